@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	if os.Getenv(envPlace) != "" || os.Getenv(envMaker) != "" {
-		return m.Run() // its parent has built what there is to build
+		return m.Run() // the parent process has built everything
 	}
 	dir, err := os.MkdirTemp("", "paddock-attack-programs")
 	if err != nil {
@@ -116,8 +116,8 @@ func TestNothingEscapesTheSim(t *testing.T) {
 	})
 }
 
-// A library may have simulated computers in its own process. The claims are the
-// same, so the column is.
+// A library may run simulated computers in its own process. The claims are the same, so the
+// column must be equal.
 func TestNothingEscapesTheSimWithoutItsWall(t *testing.T) {
 	judge(t, Harness{
 		Tier:   paddock.Sim,
@@ -134,7 +134,7 @@ func TestNothingEscapesTheSimWithoutItsWall(t *testing.T) {
 	})
 }
 
-// seed returns what chooses the cases of a suite. What is written anew is whole.
+// seed returns the seed of a suite's sample. With -update every case runs.
 func seed(suite string) string {
 	if *update {
 		return ""
@@ -142,7 +142,7 @@ func seed(suite string) string {
 	return sample.Seed(suite)
 }
 
-// judge runs a tier and compares with its golden file. With -update it writes
+// judge runs a tier and compares the result with its golden file. With -update it writes
 // the columns that were run, and the table of the document.
 func judge(t *testing.T, h Harness) {
 	t.Helper()
@@ -169,7 +169,7 @@ func judge(t *testing.T, h Harness) {
 			})
 		}
 		if *update && !h.Inside {
-			// What failed gets no cell, and so fails until it is mended.
+			// A failed case gets no cell, so it fails until it is fixed.
 			for _, r := range results {
 				if r.Broken != "" || r.Cell.Verdict == Escaped {
 					delete(column, r.ID)
@@ -190,7 +190,7 @@ func judge(t *testing.T, h Harness) {
 		}
 		for _, d := range golden.Compare(caller, column) {
 			switch {
-			case d.Got == (Cell{}) && len(turn) > 0 && !slices.Contains(turn, d.ID): // it was not to be tried
+			case d.Got == (Cell{}) && len(turn) > 0 && !slices.Contains(turn, d.ID): // the case was not to be tried
 			case !d.Known:
 				t.Errorf("%s %s: %s is not in %s: run go test ./attack -update", d.ID, caller, d.Got, name)
 			case d.Fatal:

@@ -18,9 +18,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// bare is a driver without any boundary: commands run on the host, as the
-// caller, with all that the caller has, and files are reached in the naive way.
-// The attacks have to succeed on it, or they prove nothing elsewhere.
+// bare is a driver without any boundary: commands run on the host with all rights of the
+// caller, and file names are followed naively. The attacks must succeed on it, otherwise
+// they prove nothing elsewhere.
 type bare struct{}
 
 func (bare) Info(context.Context, paddock.Tier) (paddock.Info, error) {
@@ -49,8 +49,8 @@ func (*bareBox) Status(context.Context) (paddock.Status, error) {
 	return paddock.Status{State: paddock.Ready}, nil
 }
 
-// Start runs the command in the caller's session, with its terminal and all
-// its descriptors.
+// Start runs the command in the caller's session, with its terminal and all its
+// descriptors.
 func (b *bareBox) Start(_ context.Context, c paddock.Cmd) (paddock.Process, error) {
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env = os.Environ()

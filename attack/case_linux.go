@@ -11,42 +11,40 @@ import (
 // A Case is one row of the matrix.
 type Case struct {
 	ID     string
-	Attack string // what is tried
-	Claim  string // what we promise about it
+	Attack string // the attempt
+	Claim  string // the claim
 
-	// ByDesign names techniques by a beginning of their name, each with the
-	// reason why their success is not an escape.
+	// ByDesign maps the beginning of a technique's name to the reason why its success is
+	// not an escape.
 	ByDesign map[string]string
 
-	// Own names techniques, likewise, whose success ends in the sandbox's own
-	// kernel where it has one, each with what they have there. What the host
-	// finds overrides that as ever.
+	// Own maps techniques in the same way whose success only reaches the sandbox's own
+	// kernel, if it has one, to what they reach. Evidence on the host overrides that.
 	Own map[string]string
 
-	// Needs names the control that a technique is stopped by, by a beginning
-	// of its name. Where the host cannot give that control, and Create was
-	// told to do without, its success is that absence and no escape.
+	// Needs maps the beginning of a technique's name to the control that stops it. If the
+	// host lacks the control, and Create was told to accept that, its success follows from
+	// the absence and is not an escape.
 	Needs map[string]paddock.Control
 
-	// Swaps says that the host itself changes names, faster than a watch can
-	// follow.
+	// Swaps means that the host itself changes names, faster than a watch can follow.
 	Swaps bool
 
-	// Shares says that it only looks, and that what it leaves inside helps or hinders
-	// no other case: one sandbox may serve many such.
+	// Shares means that the case only looks, and that what it leaves inside does not affect
+	// other cases. So one sandbox may serve many such cases.
 	Shares bool
 
-	// way is what is peculiar to a row about the way out; others have none.
+	// way has the specifics of a network row; nil for others.
 	way *way
 
 	prepare func(w *world) error            // changes the host before the sandbox is made
-	spec    func(w *world, s *paddock.Spec) // changes what is asked for
-	after   func(x *trial) []target.Try     // the host's move after the attack, with the sandbox still there
-	host    func(x *trial) []target.Try     // in place of all of it
+	spec    func(w *world, s *paddock.Spec) // changes the spec
+	after   func(x *trial) []target.Try     // the host's part after the attack, while the sandbox exists
+	host    func(x *trial) []target.Try     // replaces all of these
 }
 
-// technique finds the longest entry whose key begins name, or begins a part of
-// it after a colon.
+// technique returns the entry with the longest key that is a prefix of name, or of a part
+// of name after a colon.
 func technique[T any](table map[string]T, name string) (T, bool) {
 	var keys []string
 	for k := range table {
@@ -62,7 +60,7 @@ func technique[T any](table map[string]T, name string) (T, bool) {
 	return table[keys[0]], true
 }
 
-// Cases gives every row, in order.
+// Cases returns every row, in order.
 func Cases() []Case {
 	const (
 		later     = "content of the workspace that the user runs later: read the diff first; names given to protect are denied"

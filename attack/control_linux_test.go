@@ -21,13 +21,13 @@ var rows = flag.String("only", "", "the `rows` to try, with commas between; none
 
 var as = flag.String("caller", "", "who tries: root or user; empty is both")
 
-// only gives the rows that were asked for.
+// only returns the requested rows.
 func only() []string {
 	return slices.DeleteFunc(strings.Split(*rows, ","), func(id string) bool { return id == "" })
 }
 
-// harmless lists the rows that have no success without a sandbox, with why. All
-// others have to succeed there for at least one caller.
+// harmless lists the rows without any success even without a sandbox, with the reasons. All
+// others must succeed there for at least one caller.
 func harmless() map[string]string {
 	return map[string]string{
 		"A21": "needs a file system that folds names",
@@ -72,7 +72,7 @@ func TestTheAttacksSucceedWithoutASandbox(t *testing.T) {
 	compareControl(t, some, controlLines(results))
 }
 
-// controlLines says for each technique for whom it succeeded, or how it failed.
+// controlLines returns for each technique for which callers it succeeded, or how it failed.
 func controlLines(results map[string][]Result) []string {
 	type outcome struct{ success, failure []string }
 	all := map[string]*outcome{}
@@ -108,7 +108,7 @@ func controlLines(results map[string][]Result) []string {
 	return lines
 }
 
-// machine names what decides whether a technique can succeed without a sandbox.
+// machine identifies what decides whether a technique can succeed without a sandbox.
 func machine() string {
 	var u syscall.Utsname
 	if err := syscall.Uname(&u); err != nil {
@@ -124,8 +124,8 @@ func machine() string {
 	return fmt.Sprintf("# Linux %s %s, uid %d", release.String(), runtime.GOARCH, os.Geteuid())
 }
 
-// racing tells whether a technique wins by luck. That the case as a whole
-// succeeds is asked of it all the same.
+// racing reports whether a technique depends on luck. The whole case must succeed all the
+// same.
 func racing(technique string) bool {
 	for _, mark := range []string{"race", "round ", "very many at once"} {
 		if strings.Contains(technique, mark) {
@@ -135,10 +135,9 @@ func racing(technique string) bool {
 	return false
 }
 
-// compareControl compares with the committed list. On the machine that the list
-// was made on every technique has to succeed that did; elsewhere the kernel may
-// have less, and what fails is told. Where only some cases were tried, the others
-// are not expected.
+// compareControl compares with the committed list. On the machine that made the list, every
+// technique must succeed as before. On another machine the kernel may have less, and
+// failures are only logged. If only some cases were tried, the others are not expected.
 func compareControl(t *testing.T, some, lines []string) {
 	t.Helper()
 	name := filepath.Join("testdata", "control.golden")
@@ -157,7 +156,7 @@ func compareControl(t *testing.T, some, lines []string) {
 		t.Logf("the list was made on %q, this is %q: differences are told only", golden[0], machine())
 		tell = t.Logf
 	}
-	now := map[string]bool{} // technique succeeds
+	now := map[string]bool{} // techniques that succeed
 	for _, l := range lines {
 		f := strings.Split(l, "\t")
 		now[f[0]+" "+f[1]] = f[2] == "succeeds"

@@ -14,9 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 )
 
-// hopeless lists the rows whose scripts have no success anywhere in a simulated
-// computer, with why. Each other row has one that succeeds where nothing is
-// denied.
+// hopeless lists the rows whose scripts never succeed in a simulated computer, with the
+// reasons. Every other row has a script that succeeds if nothing is denied.
 func hopeless() map[string]string {
 	return map[string]string{
 		"P17": "the files of a simulated computer's /proc and /sys change nothing, and take nothing",
@@ -25,8 +24,7 @@ func hopeless() map[string]string {
 	}
 }
 
-// openWorld makes what a script strikes at, all of it in one box where nothing
-// is denied.
+// openWorld makes the targets of scripts, in one sandbox where nothing is denied.
 func openWorld(t *testing.T) *world {
 	t.Helper()
 	place := t.TempDir()
@@ -71,7 +69,7 @@ func TestTheScriptsSucceedWhereNothingIsDenied(t *testing.T) {
 	var lines []string
 	for _, c := range Cases() {
 		if c.way != nil {
-			continue // these need a network; each such row tries its scripts where all is allowed
+			continue // network rows; each tries its scripts where all is allowed
 		}
 		x.c = c
 		worked := false
@@ -112,7 +110,7 @@ func TestTheScriptsSucceedWhereNothingIsDenied(t *testing.T) {
 	}
 }
 
-// control runs one script in a box of its own where nothing is denied.
+// control runs one script in its own sandbox where nothing is denied.
 func (x *trial) control(s spell) string {
 	ctx := x.t.Context()
 	b := &x.w.brief
@@ -139,7 +137,7 @@ func (x *trial) control(s spell) string {
 		x.terminal = &paddock.Size{Rows: 24, Cols: 80}
 	}
 	if x.bound = 0; x.c.ID == "P22" || x.c.ID == "A17" {
-		x.bound = 300 * time.Millisecond // they would go on for ever
+		x.bound = 300 * time.Millisecond // it would run forever
 	}
 	if x.c.ID == "P16" {
 		open.script = `exec 301< "$SECRET"` + "\n" + s.script
@@ -151,7 +149,7 @@ func (x *trial) control(s spell) string {
 	case try.Outcome == target.Inside:
 		return "succeeds"
 	case strings.HasPrefix(try.Errno, "ENOSPC"), try.Errno == "EFBIG":
-		return "succeeds" // in filling it up
+		return "succeeds" // in filling the disk
 	case slices.Contains([]string{string(paddock.OutOfBudget), string(paddock.OutOfMemory), string(paddock.TimedOut)}, try.Errno):
 		return "succeeds" // in reaching a limit
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// evidence gives what the host finds after the sandbox is gone. Anything in it
-// is an escape, whatever the attacker says.
+// evidence returns what the host finds after the removal of the sandbox. Any of it is an
+// escape, whatever the attacker reports.
 func (w *world) evidence(out []byte) []string {
 	found := w.leaks(out)
 	found = append(found, w.look()...)
@@ -35,7 +35,7 @@ func (w *world) evidence(out []byte) []string {
 	return found
 }
 
-// leftovers gives what a removed sandbox left behind.
+// leftovers returns what a removed sandbox left behind.
 func (w *world) leftovers() []string {
 	var found []string
 	for _, p := range w.processes() {
@@ -47,7 +47,7 @@ func (w *world) leftovers() []string {
 	return found
 }
 
-// compare tells what differs between two states of a tree.
+// compare returns the differences between two states of a tree.
 func compare(was, now map[string]string) []string {
 	var found []string
 	for p, s := range was {
@@ -74,8 +74,8 @@ func (w *world) outerChanges() []string {
 	return compare(w.outer, now)
 }
 
-// workChanges gives changes of the workspace that must not be: protected
-// names, denied paths, set-id bits, devices. Others are what a workspace is for.
+// workChanges returns forbidden changes of the workspace: protected names, denied paths,
+// set-id bits, devices. Other changes are its purpose.
 func (w *world) workChanges() []string {
 	now, err := w.walk(w.brief.Work, "")
 	if err != nil {
@@ -120,8 +120,8 @@ func (w *world) workChanges() []string {
 	return found
 }
 
-// unmoved leaves out what is the same under another name: a directory with a
-// repository in it may be moved, as long as nothing in the repository changes.
+// unmoved leaves out equal content under another name: a directory with a repository in it
+// may be moved, if nothing in the repository changes.
 func unmoved(was, now map[string]string) (map[string]string, map[string]string) {
 	tail := func(p string) string { return p[strings.LastIndex(p, "/.git/")+1:] }
 	was, now = maps.Clone(was), maps.Clone(now)
@@ -140,7 +140,7 @@ func unmoved(was, now map[string]string) (map[string]string, map[string]string) 
 	return was, now
 }
 
-// denied tells whether the policy denies p in the workspace.
+// denied reports whether the policy denies p in the workspace.
 func (w *world) denied(p string) bool {
 	for _, d := range []string{w.brief.DenyReadDir, w.brief.DenyReadFile, w.brief.DenyWriteDir, w.brief.DenyWrite, w.brief.DenyDeep} {
 		if p == d || strings.HasPrefix(p, d+"/") {
@@ -150,8 +150,8 @@ func (w *world) denied(p string) bool {
 	return false
 }
 
-// trusted tells whether the host trusts p, so that its change is an escape. It
-// states the claim anew, and does not ask the code that enforces it.
+// trusted reports whether the host trusts p, so that its change is an escape. It states the
+// claim independently of the code that enforces it.
 func (w *world) trusted(p string) bool {
 	rel := strings.TrimPrefix(p, w.brief.Work)
 	for _, pattern := range []string{
@@ -167,7 +167,7 @@ func (w *world) trusted(p string) bool {
 	return strings.HasSuffix(rel, "/wt/.git")
 }
 
-// within tells whether the components of pattern occur in rel, one after another.
+// within reports whether the components of pattern occur in rel, one after another.
 func within(rel, pattern string) bool {
 	have, want := strings.Split(rel, "/"), strings.Split(pattern, "/")
 	for i := range have {
@@ -188,7 +188,7 @@ func within(rel, pattern string) bool {
 	return false
 }
 
-// strays finds files with our marker in places of the host where none should be.
+// strays finds files with our marker in places of the host that should have none.
 func (w *world) strays() []string {
 	var found []string
 	for _, d := range []string{"/", "/etc", "/etc/cron.d", "/usr/bin", "/usr/lib", "/usr/local/bin", "/usr/lib/python3/dist-packages", "/var/tmp", "/var/lib", "/tmp", "/dev/shm", "/run", "/opt", "/root", "/boot", "/srv", "/home", "/lib", "/sbin", filepath.Dir(w.brief.Home), w.brief.Place, w.brief.State} {
@@ -212,7 +212,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// processes finds processes of this world, other than the canary.
+// processes finds processes of this world, except the canary.
 func (w *world) processes() []string {
 	ents, err := os.ReadDir("/proc")
 	if err != nil {
@@ -233,7 +233,7 @@ func (w *world) processes() []string {
 	return found
 }
 
-// typedInput takes what was typed into the terminal that this process runs in.
+// typedInput returns what was typed into the terminal of this process.
 func typedInput() string {
 	fd, err := syscall.Open("/dev/tty", syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -248,7 +248,7 @@ func typedInput() string {
 	return string(buf[:n])
 }
 
-// eventually asks done until it says yes or patience ends.
+// eventually calls done until it returns true or patience ends.
 func eventually(patience time.Duration, done func() bool) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

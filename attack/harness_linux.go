@@ -26,53 +26,52 @@ import (
 type Harness struct {
 	Tier paddock.Tier
 
-	// New makes a driver whose own files lie in state.
+	// New makes a driver with its files in state.
 	New func(t *testing.T, state string) paddock.Driver
 
-	// Callers are who tries: "root" and "user", or both if empty. What this
-	// process cannot be is left out, and said.
+	// Callers are the callers to try: "root" and "user", or both if empty. A caller that
+	// this process cannot be is left out, with a message.
 	Callers []string
 
-	// Only are the cases to run; empty is all.
+	// Only lists the cases to run. Empty runs all.
 	Only []string
 
-	// Turn, where it is not empty and Only is, has each caller try one of Turns parts of
-	// the cases, which it chooses by hash: on a tier on which all of them take too long.
+	// Turn, if not empty and if Only is empty, makes each caller try one of Turns parts of
+	// the cases, chosen by a hash of Turn. It is for a tier on which all cases take too
+	// long.
 	Turn  string
 	Turns int
 
-	// Command says that the command line offers this tier, so that the rows
-	// about it can be tried.
+	// Command means that the command line offers this tier, so that its rows can be tried.
 	Command bool
 
-	// Unconfined says that there is no sandbox at all: the control run. A
-	// root process then tries in namespaces of its own.
+	// Unconfined means that there is no sandbox: the control run. A root process then runs
+	// in namespaces of its own.
 	Unconfined bool
 
-	// Inside says that the sandbox is a part of this process: none is started
-	// for it.
+	// Inside means that the sandbox is a part of this process, which starts no other for
+	// it.
 	Inside bool
 
 	techniques map[string][]string
 }
 
-// Variables between a test and the process that it starts again as the caller.
+// Variables that a test sets for the process that runs it again as the caller.
 const (
 	envPlace  = "PADDOCK_ATTACK_PLACE"
 	envCaller = "PADDOCK_ATTACK_CALLER"
 	envMaker  = "PADDOCK_ATTACK_MAKER"
 
-	envPrograms = "PADDOCK_ATTACK_PROGRAMS" // a directory for what is built
+	envPrograms = "PADDOCK_ATTACK_PROGRAMS" // a directory for built programs
 
-	envNetwork = "PADDOCK_ATTACK_NETWORK" // where the internet keeps its files, in the process that tries the rows about the way out
+	envNetwork = "PADDOCK_ATTACK_NETWORK" // the internet's directory, in the process that tries the network rows
 )
 
 // throwaway is the number of an unprivileged caller that owns nothing.
 const throwaway = 64101
 
-// Run tries every case as every caller, each in a process of its own that has
-// a terminal, and gives a column for each. In that process itself it does not
-// return.
+// Run tries every case as every caller, each in a process of its own with a terminal, and
+// returns a column for each. In that process itself it does not return.
 func Run(t *testing.T, h Harness) map[string][]Result {
 	t.Helper()
 	if os.Getenv(envMaker) != "" {
@@ -81,7 +80,7 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	}
 	if place := os.Getenv(envPlace); place != "" {
 		h.collect(t, place)
-		t.SkipNow() // this process only collects; its parent judges
+		t.SkipNow() // this process only collects results; its parent judges them
 	}
 	callers := h.Callers
 	if len(callers) == 0 {
@@ -90,13 +89,13 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	for _, caller := range callers {
 		h.tellTurn(t, caller)
 	}
-	tried := map[string][][]Result{} // by caller, and by part
+	tried := map[string][][]Result{} // by caller and part
 	var mu sync.Mutex                // guards tried
-	var alone sync.Mutex             // what races without a sandbox wins on a machine that has little else to do
+	var alone sync.Mutex             // races without a sandbox succeed only on an idle machine
 	var wg sync.WaitGroup
-	defer wg.Wait() // also where a line below ends the test
-	// A program is copied before anything is started: what is forked meanwhile would have
-	// it open for writing, and so it could not be run.
+	defer wg.Wait() // also if a line below ends the test
+	// Copy a program before anything is started. A process that is forked meanwhile would
+	// have it open for writing, and then it could not be executed.
 	places := map[string]string{}
 	for _, caller := range callers {
 		if caller == "root" && os.Geteuid() != 0 {
@@ -137,14 +136,14 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	return out
 }
 
-// A part is some of the cases, which are tried one after the other.
+// A part is a set of cases that are tried one after the other.
 type part struct {
-	online bool // those about the way out
+	online bool // the network rows
 	try    func(t *testing.T, place, caller string) ([]Result, error)
 }
 
-// parts gives the parts, which are tried beside each other: the rows about the way
-// out mostly wait, in another process that has a network of its own.
+// parts returns the parts, which run in parallel: network rows mostly wait, in another
+// process with its own network.
 func (h Harness) parts() []part {
 	var list []part
 	for _, online := range []bool{false, true} {
@@ -162,8 +161,7 @@ func (h Harness) parts() []part {
 	return list
 }
 
-// offline answers for the rows about the way out where there can be no network for
-// them.
+// offline returns the results of the network rows if there can be no network for them.
 func (h Harness) offline(t *testing.T, _, _ string) ([]Result, error) {
 	why := "only root can make a network for it"
 	if h.Inside {
@@ -179,7 +177,7 @@ func (h Harness) offline(t *testing.T, _, _ string) ([]Result, error) {
 	return list, nil
 }
 
-// asCaller starts this test again as caller and reads what it collected.
+// asCaller runs this test again as caller and reads its results.
 func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Result, error) {
 	self := filepath.Join(place, "bin", "attack.test")
 	results := filepath.Join(place, resultsName(online))
@@ -195,25 +193,25 @@ func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Re
 	if caller == "user" && os.Geteuid() == 0 {
 		args = append(args, "-user", strconv.Itoa(throwaway))
 	}
-	// Without a sandbox it could harm: it gets namespaces of its own.
+	// Without a sandbox it could do harm, so it gets namespaces of its own.
 	lonely := h.Unconfined && os.Geteuid() == 0
 	if lonely {
 		args = append(args, "-lonely")
 	}
 	limit := 7 * h.patience()
-	if end, ok := t.Deadline(); ok { // so that what it has found by then is not lost with this process
+	if end, ok := t.Deadline(); ok { // so that this process does not lose its results
 		limit = min(limit, max(time.Until(end)-time.Minute, time.Second))
 	}
 	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+limit.String(), "-only="+strings.Join(h.turn(caller), ","))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
 	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, envNetwork+"="+network, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
 	if h.Tier == paddock.MicroVM {
-		// What every process of Paddock keeps of machines there is not what anybody did.
+		// What Paddock's processes keep there about machines is not an effect of an attack.
 		cmd.Env = append(cmd.Env, "XDG_DATA_HOME="+filepath.Join(place, "data"))
 	}
 	cmd.Dir = place
-	// It ends with this process, also if this one is killed: the signal comes
-	// when the thread that started it ends.
+	// It ends with this process, even if this one is killed: the signal comes when the
+	// thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -253,8 +251,8 @@ func resultsName(online bool) string {
 	return "results"
 }
 
-// newPlace makes the directory below which everything happens. It is not a
-// temporary directory, because those are private inside.
+// newPlace makes the directory for everything. It is not a temporary directory, because
+// those are private inside.
 func newPlace(t *testing.T, caller string) string {
 	t.Helper()
 	parent := "/home"
@@ -270,7 +268,7 @@ func newPlace(t *testing.T, caller string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Also what a case could not remove because its process was killed.
+		// Including what a case could not remove because its process was killed.
 		left := []string{place}
 		for _, d := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
 			found, _ := filepath.Glob(filepath.Join(d, filepath.Base(place)+"-*"))
@@ -309,7 +307,7 @@ func (h Harness) furnish(t *testing.T, place, caller string) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	// Nobody but the caller can reach this program: its directory is closed.
+	// Only the caller can reach this program, because its directory is closed to others.
 	setID := filepath.Join(place, "bin", "set-id")
 	copyProgram(t, filepath.Join(place, "bin", "attacker"), setID)
 	if err := os.Chmod(setID, 0o755|os.ModeSetuid); err != nil {
@@ -328,8 +326,8 @@ func (h Harness) furnish(t *testing.T, place, caller string) {
 	}
 }
 
-// build builds a program, once for all tests of a process that has a directory for
-// what is built.
+// build builds a program once for all tests of a process that has a directory for built
+// programs.
 func build(t *testing.T, pkg, to string) {
 	t.Helper()
 	built := to
@@ -364,7 +362,7 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// collect runs the cases, as the caller, and writes how they went.
+// collect runs the cases as the caller, and writes their results.
 func (h Harness) collect(t *testing.T, place string) {
 	caller := os.Getenv(envCaller)
 	techniques, err := list(t.Context(), place)
@@ -393,9 +391,9 @@ func (h Harness) collect(t *testing.T, place string) {
 				return h.try(t, c, place, caller)
 			}
 			r := try()
-			// A case without a verdict is tried once more, and one that changed more
-			// than could be watched some times more. What was found out counts: an
-			// escape is one.
+			// Try a case without a verdict once more, and one with more changes than could
+			// be watched several times. A result counts in any case: an escape is an
+			// escape.
 			for again := 0; r.Broken != "" && r.Cell.Verdict != Escaped && (again < 1 || again < 4 && strings.Contains(r.Broken, errOverflow.Error())); again++ {
 				t.Log("tried again:", r.Broken)
 				world := filepath.Join(place, strings.ToLower(c.ID))
@@ -418,16 +416,16 @@ func (h Harness) collect(t *testing.T, place string) {
 	}
 }
 
-// ownKernel tells whether commands run on a kernel of the sandbox's own.
+// ownKernel reports whether commands run on the sandbox's own kernel.
 func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor || h.Tier == paddock.MicroVM }
 
-// turn gives the cases that a caller tries; empty is all.
+// turn returns the cases for a caller to try. Empty means all.
 func (h Harness) turn(caller string) []string {
 	if h.Turn == "" || len(h.Only) > 0 {
 		return h.Only
 	}
 	part := sample.Pick(h.Turn, string(h.Tier), h.Turns)
-	if caller == "user" && !h.Unconfined { // the control asks whether anybody succeeds: both try the same
+	if caller == "user" && !h.Unconfined { // in the control run, both try the same cases
 		part += h.Turns / 2
 	}
 	return partOf(part, h.Turns)
@@ -480,7 +478,7 @@ func list(ctx context.Context, place string) (map[string][]string, error) {
 	return m, json.Unmarshal(out, &m)
 }
 
-// ColumnOf gives the cells of results.
+// ColumnOf returns the cells of results.
 func ColumnOf(results []Result) Column {
 	c := Column{}
 	for _, r := range results {

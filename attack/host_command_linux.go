@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// noCommand is the answer of rows about our command line, for a tier that it
-// does not offer.
+// noCommand returns the result of rows about the command line for a tier that it does not
+// offer.
 func (x *trial) noCommand() []target.Try {
 	if x.h.Command {
 		return nil
@@ -23,8 +23,8 @@ func (x *trial) noCommand() []target.Try {
 	return []target.Try{{Name: "command line", Outcome: target.Absent, Detail: "the command line does not offer this tier"}}
 }
 
-// paddock gives `paddock run` on this tier, to which a command is appended. What
-// this host cannot enforce is accepted by name.
+// paddock returns `paddock run` on this tier, to which a command is appended. It accepts
+// what this host cannot enforce.
 func (x *trial) paddock(dir string, args ...string) *exec.Cmd {
 	all := []string{"run", "--tier", string(x.h.Tier)}
 	for _, f := range x.info.Controls {
@@ -39,8 +39,7 @@ func (x *trial) paddock(dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// escapeSequences is P27. What reaches a terminal is what counts, so the command
-// line gets one.
+// escapeSequences is P27. The output on a terminal counts, so the command line gets one.
 func escapeSequences(x *trial) []target.Try {
 	if t := x.noCommand(); t != nil {
 		return t
@@ -83,13 +82,13 @@ func escapeSequences(x *trial) []target.Try {
 	default:
 		tries = append(tries, target.Try{Name: "stripped: output", Outcome: target.Denied, Errno: "stripped"})
 	}
-	// Our own words about names that the guest chose.
+	// Paddock's own messages about names that the guest chose.
 	words := map[string][]string{
 		"our words: a command's name": {"--", "\x1b]0;owned\x07\u009b31m"},
 		"our words: a refused name":   {"--workspace", x.w.brief.Work, "--", "/bin/sh", "-c", "mkdir -p .vscode/'\x1b]0;owned\x07' 2>/dev/null; exit 3"},
 	}
 	if x.h.Tier == paddock.Sim {
-		// That a command is not found is what its shell says.
+		// The shell reports a missing command.
 		words = map[string][]string{
 			"our words: a limit":        {"--", "f() { f \"$1\"; }; f '\x1b]0;owned\x07\u009b31m'"},
 			"our words: a refused host": {"--", "curl -s 'http://x\x1b]0;owned\x07/'; curl -s http://owned.\u009b31m/; exit 3"},
@@ -113,7 +112,7 @@ func escapeSequences(x *trial) []target.Try {
 	return tries
 }
 
-// didRun is what the command of P28 says.
+// didRun is the output of the command of P28.
 const didRun = "it did run"
 
 // brokenPolicies is P28.
@@ -141,7 +140,7 @@ func brokenPolicies(x *trial) []target.Try {
 	if code, out := run(good); code != 0 || !strings.Contains(out, didRun) {
 		return []target.Try{broken("a good policy", fmt.Errorf("exit %d: %s", code, out))}
 	}
-	// On a tier whose workspace is an overlay it is not there.
+	// On a tier whose workspace is an overlay, it does not exist.
 	if err := os.Remove(ran); err != nil && x.h.Tier != paddock.Sim {
 		return []target.Try{broken("a good policy", err)}
 	}
@@ -189,8 +188,8 @@ func refusal(name, ran, policy string, run func(string) (int, string)) target.Tr
 	return target.Try{Name: name, Outcome: target.Denied, Errno: "refused", Detail: line}
 }
 
-// plantedHelpers is P29: programs of ours that are named as helpers are found
-// first in PATH and in the working directory.
+// plantedHelpers is P29: programs named like helpers, found first in PATH and in the
+// working directory.
 func plantedHelpers(x *trial) []target.Try {
 	if t := x.noCommand(); t != nil {
 		return t

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// refused is a try of the host's that was turned down.
+// refused returns a try of the host that was refused.
 func refused(name string, err error) target.Try {
 	return target.Try{Name: name, Outcome: target.Denied, Errno: strings.ReplaceAll(paddock.KindOf(err).Error(), " ", "-"), Detail: err.Error()}
 }
@@ -29,7 +29,7 @@ func inside(name, format string, args ...any) target.Try {
 	return target.Try{Name: name, Outcome: target.Inside, Detail: fmt.Sprintf(format, args...)}
 }
 
-// broken is a step that had to work and did not.
+// broken returns a step that should have worked and did not.
 func broken(name string, err error) target.Try {
 	return target.Try{Name: name, Outcome: "broken", Detail: err.Error()}
 }
@@ -39,7 +39,7 @@ func (x *trial) brief(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(x.t.Context(), d)
 }
 
-// box makes a sandbox for one try; change may change what is asked for.
+// box makes a sandbox for one try. change may change its spec.
 func (x *trial) box(change func(*paddock.Spec)) (paddock.Sandbox, error) {
 	ctx, cancel := x.brief(patience)
 	defer cancel()
@@ -66,8 +66,8 @@ func (x *trial) attackIn(sb paddock.Sandbox, name string) []target.Try {
 	return report.Tries
 }
 
-// followLinks is the host's part of A04: its tools work on names that the guest
-// made, and evidence tells whether they came out of the box.
+// followLinks is the host's part of A04: its tools use names that the guest made, and the
+// evidence shows whether they left the sandbox.
 func followLinks(x *trial) []target.Try {
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
@@ -107,7 +107,7 @@ func followLinks(x *trial) []target.Try {
 	note("rename through a link", fs.Rename(ctx, work+"/outdir/outside.txt", work+"/pulled.txt"))
 	note("chmod through a link", fs.Chmod(ctx, work+"/report.txt", 0o600))
 	note("remove through a link", fs.Remove(ctx, work+"/outdir/.gitconfig", false))
-	// Removing a tree that holds a link to the home removes the link.
+	// Removing a tree with a link to the home removes only the link.
 	note("remove a tree", fs.Remove(ctx, work+"/tidy", true))
 	listed := 0
 	for info, err := range fs.List(ctx, work+"/outdir", 8) {
@@ -145,7 +145,7 @@ func readSpecial(x *trial) []target.Try {
 	}
 	names := []string{"fifo.txt", "endless.txt", "tty.txt", "loop.txt", "fd.txt", "socket.txt"}
 	tries := make([]target.Try, 2*len(names)+3)
-	var wg sync.WaitGroup // most of it is waiting
+	var wg sync.WaitGroup // most of it waits
 	for i, n := range names {
 		wg.Go(func() {
 			tries[2*i] = bounded("read "+n, func(ctx context.Context) error {
@@ -153,7 +153,7 @@ func readSpecial(x *trial) []target.Try {
 				if err != nil {
 					return err
 				}
-				// A FIFO that opens may still give nothing: closing ends it.
+				// An opened FIFO may deliver nothing; closing ends the read.
 				stop := context.AfterFunc(ctx, func() { _ = r.Close() })
 				_, err = io.Copy(io.Discard, io.LimitReader(r, 1<<16))
 				if stop() {
@@ -185,7 +185,7 @@ func readSpecial(x *trial) []target.Try {
 		}
 		return nil
 	})
-	// The box is still of use.
+	// The sandbox still works.
 	last := bounded("afterwards", func(ctx context.Context) error {
 		r, err := fs.Open(ctx, work+"/README.md", paddock.OpenOptions{})
 		if err != nil {
@@ -200,8 +200,8 @@ func readSpecial(x *trial) []target.Try {
 	return tries
 }
 
-// swapWhileCreating is A05: somebody with the same workspace swaps the denied
-// directory with a link to another one while Create looks at it.
+// swapWhileCreating is A05: another process with the same workspace swaps the denied
+// directory with a link while Create looks at it.
 func swapWhileCreating(x *trial) []target.Try {
 	work := x.w.brief.Work
 	dir, err := os.Open(work)
@@ -253,8 +253,7 @@ func swapWhileCreating(x *trial) []target.Try {
 	return tries
 }
 
-// lateForms is A10: the rule names a file that is not there yet, exactly or by
-// a pattern.
+// lateForms is A10: the rule names a file that does not exist yet, exactly or by a pattern.
 func lateForms(x *trial) []target.Try {
 	late := x.w.brief.DenyReadLate
 	token := x.w.token("the file that was made after the start")
@@ -287,8 +286,8 @@ func plantHardlink(w *world) error {
 	return os.Link(w.brief.Home+"/outside.txt", w.brief.Hard)
 }
 
-// hardlink is A11. A name in the workspace for a file outside is the caller's
-// own doing; we owe a refusal, or telling.
+// hardlink is A11. A name in the workspace for a file outside is the caller's own doing.
+// Paddock must refuse or report it.
 func hardlink(x *trial) []target.Try {
 	sb, err := x.box(nil)
 	if err != nil {
@@ -313,7 +312,7 @@ func hardlink(x *trial) []target.Try {
 	}
 	tries := x.attackIn(sb, name)
 	if told {
-		// The change is the one that was told: take it into the stock.
+		// The change is the reported one: include it in the stock.
 		p := x.w.brief.Home + "/outside.txt"
 		if info, err := os.Lstat(p); err == nil {
 			x.w.outer[p] = fileState(p, info)
@@ -332,7 +331,7 @@ func strangePaths(x *trial) []target.Try {
 	var tries []target.Try
 	for _, v := range []struct {
 		name, rule, dir string
-		refuse          bool // there is no way to enforce it
+		refuse          bool // it cannot be enforced
 	}{
 		{"trailing slash: ", dir + "/", dir, false},
 		{"dots: ", work + "/./scripts/../private", dir, false},
@@ -359,8 +358,8 @@ func strangePaths(x *trial) []target.Try {
 			continue
 		}
 		if v.name == "not UTF-8: " {
-			// It names nothing that is there: all that is asked is that
-			// the rest holds. The plainly denied file is tried.
+			// It names nothing that exists, so only the other rules must hold. Try the
+			// plainly denied file.
 			x.w.brief.DenyReadDir = filepath.Dir(x.w.brief.DenyReadFile) + "/absent"
 		} else {
 			x.w.brief.DenyReadDir = v.dir
@@ -405,7 +404,7 @@ func strangePaths(x *trial) []target.Try {
 	return tries
 }
 
-// protectScripts is C08: some names are given to protect.
+// protectScripts is C08: the policy protects some names.
 func protectScripts(_ *world, s *paddock.Spec) {
 	s.Policy.Files.Protect = []string{"ci/deploy.yaml", "Justfile"}
 }
@@ -415,8 +414,7 @@ func socketInWork(w *world) error {
 	return nil
 }
 
-// plantSUID is P19: a set-id program of root's is in a mount, where root made
-// one (see furnish).
+// plantSUID is P19: a mount has a set-id program of root, if root made one (see furnish).
 func plantSUID(w *world) error {
 	name := w.brief.Place + "/bin/set-id"
 	if _, err := os.Lstat(name); err == nil {

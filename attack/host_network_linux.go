@@ -15,8 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// services lists what the host offers to whoever can reach it: ports that are
-// listened at.
+// services lists the ports on which the host listens.
 func services() []string {
 	var list []string
 	for _, name := range []string{"tcp", "tcp6", "udp", "udp6", "raw", "raw6"} {
@@ -36,17 +35,17 @@ func services() []string {
 	return list
 }
 
-// countServices is N23: what the host offers before there is a sandbox.
+// countServices is N23: the host's ports before there is a sandbox.
 func countServices(w *world) error {
 	w.services = services()
 	return nil
 }
 
-// noService is N23: the host looks for what it would reach the gateway by.
+// noService is N23: the host looks for a port that leads to the gateway.
 func noService(x *trial) []target.Try {
 	var tries []target.Try
 	for _, s := range services() {
-		// Without a sandbox, the careless gateway is there all the time.
+		// Without a sandbox, the careless gateway always exists.
 		_, port, _ := strings.Cut(strings.TrimPrefix(s, "tcp "), ":")
 		gateway := x.h.Unconfined && port == fmt.Sprintf("%04X", target.ProxyPort)
 		if gateway || !slices.Contains(x.w.services, s) {
@@ -59,7 +58,7 @@ func noService(x *trial) []target.Try {
 	return []target.Try{{Name: "ports of the host", Outcome: target.Denied, Errno: "none", Detail: "the gateway listens at none"}}
 }
 
-// gateways lists the processes of ours that carry ways out.
+// gateways lists our gateway processes.
 func gateways() []int {
 	var list []int
 	for _, p := range family(os.Getpid()) {
@@ -74,7 +73,7 @@ func gateways() []int {
 	return list
 }
 
-// beside is N24: one box has the usual rules, and another tries to use them.
+// beside is N24: one sandbox has the usual rules, and another tries to use them.
 func beside(x *trial) []target.Try {
 	first, err := x.box(nil)
 	if err != nil {
@@ -85,7 +84,7 @@ func beside(x *trial) []target.Try {
 			x.extra = append(x.extra, "remove: "+err.Error())
 		}
 	}()
-	// Its names are looked up, and its placeholder is told the other.
+	// Look up its names, and pass its placeholder to the other.
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
 	holder, err := x.placeholder(ctx, first)
@@ -102,7 +101,7 @@ func beside(x *trial) []target.Try {
 	return x.attackIn(second, "")
 }
 
-// placeholder asks a box what stands for the secret in it.
+// placeholder asks a sandbox for its placeholder of the secret.
 func (x *trial) placeholder(ctx context.Context, sb paddock.Sandbox) (string, error) {
 	if x.h.Unconfined {
 		return x.w.secret, nil
@@ -149,7 +148,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// narrow takes all that names Allowed out of the rules, and datagrams.
+// narrow removes everything about Allowed, and datagrams, from the rules.
 func (x *trial) narrow(sb paddock.Sandbox) error {
 	ctx, cancel := x.brief(30 * time.Second)
 	defer cancel()
@@ -159,12 +158,12 @@ func (x *trial) narrow(sb paddock.Sandbox) error {
 	})
 	err := sb.Update(ctx, paddock.Update{Policy: &policy})
 	if x.h.Unconfined && errors.Is(err, paddock.Unsupported) {
-		return nil // there is nobody to tell
+		return nil // nothing to update
 	}
 	return err
 }
 
-// killGateway is N26: many connections, and then the end of who carries them.
+// killGateway is N26: many connections, and then the end of the gateway.
 func killGateway(x *trial) []target.Try {
 	sb, err := x.box(nil)
 	if err != nil {
@@ -208,7 +207,7 @@ func killGateway(x *trial) []target.Try {
 	return append(before.Tries, after.Tries...)
 }
 
-// resident gives how much memory a process holds.
+// resident returns the resident memory of a process.
 func resident(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	f := strings.Fields(string(data))
@@ -219,8 +218,8 @@ func resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// hostileToGateway is N34: the box is told which process it is, and the host looks
-// for the secret where processes keep such things.
+// hostileToGateway is N34: the sandbox is told the gateway's PID, and the host searches for
+// the secret where processes keep such data.
 func hostileToGateway(x *trial) []target.Try {
 	sb, err := x.box(nil)
 	if err != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// cacheName is where a driver's cache is, beside its state.
+// cacheName is the directory of a driver's cache, beside its state.
 const cacheName = "cache"
 
-// A placing is one way to put the host's files into a box, and where the
-// attacker finds them then.
+// A placing is one way to put the host's files into a sandbox, and where the attacker finds
+// them.
 type placing struct {
 	name   string
 	root   paddock.RootKind
 	mounts []paddock.Mount
-	brief  func(b *target.Brief) // what the attacker is told beyond the rest
+	brief  func(b *target.Brief) // adds to the attacker's brief
 
-	// Create may refuse it: what it names is kept from every box, or, for a
-	// root caller with an open root, cannot be reached by the box's user.
+	// Create may refuse it, because it names something that no sandbox may have, or, for a
+	// root caller with an open root, something that the sandbox's user cannot reach.
 	mayRefuse bool
 }
 
-// placed tries the case for each placing. Rules of the caller are left out: the
-// paths they name are elsewhere.
+// placed tries the case for each placing. It leaves out the caller's rules, because they
+// name other paths.
 func (x *trial) placed(places []placing) []target.Try {
 	var tries []target.Try
 	for _, p := range places {
@@ -54,8 +54,8 @@ func (x *trial) placed(places []placing) []target.Try {
 	return tries
 }
 
-// at gives where the attacker finds what is mounted at target. Without a sandbox
-// nothing is mounted, and it is where it always was.
+// at returns where the attacker finds what is mounted at target. Without a sandbox nothing
+// is mounted, so it is the source.
 func (x *trial) at(target, source string) string {
 	if x.h.Unconfined {
 		return source
@@ -63,14 +63,14 @@ func (x *trial) at(target, source string) string {
 	return target
 }
 
-// plantShared is C10: a directory beside the workspace has a socket in it.
+// plantShared is C10: a directory beside the workspace has a socket.
 func plantShared(w *world) error {
 	w.brief.Canary.InWork = w.brief.Home + "/shared/host.sock"
 	return os.Mkdir(w.brief.Home+"/shared", 0o755)
 }
 
-// mountMoved is C10: the workspace and a read-only mount lie below directories
-// that are the box's own.
+// mountMoved is C10: the workspace and a read-only mount lie below directories of the
+// sandbox itself.
 func mountMoved(x *trial) []target.Try {
 	b := x.w.brief
 	bin := paddock.Mount{Source: b.Place + "/bin"}
@@ -88,7 +88,7 @@ func mountMoved(x *trial) []target.Try {
 	})
 }
 
-// plantOwn is A24: something in the cache and in the state that is not to change.
+// plantOwn is A24: files in the cache and the state that must not change.
 func plantOwn(w *world) error {
 	dir := filepath.Dir(w.brief.Home)
 	own := []string{filepath.Join(dir, cacheName, "guest-planted"), w.brief.State + "/PLANTED/about.json", dir + "/program/paddock"}
@@ -100,8 +100,8 @@ func plantOwn(w *world) error {
 	return errors.Join(errs...)
 }
 
-// ownBelowMount is A24. The program is the one that runs here; without a sandbox
-// it is a copy, because it is spoilt.
+// ownBelowMount is A24. The program is the running one. Without a sandbox it is a copy,
+// because it is spoiled.
 func ownBelowMount(x *trial) []target.Try {
 	b := x.w.brief
 	place, dir := b.Place, filepath.Dir(b.Home)
@@ -140,8 +140,8 @@ func ownBelowMount(x *trial) []target.Try {
 	return tries
 }
 
-// states gives the states of files, and of what lies beside those of the cache
-// and the state.
+// states returns the states of files, and of the neighbours of those in the cache and the
+// state.
 func (x *trial) states(own []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, dir := range []string{filepath.Dir(own[0]), filepath.Dir(own[1])} {
@@ -161,7 +161,7 @@ func (x *trial) states(own []string) (map[string]string, error) {
 	return out, nil
 }
 
-// gitMount is C11: as for a linked worktree, whose repository is elsewhere.
+// gitMount is C11: a linked worktree, whose repository is elsewhere.
 func gitMount(x *trial) []target.Try {
 	b := x.w.brief
 	bin, git := paddock.Mount{Source: b.Place + "/bin"}, b.Work+"/.git"
@@ -180,7 +180,7 @@ func gitMount(x *trial) []target.Try {
 	})
 }
 
-// plantSource is A25: links that an earlier box may have left.
+// plantSource is A25: links that an earlier sandbox may have left.
 func plantSource(w *world) error {
 	work, ssh := w.brief.Work, w.brief.Home+"/.ssh"
 	return errors.Join(
@@ -247,7 +247,7 @@ func (x *trial) swappedSource(work string, try func(name, source, to string)) []
 	return nil
 }
 
-// plantSetID is A26: one program for each way to change one.
+// plantSetID is A26: one program for each way to change it.
 func plantSetID(w *world) error {
 	w.brief.Prepared = w.brief.Work + "/prepared"
 	errs := []error{os.Mkdir(w.brief.Prepared, 0o755)}
@@ -258,7 +258,7 @@ func plantSetID(w *world) error {
 	return errors.Join(errs...)
 }
 
-// plantToolchain is P31: a socket lies where PATH leads to.
+// plantToolchain is P31: a directory of PATH has a socket.
 func plantToolchain(w *world) error {
 	w.brief.Canary.InWork = w.brief.Home + "/.pyenv/host.sock"
 	return os.MkdirAll(w.brief.Home+"/.pyenv/shims", 0o755)
@@ -279,7 +279,7 @@ func shownSocket(x *trial) []target.Try {
 		{name: "read-only mount in the workspace: ", mounts: []paddock.Mount{work, bin, {Source: filepath.Dir(socket), Target: b.Work + "/mnt"}}, brief: shown(x.at(b.Work+"/mnt/host.sock", socket))},
 		{name: "writable mount: ", mounts: []paddock.Mount{work, bin, {Source: filepath.Dir(socket), Write: true}}, brief: shown(socket)},
 	})
-	// A driver of its own, whose caller has this PATH.
+	// A driver whose caller has this PATH.
 	x.t.Setenv("PATH", filepath.Dir(socket)+"/shims:"+os.Getenv("PATH"))
 	first, d := x.driver, x.h.New(x.t, b.State+"-path")
 	x.driver = d

@@ -47,9 +47,8 @@ func hostHealthy(x *trial) []target.Try {
 	return tries
 }
 
-// share is the processor time that two commands get which want all, as the host
-// counts it: a kernel of the sandbox's own counts by a clock that goes on while the
-// host lets it wait.
+// share measures the processor time of two busy commands on the host. A sandbox's own
+// kernel measures with a clock that also counts the time in which the host does not run it.
 func (x *trial) share(ctx context.Context) target.Try {
 	const name = "processor, as the host counts"
 	limit := x.spec().Limits.CPUs
@@ -88,25 +87,24 @@ func (x *trial) share(ctx context.Context) target.Try {
 	return target.Try{Name: name, Outcome: target.Denied, Errno: "throttled", Detail: "got no more than its share"}
 }
 
-// order is what the maker of A23 is told.
+// order is the order to the maker of A23.
 type order struct {
 	State string
 	Brief target.Brief
 	Place string
 }
 
-// up is what the maker prints when its sandbox runs.
+// up is the output of the maker when its sandbox runs.
 const up = "the sandbox runs"
 
-// killMaker is A23: another process makes a sandbox with daemons in it, and is
-// killed.
+// killMaker is A23: another process makes a sandbox with daemons in it, and is killed.
 func killMaker(x *trial) []target.Try {
 	calm := filepath.Join(x.w.brief.State, "calm")
 	killed := filepath.Join(x.w.brief.State, "killed")
 	if err := errors.Join(os.Mkdir(calm, 0o700), os.Mkdir(killed, 0o700)); err != nil {
 		return []target.Try{broken("prepare", err)}
 	}
-	// What a driver leaves in its directory in the ordinary course of life.
+	// What a driver normally leaves in its directory.
 	ordinary, err := x.live(calm)
 	if err != nil {
 		return []target.Try{broken("an ordinary life", err)}
@@ -138,7 +136,7 @@ func killMaker(x *trial) []target.Try {
 	if now, err := mounts(); err != nil || now != x.w.mounts {
 		tries = append(tries, reached("mounts", "the mounts of the host changed"))
 	}
-	// The next driver finds nothing, and tidies what the dead one left.
+	// The next driver finds nothing, and removes what the dead one left.
 	after, err := x.live(killed)
 	if err != nil {
 		return append(tries, reached("next driver", "%v", err))
@@ -151,8 +149,8 @@ func killMaker(x *trial) []target.Try {
 	return tries
 }
 
-// live opens a driver, makes and removes a sandbox, closes the driver, and
-// counts the files it leaves.
+// live opens a driver, makes and removes a sandbox, closes the driver, and counts the files
+// it leaves.
 func (x *trial) live(state string) (int, error) {
 	ctx, cancel := x.brief(patience)
 	defer cancel()
@@ -186,10 +184,10 @@ func tree(dir string) []string {
 	return out
 }
 
-// A process is one of the host's, told from a later one of the same number.
+// A process is a process of the host, distinguished from a later one with the same PID.
 type process struct{ pid, began string }
 
-// stat gives a process's parent and when it began.
+// stat returns a process's parent and start time.
 func stat(pid string) (parent, began string) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
 	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
@@ -204,7 +202,7 @@ func (p process) lives() bool {
 	return began == p.began
 }
 
-// family gives the processes that a process made, and those that they made.
+// family returns the descendants of a process.
 func family(pid int) []process {
 	ents, err := os.ReadDir("/proc")
 	if err != nil {
@@ -212,7 +210,7 @@ func family(pid int) []process {
 	}
 	var found []process
 	of := map[string]bool{strconv.Itoa(pid): true}
-	for range ents { // a child may have a lower number than its parent
+	for range ents { // a child may have a lower PID than its parent
 		before := len(found)
 		for _, e := range ents {
 			if parent, began := stat(e.Name()); of[parent] && !of[e.Name()] {
@@ -227,8 +225,8 @@ func family(pid int) []process {
 	return found
 }
 
-// maker starts the maker and answers its number and how to kill it, when its
-// sandbox runs.
+// maker starts the maker, and returns its PID and a function to kill it when its sandbox
+// runs.
 func (x *trial) maker(state string) (int, func(), error) {
 	data, err := json.Marshal(order{State: state, Brief: x.w.brief, Place: x.w.brief.Place})
 	if err != nil {

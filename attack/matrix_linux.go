@@ -20,17 +20,17 @@ type Verdict string
 // Verdicts of a case.
 const (
 	Denied        Verdict = "denied"            // every technique was refused
-	Contained     Verdict = "contained"         // what worked stayed inside
-	ByDesign      Verdict = "allowed by design" // what worked may, and the reason is given
+	Contained     Verdict = "contained"         // successes stayed inside
+	ByDesign      Verdict = "allowed by design" // a success that is permitted, with the reason
 	NotApplicable Verdict = "not applicable"    // it could not be tried
-	Escaped       Verdict = "ESCAPED"           // it worked
+	Escaped       Verdict = "ESCAPED"           // it succeeded
 )
 
-// A Cell is an entry of the matrix: how a case went for one caller on one tier.
+// A Cell is an entry of the matrix: the outcome of a case for one caller on one tier.
 type Cell struct {
 	Verdict Verdict
-	Errnos  string // that the attacker saw, in order of the alphabet
-	Why     string // of what is allowed by design or not applicable
+	Errnos  string // errors that the attacker saw, sorted
+	Why     string // reason for "allowed by design" and "not applicable"
 }
 
 func (c Cell) String() string {
@@ -44,18 +44,18 @@ func (c Cell) String() string {
 	return s
 }
 
-// A Column is the outcome of all cases for one caller on one tier.
+// A Column has the outcome of all cases for one caller on one tier.
 type Column map[string]Cell
 
 // A Matrix has a column for each caller, "root" and "user".
 type Matrix map[string]Column
 
-// goldenName gives the file that holds what is expected of a tier.
+// goldenName returns the file with the expected outcome of a tier.
 func goldenName(dir string, tier paddock.Tier) string {
 	return filepath.Join(dir, string(tier)+".golden")
 }
 
-// ReadMatrix reads a golden file. One that is not there is an empty matrix.
+// ReadMatrix reads a golden file. A missing file is an empty matrix.
 func ReadMatrix(name string) (Matrix, error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func (m Matrix) Write(name string) error {
 	return os.WriteFile(name, []byte(strings.Join(lines, "")), 0o644)
 }
 
-// A Difference is a cell that is not as it was expected.
+// A Difference is a cell that differs from the expectation.
 type Difference struct {
 	ID, Caller string
 	Want, Got  Cell
@@ -99,14 +99,14 @@ type Difference struct {
 	Fatal      bool // the claim is weaker than before
 }
 
-// weaker gives how much a verdict leaves to the attacker.
+// weaker ranks a verdict by how much it leaves to the attacker.
 func weaker(v Verdict) int {
 	return slices.Index([]Verdict{NotApplicable, Denied, Contained, ByDesign, Escaped}, v)
 }
 
-// Compare finds the cells of got that differ from what m expects. A verdict
-// that is weaker than expected is fatal; so is one that escaped, expected or
-// not. Error numbers depend on the kernel and are not fatal.
+// Compare returns the cells of got that differ from m. A weaker verdict than expected is
+// fatal, and so is an escape, expected or not. Error numbers depend on the kernel and are
+// not fatal.
 func (m Matrix) Compare(caller string, got Column) []Difference {
 	var out []Difference
 	for id, g := range got {
@@ -132,7 +132,7 @@ const (
 	tableEnd   = "<!-- attack matrix: end -->"
 )
 
-// Table gives the matrices of all tiers as one table of Markdown.
+// Table returns the matrices of all tiers as one Markdown table.
 func Table(tiers map[paddock.Tier]Matrix) string {
 	var b strings.Builder
 	order := []paddock.Tier{paddock.Sim, paddock.Jail, paddock.GVisor, paddock.MicroVM}

@@ -19,15 +19,15 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A way is what is peculiar to a row about the way out. Such rows are tried in a
-// network of their own: a host with one link, and an internet behind it.
+// A way has the specifics of a network row. These rows run in a network of their own: a
+// host with one link, and an internet behind it.
 type way struct {
-	policy func(p *paddock.NetworkPolicy) // changes what is allowed
-	reach  func(p target.Packet) bool     // what may be reached besides
-	told   func(what string) bool         // what the row says it allows: a name asked for, or "HOST path" of a request
+	policy func(p *paddock.NetworkPolicy) // changes the policy
+	reach  func(p target.Packet) bool     // further packets that are allowed
+	told   func(what string) bool         // what the row allows: a queried name, or "HOST path" of a request
 }
 
-// usual is what the rows about the way out allow, and what is denied of it.
+// usual returns the policy of the network rows.
 func usual(secret string) paddock.NetworkPolicy {
 	web := []uint16{80, 443}
 	p := paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
@@ -52,7 +52,7 @@ func usual(secret string) paddock.NetworkPolicy {
 	return p
 }
 
-// online gives a world about the way out its secret and its witness.
+// online adds the secret and the witness of a network row.
 func (w *world) online() error {
 	w.secret, w.brief.Alive = w.token("the secret of the network policy"), target.Allowed
 	witness, err := witnessAt(os.Getenv(envNetwork))
@@ -60,22 +60,22 @@ func (w *world) online() error {
 		return err
 	}
 	w.witness = witness
-	_, err = witness.take() // what was before is not this row's
+	_, err = witness.take() // discard what was seen before this row
 	return err
 }
 
-// connect asks for a way out. That a tier has none is no answer.
+// connect adds the network to a spec. A tier without networks is not an answer.
 func (x *trial) connect(s *paddock.Spec) {
 	s.Policy.Network = usual(x.w.secret)
 	if x.c.way.policy != nil {
 		x.c.way.policy(&s.Policy.Network)
 	}
 	s.AllowMissing = slices.DeleteFunc(s.AllowMissing, func(c paddock.Control) bool { return c == paddock.ControlNetwork || c == paddock.ControlNetNS })
-	// A thousand connections are no matter of these limits.
+	// Limits for a thousand connections.
 	s.Limits.CPUs, s.Limits.Files, s.Limits.PIDs = 0, 4096, 400
 }
 
-// traffic judges what went out. Where nothing could go, nothing is asked.
+// traffic judges what went out. Without a network there is nothing to judge.
 func (x *trial) traffic() ([]string, error) {
 	seen, err := x.w.witness.take()
 	if err != nil {
@@ -94,7 +94,7 @@ type witness struct {
 	in   *bufio.Reader
 }
 
-// witnessAt connects to the internet that keeps its files in dir.
+// witnessAt connects to the internet whose files are in dir.
 func witnessAt(dir string) (*witness, error) {
 	c, err := net.Dial("unix", filepath.Join(dir, internet.Socket))
 	if err != nil {
@@ -103,7 +103,7 @@ func witnessAt(dir string) (*witness, error) {
 	return &witness{c, bufio.NewReader(c)}, nil
 }
 
-// take gives what was seen since it was asked last.
+// take returns what was seen since the last call.
 func (w *witness) take() (target.Traffic, error) {
 	var t target.Traffic
 	if err := w.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -119,7 +119,7 @@ func (w *witness) take() (target.Traffic, error) {
 	return t, json.Unmarshal(line, &t)
 }
 
-// traffic gives what of the traffic must not be, and whether anything came through
+// traffic returns the forbidden part of the traffic. It returns an error if nothing arrived
 // at all.
 func (w *world) traffic(t target.Traffic, c Case) (found []string, err error) {
 	note := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -143,7 +143,7 @@ func (w *world) traffic(t target.Traffic, c Case) (found []string, err error) {
 		}
 		w.stream(s, c, note)
 	}
-	// What is under way when a limit is reached may still arrive.
+	// Bytes in transit when a limit is reached may still arrive.
 	if limited > 2*target.LimitedBytes {
 		note("%d bytes came where %d may", limited, target.LimitedBytes)
 	}
@@ -157,8 +157,8 @@ func (w *world) traffic(t target.Traffic, c Case) (found []string, err error) {
 	return slices.Compact(found), err
 }
 
-// mayAsk tells whether the host may be asked for a name: the policy allows it, and
-// a name is all that it is.
+// mayAsk reports whether the host may be queried for a name: the policy allows it, and it
+// is only a name.
 func (w *world) mayAsk(name string, c Case) bool {
 	lower := strings.ToLower(strings.TrimSuffix(name, "."))
 	if c.way.told != nil && c.way.told(lower) {
@@ -179,8 +179,8 @@ func (w *world) mayAsk(name string, c Case) bool {
 	return slices.ContainsFunc(p.Rules, func(r paddock.NetworkRule) bool { return r.Host == lower })
 }
 
-// namesAt gives the names that stand for an address and that may be reached. The
-// sandbox has an address for each, too.
+// namesAt returns the names of an address that may be reached. The sandbox has a synthetic
+// address for each, too.
 func namesAt(to netip.AddrPort) func(name string) bool {
 	a := to.Addr().Unmap()
 	return func(name string) bool {
@@ -260,7 +260,7 @@ func everything(p *paddock.NetworkPolicy) {
 	p.Secrets = nil
 }
 
-// public tells whether a packet goes to where `*` leads.
+// public reports whether a packet goes to an address that `*` permits.
 func public(p target.Packet) bool {
 	a := p.To.Addr().Unmap()
 	for _, dark := range []string{"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "100.100.100.200/32", "::/16", "64:ff9b::/96", "2002::/16", "fc00::/7", "fe80::/10", "ff00::/8", target.HostAddr + "/32", target.HostAddr6 + "/128"} {
@@ -271,13 +271,12 @@ func public(p target.Packet) bool {
 	return p.Proto == "tcp" || p.Proto == "udp"
 }
 
-// belowWildcard is what N10 says that it allows.
+// belowWildcard is what N10 allows.
 func belowWildcard(what string) bool {
 	name, _, _ := strings.Cut(what, " ")
 	good := !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) })
 	return good && strings.HasSuffix(name, "."+target.Wild)
 }
 
-// fronted is what N12 says that it allows: another host, inside what is not looked
-// into.
+// fronted is what N12 allows: another host inside uninspected TLS.
 func fronted(what string) bool { return what == target.Stranger+" /told" }

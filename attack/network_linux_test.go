@@ -14,7 +14,7 @@ func TestOnlyTrafficThatIsAllowedIsNoEvidence(t *testing.T) {
 	w := &world{secret: "canary0123456789", brief: target.Brief{Alive: target.Allowed}}
 	for name, c := range map[string]struct {
 		t    target.Traffic
-		want string // a part of the evidence; empty is none
+		want string // a part of the evidence; empty expects none
 	}{
 		"what is allowed":            {t: target.Traffic{Packets: []target.Packet{{Proto: "tcp", To: to("11.0.0.1:443")}, {Proto: "udp", To: to("9.9.0.53:53")}}, Asked: []string{"Allowed.test.", "x.wild.test"}}},
 		"a packet elsewhere":         {t: target.Traffic{Packets: []target.Packet{{Proto: "tcp", To: to("11.0.0.67:80")}}}, want: "a packet (tcp) went to 11.0.0.67:80"},

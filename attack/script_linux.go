@@ -14,12 +14,12 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A spell is an attack spelt for a shell and its tools, for a tier that
-// executes nothing else. The status says whether it was refused.
+// A spell is an attack as a shell script, for a tier that executes nothing else. Its exit
+// status says whether it was refused.
 type spell struct{ name, script string }
 
-// scripted attacks a box whose only programs are a shell and its tools: first
-// with the attacker itself, which must not be executed, then with scripts.
+// scripted attacks a sandbox whose only programs are a shell and its tools: first with the
+// attacker itself, which must not be executed, and then with scripts.
 func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string) (target.Report, error) {
 	report := target.Report{Case: args[0]}
 	_, err := sb.Start(ctx, paddock.Cmd{Args: append([]string{x.w.brief.Self}, args...)})
@@ -39,7 +39,7 @@ func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string
 	}
 	ways := append(anywhere(), scripts(args[0])...)
 	if x.rounds++; x.rounds > 1 {
-		// Of a case in many forms the tools are tried in the first.
+		// For a case in several forms, try the tools only in the first.
 		ways = slices.DeleteFunc(scripts(args[0]), func(s spell) bool { return slices.Contains(toolScripts(args[0]), s) })
 	}
 	for _, way := range ways {
@@ -58,10 +58,10 @@ func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string
 	return report, nil
 }
 
-// scriptTime bounds one script: some wait for ever.
+// scriptTime bounds one script, because some wait forever.
 const scriptTime = 2 * time.Second
 
-// endless bounds the scripts of rows that are about going on for ever.
+// endless bounds the scripts of rows about endless work.
 const endless = 700 * time.Millisecond
 
 func (x *trial) scriptTime() time.Duration {
@@ -76,12 +76,12 @@ func (x *trial) scriptTime() time.Duration {
 	return scriptTime
 }
 
-// noCalls is why a row about system calls has no cell of its own. The process
-// that scripts run in is tried by the tests of internal/driver/sim/confined.
+// noCalls is why a row about system calls has no cell of its own. The tests of
+// internal/driver/sim/confined try the process in which scripts run.
 const noCalls = "a script makes no system calls, and no program that would make them is executed (tried); what the process around it could call is tried beside its code"
 
-// script tries one way. What the caller is in truth, it is inside too: root of
-// a simulated computer may do everything there.
+// script tries one script. The caller has the same user inside: root of a simulated
+// computer may do everything there.
 func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (target.Try, error) {
 	var out bytes.Buffer
 	b := x.w.brief
@@ -116,12 +116,12 @@ func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (targ
 	case exit.Cause == paddock.TimedOut || exit.Cause == paddock.OutOfBudget || exit.Cause == paddock.OutOfMemory:
 		try.Errno, try.Detail = string(exit.Cause), exit.Reason
 	case exit.Code == 0:
-		try.Outcome, try.Errno = target.Inside, "" // the host looks
+		try.Outcome, try.Errno = target.Inside, "" // the host checks
 	}
 	return try, nil
 }
 
-// words gives the error numbers that messages of tools name.
+// words returns the error numbers in messages of tools.
 func words(out string) string {
 	var list []string
 	for _, e := range []struct{ text, name string }{
@@ -139,7 +139,7 @@ func words(out string) string {
 	return strings.Join(list, " ")
 }
 
-// anywhere are ways of running what is not a script, tried in every case.
+// anywhere returns ways of running something other than a script, tried in every case.
 func anywhere() []spell {
 	return []spell{
 		{"execute a copy", `cp "$SELF" /tmp/a && chmod 755 /tmp/a && /tmp/a`},
@@ -149,9 +149,8 @@ func anywhere() []spell {
 	}
 }
 
-// scripts gives the ways of a case that a shell can try. A case without any is
-// about system calls, which no tool makes for a script: that nothing else runs
-// is its answer.
+// scripts returns the scripts of a case. A case without scripts is about system calls,
+// which no tool makes for a script: its answer is that nothing else runs.
 func scripts(id string) []spell {
 	list := toolScripts(id)
 	switch id[0] {
@@ -291,7 +290,7 @@ func processScripts(id string) []spell {
 	return nil
 }
 
-// each makes a technique for every place; format is printed with it.
+// each returns a technique for every place, formatted with format.
 func each(name, format string, places ...string) []spell {
 	list := make([]spell, len(places))
 	for i, p := range places {

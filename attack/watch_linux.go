@@ -13,13 +13,12 @@ import (
 	"time"
 )
 
-// A watch sees, from the host, every change of certain names while a case is
-// tried, also one that is undone before anybody looks: a kernel of the sandbox's
-// own may show inside what never was, so what the attacker sees there counts for
-// nothing.
+// A watch records, on the host, every change of certain names during a case, even one that
+// is undone. A sandbox's own kernel may show changes inside that did not happen, so the
+// attacker's view of files does not count there.
 type watch struct {
 	events *os.File
-	fd     int // of events, for calls that take a number
+	fd     int // inotify descriptor
 	is     func(name string) bool
 	dirs   map[int32]string
 	seen   []string
@@ -27,17 +26,17 @@ type watch struct {
 	done   chan struct{}
 
 	mu     sync.Mutex
-	unread []byte // guarded by mu: events that were taken and not looked at
+	unread []byte // guarded by mu; events not examined yet
 	news   chan struct{}
 }
 
-// errOverflow says nothing about the case, but that the machine was too busy.
+// errOverflow means that the machine was too busy, and says nothing about the case.
 var errOverflow = errors.New("more changed than could be watched")
 
-// changes are what is watched for. Times and modes are compared afterwards.
+// changes are the watched events. Times and modes are compared afterwards.
 const changes = syscall.IN_CREATE | syscall.IN_MODIFY | syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO | syscall.IN_DELETE
 
-// newWatch watches the names below roots for which is holds.
+// newWatch watches the names below roots for which is returns true.
 func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
@@ -54,7 +53,7 @@ func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
 	return w, nil
 }
 
-// add watches a tree. What is in it already counts as a change if it is news.
+// add watches a tree. With news, its present content counts as a change.
 func (w *watch) add(dir string, news bool) error {
 	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if replaced(err) {
@@ -80,7 +79,7 @@ func (w *watch) add(dir string, news bool) error {
 	})
 }
 
-// replaced tells that what was a directory is one no longer.
+// replaced reports that a directory was replaced.
 func replaced(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
@@ -92,7 +91,7 @@ func (w *watch) take() {
 	for {
 		n, err := w.events.Read(buf)
 		if err != nil {
-			return // stop wants it
+			return // stop was called
 		}
 		w.mu.Lock()
 		w.unread = append(w.unread, buf[:n]...)
@@ -104,7 +103,7 @@ func (w *watch) take() {
 	}
 }
 
-// look judges what take took.
+// look examines the events.
 func (w *watch) look() {
 	defer close(w.done)
 	for more := true; more; {
@@ -142,7 +141,7 @@ func (w *watch) note(number int32, mask uint32, name string) {
 		w.seen = append(w.seen, fmt.Sprintf("%s changed for a while (%#x)", p, mask&changes))
 	}
 	if mask&syscall.IN_ISDIR != 0 && mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {
-		// What is moved is not made: with a repository in it, it may be moved.
+		// A moved file is not a new one: a directory with a repository in it may be moved.
 		made := mask&syscall.IN_CREATE != 0 || name == ".git"
 		if err := w.add(p, made); err != nil {
 			w.missed = fmt.Errorf("watch %s: %w", p, err)
@@ -150,13 +149,12 @@ func (w *watch) note(number int32, mask uint32, name string) {
 	}
 }
 
-// stop ends the watch and gives what it saw until now, the first of it. With an
-// error there may have been more.
+// stop ends the watch and returns what it saw. With an error there may have been more.
 func (w *watch) stop() ([]string, error) {
 	const most = 8
 	err := w.events.SetReadDeadline(time.Now())
 	<-w.done
-	// The kernel has put into the queue what happened: the rest is there.
+	// The kernel has queued everything that happened.
 	buf := make([]byte, 64<<10)
 	for err == nil {
 		n, e := syscall.Read(w.fd, buf)

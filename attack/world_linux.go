@@ -20,21 +20,21 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A world is the small host that one case is tried on: a home with secrets, a
-// workspace in it, and a canary process. All of it lies below one directory
-// that is not a temporary one, because those are private in a sandbox anyway.
+// A world is the small host of one case: a home with secrets, a workspace in it, and a
+// canary process. It lies below one directory that is not a temporary one, because those
+// are private in a sandbox anyway.
 type world struct {
 	brief  target.Brief
 	root   bool
-	tokens map[string]string // token to what it stands for
+	tokens map[string]string // what each token stands for
 	outer  map[string]string // state of every file outside the workspace
-	work   map[string]string // state of every file in it
+	work   map[string]string // state of every file in the workspace
 	knobs  map[string]string
 	mounts string
 
-	secret   string   // that the network policy holds, in rows about the way out
-	witness  *witness // of what went out, in those rows
-	services []string // that the host offered before the sandbox was
+	secret   string   // of the network policy, in network rows
+	witness  *witness // of the traffic, in network rows
+	services []string // the host's ports before the sandbox
 
 	canary  *exec.Cmd
 	ask     io.WriteCloser
@@ -80,7 +80,7 @@ func newWorld(place, name string, root bool) (*world, error) {
 	return w, nil
 }
 
-// token makes a secret and remembers what it stands for.
+// token makes a secret and records what it stands for.
 func (w *world) token(what string) string {
 	t := "canary" + random()
 	w.tokens[t] = what
@@ -99,7 +99,7 @@ func writeFile(name, content string, mode fs.FileMode) error {
 	return os.WriteFile(name, []byte(content), mode)
 }
 
-// files makes what lies in the home and in the workspace.
+// files makes the files of the home and the workspace.
 func (w *world) files() error {
 	b := w.brief
 	var errs []error
@@ -134,8 +134,7 @@ func (w *world) files() error {
 	return errors.Join(errs...)
 }
 
-// repositories makes one at the top, one below, one far below, a submodule and
-// a worktree.
+// repositories makes one at the top, one below, one far below, a submodule and a worktree.
 func (w *world) repositories() error {
 	var errs []error
 	put := func(name, content string) {
@@ -172,8 +171,7 @@ func (w *world) links() error {
 	return errors.Join(errs...)
 }
 
-// leak leaves descriptors open that a careless caller might: without the flag
-// that closes them when a program is executed.
+// leak leaves descriptors open without close-on-exec, as a careless caller might.
 func (w *world) leak() error {
 	for _, name := range []string{w.brief.Secret, w.brief.Home + "/notes", w.brief.Home + "/.aws/credentials"} {
 		fd, err := syscall.Open(name, syscall.O_RDONLY, 0)
@@ -181,8 +179,8 @@ func (w *world) leak() error {
 			return err
 		}
 		w.leaked = append(w.leaked, os.NewFile(uintptr(fd), name))
-		// A high number, so that no descriptor of a program takes its place, and one
-		// that no other world of this process has.
+		// A high number, so that no descriptor of a program replaces it, and one that no
+		// other world of this process has.
 		high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD, 300)
 		if errno != 0 {
 			return errno
@@ -193,7 +191,7 @@ func (w *world) leak() error {
 	return nil
 }
 
-// start begins the canary process and takes stock.
+// start starts the canary process and takes stock.
 func (w *world) start() error {
 	token := w.token("the canary process")
 	w.canary = exec.Command(w.brief.Self, "canary", w.brief.Marker)
@@ -229,7 +227,7 @@ func (w *world) start() error {
 	return w.stock()
 }
 
-// stock remembers how everything is.
+// stock records the present state.
 func (w *world) stock() error {
 	var err error
 	if w.outer, err = w.walk(w.brief.Home, w.brief.Work); err != nil {
@@ -248,7 +246,7 @@ func mounts() (string, error) {
 	return string(data), err
 }
 
-// knobs reads settings of the kernel that nothing may change.
+// knobs reads kernel settings that nothing may change.
 func knobs() map[string]string {
 	out := map[string]string{}
 	for _, n := range []string{"kernel/core_pattern", "kernel/modprobe", "kernel/hostname", "kernel/domainname", "kernel/sysrq", "kernel/panic", "kernel/randomize_va_space", "fs/suid_dumpable", "fs/protected_symlinks", "net/ipv4/ip_forward", "user/max_user_namespaces", "vm/overcommit_memory"} {
@@ -260,7 +258,7 @@ func knobs() map[string]string {
 	return out
 }
 
-// walk gives the state of every file below dir, but not below except.
+// walk returns the state of every file below dir, but not below except.
 func (w *world) walk(dir, except string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -280,10 +278,10 @@ func (w *world) walk(dir, except string) (map[string]string, error) {
 	return out, err
 }
 
-// times stands before a file's times in its state.
+// times precedes a file's times in its state.
 const times = " of "
 
-// fileState is what must not change of a file.
+// fileState describes what must not change of a file.
 func fileState(p string, info fs.FileInfo) string {
 	st, _ := info.Sys().(*syscall.Stat_t)
 	s := fmt.Sprintf("%v %d:%d", info.Mode(), st.Uid, st.Gid)
@@ -328,7 +326,7 @@ func (w *world) look() []string {
 	return seen
 }
 
-// leaks finds tokens in what came out of the sandbox.
+// leaks finds tokens in the output of the sandbox.
 func (w *world) leaks(out []byte) []string {
 	var found []string
 	for token, what := range w.tokens {
@@ -339,7 +337,7 @@ func (w *world) leaks(out []byte) []string {
 	return found
 }
 
-// close ends the canary and removes what lies outside place.
+// close ends the canary and removes files outside place.
 func (w *world) close() error {
 	var errs []error
 	if w.witness != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// Calls that are newer than the tables of numbers; they have the same number on
+// System calls that are newer than the tables of numbers. They have the same number on
 // every architecture.
 const (
 	sysSetxattrat    = 463
@@ -22,8 +22,8 @@ const (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// accessList lets everybody read and write: version 2, then entries of tag,
-// permission and identity (user::rwx user:65534:rwx group::r-x mask::rwx
+// accessList returns an access list by which everybody may read and write: version 2, then
+// entries of tag, permission and identity (user::rwx user:65534:rwx group::r-x mask::rwx
 // other::r-x).
 func accessList() []byte {
 	out := []byte{2, 0, 0, 0}
@@ -44,7 +44,7 @@ func onOpen(p string, f func(fd int) error) error {
 	return f(fd)
 }
 
-// xattrAt makes one of the newer calls on p.
+// xattrAt makes one of the newer calls for p.
 func xattrAt(nr uintptr, p, name string, value []byte) error {
 	path, err := unix.BytePtrFromString(p)
 	if err != nil {
@@ -65,7 +65,7 @@ func xattrAt(nr uintptr, p, name string, value []byte) error {
 	return try0(syscall.Syscall6(nr, uintptr(cwd), uintptr(unsafe.Pointer(path)), 0, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args)))
 }
 
-// subvolume makes an entry of a directory by ioctl, as btrfs can.
+// subvolume makes an entry of a directory by ioctl, as on btrfs.
 func subvolume(_ *target.Brief, p string) error {
 	return fromDir(p, unix.O_RDONLY, func(dir int, base string) error {
 		args := struct {
@@ -78,8 +78,8 @@ func subvolume(_ *target.Brief, p string) error {
 	})
 }
 
-// attributeWays change what is told about a file beside its content. An access
-// list is a mode by another name.
+// attributeWays change attributes of a file besides its content. An access list is another
+// form of mode.
 func attributeWays() []way {
 	return []way{
 		{"subvolume by ioctl", subvolume},
@@ -110,7 +110,7 @@ func attributeWays() []way {
 	}
 }
 
-// attributes tells whether a way needs a file that is there, with an attribute.
+// attributes reports whether a way needs an existing file with an attribute.
 func (w way) attributes() bool {
 	for _, a := range attributeWays() {
 		if a.name == w.name && a.name != "subvolume by ioctl" {

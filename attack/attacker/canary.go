@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// canaryOrder is what the harness asks for, on standard input.
+// canaryOrder is the harness's order on standard input.
 type canaryOrder struct {
 	Marker, Token    string
 	Stream, Datagram string
@@ -28,9 +28,9 @@ type canaryOrder struct {
 	Secret           string
 }
 
-// canary is a process of the host. It holds the token in its environment, in
-// shared memory, in message queues and in a key, listens on sockets, and tells
-// what happened to them. It answers each line of its input with a line.
+// canary is a process of the host. It holds the token in its environment, in shared memory,
+// in message queues and in a key, and listens on sockets. It answers each line of its input
+// with a line that reports what happened to them.
 func canary(args []string) error {
 	in := bufio.NewReader(os.Stdin)
 	line, err := in.ReadBytes('\n')
@@ -109,7 +109,7 @@ func (w *watched) open() (target.Canary, error) {
 	return c, err
 }
 
-// listen takes connections and notes them. Long names are bound by a short way.
+// listen accepts connections and records them. It binds a long name through a short path.
 func (w *watched) listen(name string) error {
 	l, err := net.Listen("unix", name)
 	if err != nil {
@@ -204,7 +204,7 @@ func (w *watched) mqueue(c *target.Canary) error {
 	return nil
 }
 
-// key leaves a key in the user keyring; a kernel without keys has none.
+// key adds a key to the user keyring, if the kernel has keyrings.
 func (w *watched) key(c *target.Canary) {
 	c.KeyName = w.order.Marker + "-key"
 	id, err := unix.AddKey("user", c.KeyName, []byte(w.order.Token), unix.KEY_SPEC_USER_KEYRING)
@@ -212,12 +212,12 @@ func (w *watched) key(c *target.Canary) {
 		return
 	}
 	c.Key = id
-	// Readable for every process of this user, as agents leave them.
+	// Readable for every process of this user, as agents leave their keys.
 	_ = unix.KeyctlSetperm(id, 0x3f3f0000)
 	w.closers = append(w.closers, func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_USER_KEYRING, 0, 0) })
 }
 
-// look gives what happened since the last look.
+// look returns what happened since the last look.
 func (w *watched) look(c target.Canary) []string {
 	w.mu.Lock()
 	seen := append([]string{}, w.seen...)

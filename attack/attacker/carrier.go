@@ -18,16 +18,16 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// Where the agent of a kernel of the sandbox's own is.
+// Where the agent of a sandbox with its own kernel is.
 const (
 	agentPort  = "10.0.2.15:1"
 	linkEnd    = "10.0.2.2"
-	ownAddress = "10.0.2.15/32" // of the one interface, whose only route is to linkEnd
+	ownAddress = "10.0.2.15/32" // the only interface, with a route only to linkEnd
 	agentDir   = "/.paddock"
 )
 
-// ownCarrier is P33: what stands between a kernel of the sandbox's own and the
-// host. Where there is no such kernel, there is nothing to reach.
+// ownCarrier is P33: the connection between a sandbox's own kernel and the host. Without
+// such a kernel there is nothing to attack.
 func ownCarrier() []probe {
 	dial := func(network, to string) target.Try {
 		c, err := net.DialTimeout(network, to, 2*time.Second)
@@ -36,7 +36,7 @@ func ownCarrier() []probe {
 		}
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(time.Second))
-		// What it calls a call, with a token of zeros. Being heard is no answer.
+		// The start of a call, with a token of zeros. A connection alone is no success.
 		if _, err := c.Write(append([]byte("C"), make([]byte, 32)...)); err != nil {
 			return refused(err)
 		}
@@ -104,7 +104,7 @@ func ownCarrier() []probe {
 				defer unix.Close(fd)
 				err = unix.PidfdSendSignal(fd, 0, nil, 0)
 			}
-			// It would end the sandbox, and the report with it.
+			// This would end the sandbox, and the report with it.
 			return mildest(unix.Kill(1, 0), err)
 		})},
 		{"signals to the agent's threads", toAgent(func() target.Try {
@@ -126,7 +126,8 @@ func ownCarrier() []probe {
 			}
 			defer unix.Close(p[0])
 			defer unix.Close(p[1])
-			// The right is looked at when the signal goes out, and nobody is told.
+			// The kernel checks the permission when the signal is sent, and reports no
+			// error.
 			_, err := unix.FcntlInt(uintptr(p[0]), unix.F_SETOWN, 1)
 			if err == nil {
 				_, err = unix.FcntlInt(uintptr(p[0]), unix.F_SETSIG, int(unix.SIGWINCH))
@@ -138,7 +139,7 @@ func ownCarrier() []probe {
 	return ps
 }
 
-// toAgent tries something where there is an agent.
+// toAgent tries something if there is an agent.
 func toAgent(run func() target.Try) func(*target.Brief) target.Try {
 	return func(*target.Brief) target.Try {
 		if comm, _ := os.ReadFile("/proc/1/cmdline"); !strings.HasPrefix(string(comm), agentDir) {
@@ -148,7 +149,7 @@ func toAgent(run func() target.Try) func(*target.Brief) target.Try {
 	}
 }
 
-// mildest is for several ways to the same: one that is open is enough.
+// mildest combines several ways to the same goal: one success is enough.
 func mildest(errs ...error) target.Try {
 	for _, err := range errs {
 		if err == nil {
@@ -158,7 +159,7 @@ func mildest(errs ...error) target.Try {
 	return refused(errs[0])
 }
 
-// carrierIn does something in a user namespace, as whoami.
+// carrierIn runs this program in a user namespace, as whoami.
 func carrierIn(what string) target.Try {
 	out, err := inNamespace(unix.CLONE_NEWUSER|unix.CLONE_NEWNS, true, "whoami", what)
 	if err != nil {
@@ -170,7 +171,7 @@ func carrierIn(what string) target.Try {
 	return target.Try{Outcome: target.Denied, Errno: strings.TrimPrefix(out, "-")}
 }
 
-// uncover looks below what covers the agent's directory.
+// uncover looks below the mount over the agent's directory.
 func uncover() target.Try {
 	if err := unix.Unmount(agentDir, unix.MNT_DETACH); err != nil {
 		return refused(err)
@@ -183,7 +184,7 @@ func uncover() target.Try {
 	return refused(unix.ENOENT)
 }
 
-// raiseGroups raises the bound of the commands' processes.
+// raiseGroups raises the process limit of the commands' group.
 func raiseGroups() target.Try {
 	for _, kind := range []string{"cgroup", "cgroup2"} {
 		if err := unix.Mount("none", "/mnt", kind, 0, ""); err != nil {

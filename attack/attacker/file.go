@@ -29,7 +29,7 @@ func writeOutside() []probe {
 		ps = append(ps, probe{d, at(func(*target.Brief) string { return d })})
 	}
 	return append(ps, probe{"overwrite /usr/bin/env", func(*target.Brief) target.Try {
-		// Opened for writing and closed again: nothing is changed.
+		// Open for writing and close again, which changes nothing.
 		fd, err := unix.Open("/usr/bin/env", unix.O_WRONLY, 0)
 		if err == nil {
 			unix.Close(fd)
@@ -64,7 +64,8 @@ func writeHome() []probe {
 	return ps
 }
 
-// stays turns a success into one that the host judges: a private home is fine.
+// stays turns a success into one for the host to judge, because a private home is
+// permitted.
 func stays(t target.Try) target.Try {
 	if t.Outcome == target.Reached {
 		t.Outcome = target.Inside
@@ -72,7 +73,7 @@ func stays(t target.Try) target.Try {
 	return t
 }
 
-// writeThroughLink is A03. The links are there before the box is.
+// writeThroughLink is A03. The links exist before the sandbox.
 func writeThroughLink() []probe {
 	in := func(name string, flags int) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -112,7 +113,7 @@ func writeThroughLink() []probe {
 	}
 }
 
-// plantLinks is A04: what the host's tools shall stumble over.
+// plantLinks is A04: traps for tools of the host.
 func plantLinks() []probe {
 	return []probe{{"plant", func(b *target.Brief) target.Try {
 		links := map[string]string{
@@ -137,7 +138,7 @@ func plantLinks() []probe {
 	}}}
 }
 
-// writeDenied is A06: a file and a directory that the policy denies to write.
+// writeDenied is A06: a file and a directory with a write denial.
 func writeDenied() []probe {
 	ps := everyWay(func(b *target.Brief) string { return b.DenyWrite })
 	for _, w := range ways() {
@@ -169,7 +170,7 @@ func writeDenied() []probe {
 	)
 }
 
-// renameAncestor is A07: what lies above a protected path is moved away.
+// renameAncestor is A07: it moves a directory above a protected path.
 func renameAncestor() []probe {
 	aside := func(dir, again, file string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -180,8 +181,8 @@ func renameAncestor() []probe {
 			err := os.WriteFile(b.Work+"/"+file, []byte(payload), 0o755)
 			after := state(b.Work + "/" + file)
 			if moved == nil {
-				// Put it back, for the next technique and for the host,
-				// which finds what changed for good.
+				// Move it back, for the next technique and for the host, which detects
+				// lasting changes.
 				_ = os.RemoveAll(from)
 				if err := unix.Rename(to, from); err != nil {
 					if strings.Contains(file, "locked") {
@@ -260,7 +261,7 @@ func listDir(dir string) target.Try {
 	return target.Try{Outcome: target.Reached, Detail: fmt.Sprintf("listed %d names", len(ents)), Loot: fmt.Sprint(names(dir))}
 }
 
-// readLate is A10: the host makes the file when the box is already there.
+// readLate is A10: the host makes the file after the sandbox.
 func readLate() []probe {
 	return []probe{
 		{"direct", func(b *target.Brief) target.Try { return readName(b.DenyReadLate) }},
@@ -280,7 +281,7 @@ func readLate() []probe {
 	}
 }
 
-// writeHardlink is A11: one name of a file is inside, another is not.
+// writeHardlink is A11: a file with one name inside and one outside.
 func writeHardlink() []probe {
 	return []probe{{"append", func(b *target.Brief) target.Try {
 		t := plant(b.Hard, unix.O_APPEND)
@@ -315,7 +316,7 @@ func temporaryDir() []probe {
 	return ps
 }
 
-// plantSpecial is A16: things that are not files, under names of reports.
+// plantSpecial is A16: special files with names of reports.
 func plantSpecial() []probe {
 	return []probe{{"plant", func(b *target.Brief) target.Try {
 		for _, n := range []string{"fifo.txt", "fifo-out.txt"} {

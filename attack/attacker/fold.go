@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// foldedName is A21: other spellings of protected names, which some file
-// systems take for the same. Where this one does not, they are other names.
+// foldedName is A21: other spellings of protected names, which some file systems treat as
+// equal. On others they are different names.
 func foldedName() []probe {
 	var ps []probe
 	for _, s := range []struct{ name, spelled, real string }{

@@ -19,7 +19,7 @@ import (
 
 func int80(nr, a, b, c, d, e uintptr) int32
 
-// Numbers of the i386 table.
+// System call numbers of the i386 table.
 const (
 	i386Open    = 5
 	i386Creat   = 8
@@ -39,7 +39,7 @@ const (
 // x32 is the bit that marks numbers of the x32 table.
 const x32 = 0x40000000
 
-// low copies strings to memory that the i386 entry can reach.
+// low copies strings to memory that the i386 entry can address.
 func low(ss ...string) ([]uintptr, error) {
 	m, err := tryAddr(syscall.Syscall6(unix.SYS_MMAP, 0, 64<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_32BIT, ^uintptr(0), 0))
 	if err != nil {
@@ -74,7 +74,7 @@ func call80(nr uintptr, args ...uintptr) (int, error) {
 	return int(r), nil
 }
 
-// path80 makes an i386 call whose first argument is a path.
+// path80 makes an i386 call with a path as its first argument.
 func path80(nr uintptr, p string, args ...uintptr) (int, error) {
 	s, err := low(p)
 	if err != nil {
@@ -163,7 +163,7 @@ func foreignCalls() []probe {
 			}
 			defer os.Remove(p)
 			err := exec.Command(p).Run()
-			// Whoever made the file for us may hold it a moment longer.
+			// The process that made the file may still have it open for a moment.
 			for i := 0; i < 1000 && errors.Is(err, unix.ETXTBSY); i++ {
 				err = exec.Command(p).Run()
 			}
@@ -183,7 +183,7 @@ func foreignCalls() []probe {
 	}
 }
 
-// elf32 is a program for i386: exit(42).
+// elf32 is an i386 program that calls exit(42).
 func elf32() []byte {
 	code := []byte{0xb8, 1, 0, 0, 0, 0xbb, 42, 0, 0, 0, 0xcd, 0x80}
 	const base, head = 0x08048000, 52 + 32

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// Other architectures have one system call table that we know how to reach.
+// Other architectures have only one system call table that this program can use.
 
 func foreignOpen(string, int, uintptr) (int, error) { return -1, unix.ENOSYS }
 func foreignChmod(string, uintptr) error            { return unix.ENOSYS }

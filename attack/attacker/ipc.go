@@ -114,7 +114,7 @@ func inheritedFDs() []probe {
 		}},
 		{"all above 2", func(*target.Brief) target.Try {
 			var found []string
-			// Descriptor numbers of our own runtime are poll and event ones.
+			// The runtime's own descriptors are of polls and events.
 			for fd := 3; fd < 4096; fd++ {
 				to, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 				if err != nil || strings.HasPrefix(to, "anon_inode:[event") || strings.HasPrefix(to, "/proc/") {

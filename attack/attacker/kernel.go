@@ -84,7 +84,7 @@ func kernelPrograms() []probe {
 					p, _ := unix.BytePtrFromString("/nonexistent/acct")
 					return passed(try0(syscall.Syscall(nr, uintptr(unsafe.Pointer(p)), 0, 0)), unix.ENOENT)
 				}
-				return refused(unix.EPERM) // vhangup would end a terminal: not tried
+				return refused(unix.EPERM) // not tried, because vhangup would end a terminal
 			})
 		}},
 		{"move_pages of init", func(*target.Brief) target.Try {
@@ -100,7 +100,7 @@ func perfEvent(typ uint32, config uint64, pid, cpu int) func(*target.Brief) targ
 	}
 }
 
-// rewrite opens a kernel file for writing and writes what is there already.
+// rewrite opens a kernel file for writing and writes its present content.
 func rewrite(name string) target.Try {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ func rewrite(name string) target.Try {
 	return reached("wrote the value that it had")
 }
 
-// openOnly opens for writing and writes nothing: where any value does harm.
+// openOnly opens for writing without writing, because any value would do harm.
 func openOnly(name string) target.Try {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	return closeTry(fd, err, "opened for writing")
@@ -226,8 +226,8 @@ func cgroupEscape() []probe {
 	)
 }
 
-// systemCalls is P20. Arguments are such that the call fails after the
-// permission check, so nothing is set.
+// systemCalls is P20. The arguments make each call fail after the permission check, so that
+// it sets nothing.
 func systemCalls() []probe {
 	return []probe{
 		{"sethostname", func(b *target.Brief) target.Try {
@@ -296,7 +296,7 @@ func systemCalls() []probe {
 			return done(unix.Setpriority(unix.PRIO_PROCESS, 0, -10), "runs before others")
 		}},
 		{"raise limits", func(*target.Brief) target.Try {
-			const msgQueue = 12 // a limit that is finite everywhere and matters little
+			const msgQueue = 12 // a finite limit of little importance
 			var lim unix.Rlimit
 			if err := unix.Getrlimit(msgQueue, &lim); err != nil {
 				return refused(err)
@@ -316,7 +316,7 @@ func systemCalls() []probe {
 			if err := try0(syscall.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0)); err != nil {
 				return refused(err)
 			}
-			// Root of a box without capabilities is nobody in particular.
+			// Root in a sandbox without capabilities has no privileges.
 			if caps := capabilities(); strings.Trim(caps, "0") == "" {
 				return inside("uid 0 without a capability")
 			}
@@ -334,7 +334,7 @@ func systemCalls() []probe {
 	}
 }
 
-// capabilities gives the effective and permitted sets, as the kernel prints them.
+// capabilities returns the effective and permitted sets in the kernel's format.
 func capabilities() string {
 	data, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
@@ -366,10 +366,10 @@ func hostSecrets() []probe {
 			case n == "/proc/iomem" && !strings.Contains(strings.ReplaceAll(t.Loot, "00000000-00000000", ""), "-ffff") && strings.Contains(t.Loot, "00000000-00000000"):
 				return inside("addresses are masked")
 			case n == "/sys/kernel/notes" || n == "/etc/machine-id" || n == "/proc/keys":
-				// Names that identify the machine: they are no secret here.
+				// Names that identify the machine are not secret here.
 				return inside("readable: %d bytes that name the machine or our own keys", len(t.Loot))
 			}
-			t.Loot = "" // the machine's own secrets stay out of the log
+			t.Loot = "" // do not log the machine's own secrets
 			return t
 		}})
 	}

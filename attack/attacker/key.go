@@ -17,8 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// keyrings is P13: keys of the host that reach the box through the keyrings
-// that a process inherits.
+// keyrings is P13: keys of the host that a process inherits through its keyrings.
 func keyrings() []probe {
 	read := func(id int) target.Try {
 		buf := make([]byte, 256)

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// fillDisk is A17. The limit of the box is told in the brief.
+// fillDisk is A17. The brief has the limit.
 func fillDisk() []probe {
 	fill := func(dir func(*target.Brief) string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -88,12 +88,12 @@ func fillDisk() []probe {
 				return refused(err)
 			}
 			defer os.RemoveAll(dir)
-			// A file takes a kibibyte of the kernel's memory: more than half as
-			// many as the limit has kibibytes is too many.
+			// A file takes a kibibyte of kernel memory, so half as many files as the limit
+			// has kibibytes is too many.
 			most := int(b.Disk / 2048)
 			if b.Kernel {
-				// A kernel of the box's own keeps them in memory that the host
-				// counts, and has no bound but that: two kibibytes each at least.
+				// A sandbox with its own kernel keeps them in memory that the host counts,
+				// and has no other bound: at least two kibibytes each.
 				most = int(b.Memory / 2048)
 			}
 			for i := range most {
@@ -163,8 +163,8 @@ func exhaust() []probe {
 			return refused(last)
 		}},
 		{"threads", func(b *target.Brief) target.Try {
-			// A program that cannot make a thread is ended by Go's
-			// runtime, so the threads are made by clone.
+			// Go's runtime ends a program that cannot make a thread, so make the threads by
+			// clone.
 			made := 0
 			defer func() { reapAll() }()
 			for range b.PIDs * 3 {

@@ -39,7 +39,7 @@ type probe struct {
 	run  func(b *target.Brief) target.Try
 }
 
-// cases gives the techniques of every case.
+// cases returns the techniques of every case.
 func cases() map[string][]probe {
 	return map[string][]probe{
 		"A01": writeOutside(),
@@ -209,8 +209,8 @@ func run(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(target.Sum(args[0], tries))
 }
 
-// together tells how many techniques of a case are tried at the same time. Those
-// about the way out mostly wait; in three rows one is about what another did.
+// together returns how many techniques of a case run in parallel. Those on the network
+// mostly wait. In three rows a technique depends on another one.
 func together(id string) int {
 	if id[0] == 'N' && !slices.Contains([]string{"N08", "N25", "N26"}, id) {
 		return 6
@@ -240,8 +240,8 @@ func runOne(b *target.Brief, probes []probe, name string) error {
 	return json.NewEncoder(os.Stdout).Encode(t)
 }
 
-// isolated runs one technique in a process of its own, because a filter may
-// kill it and because it may spoil its own state.
+// isolated runs one technique in a process of its own, because a filter may kill it, or it
+// may damage its own state.
 func isolated(id, name string) target.Try {
 	cmd := exec.Command("/proc/self/exe", id, name)
 	if _, err := os.Stat("/proc/self/exe"); err != nil {
@@ -251,7 +251,7 @@ func isolated(id, name string) target.Try {
 	cmd.Stdin = os.Stdin
 	cmd.Stdout = &out
 	cmd.Stderr = &errs
-	cmd.WaitDelay = time.Second // techniques leave children that hold the pipe
+	cmd.WaitDelay = time.Second // a technique may leave children that hold the pipe
 	if err := cmd.Start(); err != nil {
 		return target.Try{Name: name, Outcome: "broken", Detail: "start the technique: " + err.Error()}
 	}
@@ -275,7 +275,7 @@ func isolated(id, name string) target.Try {
 	if len(tail) > 2000 {
 		tail = tail[:2000]
 	}
-	// A crash of Go on SIGSYS exits with 2 and a trace.
+	// Go exits with 2 and a trace on SIGSYS.
 	if strings.Contains(tail, "SIGSYS") {
 		return target.Try{Name: name, Outcome: target.Denied, Errno: "SIGSYS", Detail: "the technique was killed"}
 	}

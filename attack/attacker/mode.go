@@ -140,7 +140,7 @@ type setIDError struct{}
 
 func (setIDError) Error() string { return "it was allowed" }
 
-// errSetID says that a bit was set that hasSetID cannot see.
+// errSetID reports a set bit that hasSetID cannot see.
 var errSetID = setIDError{}
 
 func hasSetID(p string, err error) target.Try {
@@ -165,7 +165,7 @@ func fchmodat2(dir int, p string, mode uintptr, flags uintptr) error {
 	return try0(syscall.Syscall6(unix.SYS_FCHMODAT2, uintptr(dir), uintptr(unsafe.Pointer(s)), mode, flags, 0, 0))
 }
 
-// raceMode changes the mode in an open_how while openat2 is judged.
+// raceMode changes the mode in an open_how while a supervisor checks openat2.
 func raceMode(b *target.Brief) target.Try {
 	how := &unix.OpenHow{Flags: creat, Mode: 0o755}
 	f := newFlip(func(i int) {
@@ -201,7 +201,7 @@ func raceMode(b *target.Brief) target.Try {
 	return refused(last)
 }
 
-// setIDPrograms finds programs that run as somebody else.
+// setIDPrograms finds programs that run as another user.
 func setIDPrograms() []string {
 	var out []string
 	for _, dir := range []string{"/usr/bin", "/bin", "/usr/sbin"} {

@@ -15,11 +15,11 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// mountOver is A19: take a mount away or put another over it.
+// mountOver is A19: remove a mount, or mount another over it.
 func mountOver() []probe {
 	umount := func(path func(*target.Brief) string, flags int) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
-			// EINVAL is "no mount there", after the permission check.
+			// EINVAL means "no mount there", and comes after the permission check.
 			return passed(unix.Unmount(path(b), flags), unix.EINVAL)
 		}
 	}
@@ -79,7 +79,7 @@ func mountOver() []probe {
 	}
 }
 
-// namespaces are the flags of every kind.
+// namespaceFlags are the flags of every kind of namespace.
 var namespaceFlags = []struct {
 	name string
 	flag uintptr
@@ -88,7 +88,7 @@ var namespaceFlags = []struct {
 	{"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}, {"cgroup", unix.CLONE_NEWCGROUP}, {"time", unix.CLONE_NEWTIME},
 }
 
-// childArgs starts ourselves again with flags, to do something inside.
+// inNamespace starts this program again with flags, to do something inside.
 func inNamespace(flags uintptr, mapped bool, args ...string) (string, error) {
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
@@ -107,7 +107,7 @@ func newNamespaces() []probe {
 		ps = append(ps,
 			probe{"unshare " + ns.name, func(*target.Brief) target.Try {
 				runtime.LockOSThread()
-				// CLONE_NEWUSER needs a process of one thread.
+				// CLONE_NEWUSER needs a single-threaded process.
 				if ns.flag == unix.CLONE_NEWUSER || ns.flag == unix.CLONE_NEWTIME {
 					return forkedCall(unix.SYS_UNSHARE, ns.flag)
 				}
@@ -135,7 +135,7 @@ func newNamespaces() []probe {
 			return reached("root of a user namespace: %s", out)
 		}},
 		probe{"setns to our own user namespace", func(*target.Brief) target.Try {
-			// EINVAL says "you are in it", and comes after the filter.
+			// EINVAL means "already in it", and comes after the filter.
 			return each([]string{"user", "mnt", "pid", "net", "uts"}, func(ns string) target.Try {
 				fd, err := unix.Open("/proc/self/ns/"+ns, unix.O_RDONLY, 0)
 				if err != nil {
@@ -161,7 +161,7 @@ func newNamespaces() []probe {
 	)
 }
 
-// userMount is A20: what a user namespace would be good for.
+// userMount is A20: uses of a user namespace.
 func userMount() []probe {
 	act := func(name string) probe {
 		return probe{name, func(b *target.Brief) target.Try {
@@ -178,7 +178,7 @@ func userMount() []probe {
 	return []probe{act("umount"), act("remount"), act("bind"), act("pivot"), act("chroot"), act("proc")}
 }
 
-// whoami runs in a new user namespace, or as a set-id program.
+// whoami runs in a new user namespace or as a set-id program.
 func whoami(args []string) error {
 	if len(args) == 0 {
 		fmt.Printf("uid %d euid %d", os.Getuid(), os.Geteuid())
@@ -195,7 +195,7 @@ func whoami(args []string) error {
 			return done(unix.Unmount(p, unix.MNT_DETACH), "unmounted")
 		})
 		if t.Outcome != target.Reached {
-			// There is nothing to unmount where nothing lies over it.
+			// There may be nothing to unmount over it.
 			t = readName(b.DenyReadDir + "/secret.txt")
 		}
 	case "remount":
@@ -241,7 +241,7 @@ func whoami(args []string) error {
 	return nil
 }
 
-// mountCalls is P11: the calls themselves.
+// mountCalls is P11: the mount system calls themselves.
 func mountCalls() []probe {
 	path := func(s string) uintptr {
 		p, _ := unix.BytePtrFromString(s)
@@ -299,7 +299,7 @@ func mountCalls() []probe {
 			return done(unix.Setns(fd, unix.CLONE_NEWUTS|unix.CLONE_NEWIPC), "joined init's namespaces")
 		}},
 		{"statmount", func(*target.Brief) target.Try {
-			// Only tells what is mounted in our own namespace.
+			// It only shows mounts of our own namespace.
 			data, err := os.ReadFile("/proc/self/mountinfo")
 			if err != nil {
 				return refused(err)

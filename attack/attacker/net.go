@@ -22,8 +22,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// waiting bounds one try. What gets through is seen by the host, however long it
-// takes; without a sandbox nobody else looks at single techniques.
+// waiting bounds one try. The host sees whatever gets out later. Without a sandbox, single
+// techniques do not matter.
 func waiting(b *target.Brief) time.Duration {
 	switch {
 	case b.Slow: // a machine that is emulated, where others are, too
@@ -34,8 +34,8 @@ func waiting(b *target.Brief) time.Duration {
 	return 1500 * time.Millisecond
 }
 
-// alive shows the host that the way out works, because where nothing gets out a
-// refusal proves nothing. The host sees whether it came.
+// alive shows the host that the network works, because a refusal proves nothing where
+// nothing gets out. The host checks whether the request arrived.
 func alive(b *target.Brief) {
 	until := time.Now().Add(20 * time.Second)
 	for time.Now().Before(until) {
@@ -52,12 +52,12 @@ func alive(b *target.Brief) {
 	}
 }
 
-// web is a plain request.
+// web returns a plain request.
 func web(host, path string) []byte {
 	return []byte("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
 }
 
-// told gives an error as a try.
+// told converts an error to a try.
 func told(err error) target.Try {
 	t := refused(err)
 	var name *net.DNSError
@@ -77,7 +77,7 @@ func told(err error) target.Try {
 	return t
 }
 
-// say writes, and reads until a server is heard, or no longer.
+// say writes data and reads until a server has answered or the time is over.
 func say(c net.Conn, wait time.Duration, data []byte) target.Try {
 	_ = c.SetDeadline(time.Now().Add(wait))
 	if len(data) > 0 {
@@ -101,7 +101,7 @@ func say(c net.Conn, wait time.Duration, data []byte) target.Try {
 	return told(err)
 }
 
-// hear reads until a banner has come, or nothing more does.
+// hear reads until a banner has arrived or nothing more does.
 func hear(c net.Conn) ([]byte, error) {
 	var heard []byte
 	buf := make([]byte, 16<<10)
@@ -114,7 +114,7 @@ func hear(c net.Conn) ([]byte, error) {
 		if bytes.Contains(heard, []byte(target.HostBanner)) || bytes.Contains(heard, []byte(target.ServerBanner)) {
 			return heard, nil
 		}
-		// An answer of the gateway's own that is whole.
+		// A complete answer of the gateway itself.
 		if head, body, ok := bytes.Cut(heard, []byte("\r\n\r\n")); ok && bytes.HasPrefix(heard, []byte("HTTP/1.")) {
 			if n := contentLength(head); n >= 0 && len(body) >= n {
 				return heard, nil
@@ -137,7 +137,7 @@ func contentLength(head []byte) int {
 
 func short(b []byte) []byte { return b[:min(len(b), 200)] }
 
-// direct connects and speaks, without a thought of proxies.
+// direct connects without a proxy and speaks.
 func direct(b *target.Brief, network, to string, data []byte) target.Try {
 	c, err := net.DialTimeout(network, to, waiting(b))
 	if err != nil {
@@ -147,7 +147,7 @@ func direct(b *target.Brief, network, to string, data []byte) target.Try {
 	return say(c, waiting(b), data)
 }
 
-// atOnce tries every item at the same time and gives the worst.
+// atOnce tries every item in parallel and returns the worst result.
 func atOnce[T any](items []T, f func(T) target.Try) target.Try {
 	tries := make([]target.Try, len(items))
 	var wg sync.WaitGroup
@@ -181,7 +181,7 @@ func proxyTo(b *target.Brief, port int) (net.Conn, error) {
 	return c, err
 }
 
-// viaProxy sends bytes to the proxy for HTTP as they are.
+// viaProxy sends raw bytes to the HTTP proxy.
 func viaProxy(b *target.Brief, raw string) target.Try {
 	c, err := proxyTo(b, target.ProxyPort)
 	if err != nil {
@@ -196,7 +196,7 @@ func get(b *target.Brief, uri, host string) target.Try {
 	return viaProxy(b, "GET "+uri+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
 }
 
-// tunnel has the proxy connect to dest.
+// tunnel asks the proxy to connect to dest.
 func tunnel(b *target.Brief, dest string, extra ...string) (net.Conn, error) {
 	c, err := proxyTo(b, target.ProxyPort)
 	if err != nil {
@@ -218,7 +218,7 @@ func tunnel(b *target.Brief, dest string, extra ...string) (net.Conn, error) {
 	return &ahead{c, in}, nil
 }
 
-// ahead is a connection of which something was read already.
+// ahead is a connection with bytes read ahead.
 type ahead struct {
 	net.Conn
 
@@ -227,12 +227,12 @@ type ahead struct {
 
 func (a *ahead) Read(p []byte) (int, error) { return a.in.Read(p) }
 
-// A statusError is an answer that refuses.
+// A statusError is a refusal by HTTP status.
 type statusError string
 
 func (e statusError) Error() string { return string(e) }
 
-// status gives a try for an error that may be an answer.
+// status returns a try for an error that may be an answer.
 func status(err error) target.Try {
 	var s statusError
 	t := told(err)
@@ -244,7 +244,7 @@ func status(err error) target.Try {
 	return t
 }
 
-// connect has the proxy connect to dest and speaks there.
+// connect asks the proxy to connect to dest and speaks there.
 func connect(b *target.Brief, dest string, data []byte) target.Try {
 	c, err := tunnel(b, dest)
 	if err != nil {
@@ -254,7 +254,7 @@ func connect(b *target.Brief, dest string, data []byte) target.Try {
 	return say(c, waiting(b), data)
 }
 
-// socks sends a request to the SOCKS proxy: kind and address as they are.
+// socksConn sends a request to the SOCKS proxy, with kind and address as given.
 func socksConn(b *target.Brief, command, kind byte, addr []byte, port int) (net.Conn, error) {
 	c, err := proxyTo(b, target.SOCKSPort)
 	if err != nil {
@@ -299,7 +299,7 @@ func socks(b *target.Brief, host string, port int, data []byte) target.Try {
 	return say(c, waiting(b), data)
 }
 
-// anyWay asks for a web page of host in every way there is.
+// anyWay asks for a web page of host in every possible way.
 func anyWay(b *target.Brief, host string) target.Try {
 	bare := strings.Trim(host, "[]")
 	quoted := host
@@ -321,7 +321,7 @@ func anyWays(b *target.Brief, hosts ...string) target.Try {
 	return atOnce(hosts, func(h string) target.Try { return anyWay(b, h) })
 }
 
-// datagram sends one and waits for an answer.
+// datagram sends a datagram and waits for an answer.
 func datagram(b *target.Brief, to string, data []byte) target.Try {
 	c, err := net.Dial("udp", to)
 	if err != nil {
@@ -331,12 +331,12 @@ func datagram(b *target.Brief, to string, data []byte) target.Try {
 	return say(c, waiting(b)/3, data)
 }
 
-// wait bounds what has to be waited for.
+// wait returns a context for operations that may block.
 func wait(b *target.Brief) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waiting(b))
 }
 
-// must says that what had to work did not.
+// must reports that something failed that must work.
 func must(t target.Try, what string) target.Try {
 	if t.Outcome != target.Reached {
 		return target.Try{Outcome: "broken", Detail: what + " is allowed and does not work: " + t.Detail}

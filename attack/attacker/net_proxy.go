@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// contains tells whether a try saw text.
+// contains reports whether a try saw text.
 func contains(t target.Try, text string) bool { return strings.Contains(t.Loot+t.Detail, text) }
 
-// served tells whether a server answered to a request in which text stands.
+// served reports whether a server answered a request that contains text.
 func served(t target.Try, text string) bool {
 	for line := range strings.SplitSeq(t.Loot+"\n"+t.Detail, "\n") {
 		for _, banner := range []string{target.ServerBanner, target.HostBanner} {
@@ -30,9 +30,9 @@ func served(t target.Try, text string) bool {
 // lines joins the lines of a message.
 func lines(list ...string) string { return strings.Join(list, "\r\n") + "\r\n\r\n" }
 
-// crossed is N11: the request line names one host, and the header another.
+// crossed is N11: the request line and the header name different hosts.
 func crossed() []probe {
-	// Where what is allowed is asked for as it is, the host looks who is named.
+	// If the request is allowed as it is, the host checks which host is named.
 	own := func(t target.Try) target.Try {
 		if t.Outcome == target.Reached && !served(t, target.Stranger) && !contains(t, target.HostBanner) {
 			return inside("only what is allowed was asked: %s", t.Detail)
@@ -134,7 +134,7 @@ func strangeTargets() []probe {
 	}
 }
 
-// socksLiterals asks for addresses by their bytes.
+// socksLiterals asks for addresses in binary form.
 func socksLiterals(b *target.Brief) target.Try {
 	return atOnce([]string{"127.0.0.1", "0.0.0.0", "11.0.0.67", "11.0.0.1", target.HostAddr, "169.254.169.254", "::1", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", target.HostAddr6, "2a00:2::43", target.GatewayAddr, "198.18.0.2"}, func(a string) target.Try {
 		ip, kind := net.ParseIP(a), byte(4)
@@ -192,9 +192,9 @@ func socksRest() []probe {
 	}
 }
 
-// secondRequest is N17: the first request is good.
+// secondRequest is N17: the first request is allowed.
 func secondRequest() []probe {
-	// Only an answer to the second counts.
+	// Only an answer to the second request counts.
 	second := func(t target.Try, mark string) target.Try {
 		if t.Outcome == target.Reached && !served(t, mark) {
 			return inside("only the first was answered")
@@ -249,7 +249,7 @@ func secondRequest() []probe {
 	}
 }
 
-// sayTwo sends first, and next after an answer; then it reads what else comes.
+// sayTwo sends first, then next after an answer, and then reads everything else.
 func sayTwo(c net.Conn, b *target.Brief, first, next string) target.Try {
 	t := say(c, waiting(b), []byte(first))
 	if next == "" {
@@ -267,7 +267,7 @@ func sayTwo(c net.Conn, b *target.Brief, first, next string) target.Try {
 	return u
 }
 
-// smuggling is N18: requests that two readers end at different bytes.
+// smuggling is N18: requests that two parsers end at different bytes.
 func smuggling() []probe {
 	hidden := func(host string) string {
 		return "GET /smuggled HTTP/1.1\r\nHost: " + host + "\r\nX: "
@@ -362,7 +362,7 @@ func smuggling() []probe {
 	return ps
 }
 
-// notSmuggled judges by what was answered to.
+// notSmuggled judges by what was answered.
 func notSmuggled(t target.Try) target.Try {
 	if t.Outcome == target.Reached && !served(t, "smuggled") {
 		return inside("the second was not heard: %s", t.Detail)

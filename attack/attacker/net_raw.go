@@ -75,7 +75,7 @@ func udp4(from, to string, port uint16, data string) []byte {
 	return packet4(from, to, unix.IPPROTO_UDP, append(append(b, 0, 0), data...))
 }
 
-// rawPackets is N31: packets made by hand, and another look of the network.
+// rawPackets is N31: hand-made packets, and changes of the network configuration.
 func rawPackets() []probe {
 	raw := func(domain, typ, proto int) func(*target.Brief) target.Try {
 		return func(*target.Brief) target.Try {
@@ -123,7 +123,7 @@ func rawPackets() []probe {
 			}
 			return each(names, func(n string) target.Try {
 				if req == unix.SIOCSIFADDR {
-					n += ":9" // beside the one that it has
+					n += ":9" // besides its own
 				}
 				r, err := unix.NewIfreq(n)
 				if err != nil {
@@ -240,8 +240,7 @@ func rawPackets() []probe {
 	}
 }
 
-// netlinkRequest asks for a change whose content makes no sense: what counts is
-// how far it gets.
+// netlinkRequest asks for a change with invalid content, to see how far it gets.
 func netlinkRequest(kind uint16) target.Try {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -270,8 +269,7 @@ func netlinkRequest(kind uint16) target.Try {
 	return passed(e, unix.EINVAL, unix.ENODEV, unix.EAFNOSUPPORT, unix.EEXIST, unix.ERANGE, unix.EOPNOTSUPP)
 }
 
-// otherPackets is N32: what is no connection and no datagram to a port that is
-// allowed.
+// otherPackets is N32: packets other than connections, and datagrams to an allowed port.
 func otherPackets() []probe {
 	strange := []string{"11.0.0.67", "11.0.0.8", target.InternetAddr, "8.8.8.8", "255.255.255.255", "224.0.0.251", "198.18.255.255", "2a00:2::2", "ff02::fb", "ff0e::1", "127.0.0.1", target.HostAddr}
 	return []probe{
@@ -361,7 +359,7 @@ func otherPackets() []probe {
 	}
 }
 
-// standIns is N33: addresses that stand for names, which nobody asked for.
+// standIns is N33: synthetic addresses that no query returned.
 func standIns() []probe {
 	page := web(target.Stranger, "/")
 	return []probe{
@@ -419,7 +417,7 @@ func standIns() []probe {
 	}
 }
 
-// carrierProcess is N34: the process that carries the way out.
+// carrierProcess is N34: the gateway's process.
 func carrierProcess() []probe {
 	pid := func(b *target.Brief) int {
 		if b.Unconfined {

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// allowedWays is N01: what is allowed has to work.
+// allowedWays is N01: what is allowed must work.
 func allowedWays() []probe {
 	page := func(b *target.Brief, host string) target.Try { return must(anyWay(b, host), host) }
 	secure := func(b *target.Brief, to, name string, open func() (net.Conn, error)) target.Try {
@@ -95,7 +95,7 @@ func stranger() []probe {
 	}
 }
 
-// aroundProxy is N03: a program that knows nothing of proxies.
+// aroundProxy is N03: a program that does not know of proxies.
 func aroundProxy() []probe {
 	host := []string{"127.0.0.1", target.HostAddr, "::1", target.HostAddr6}
 	outside := []string{target.InternetAddr, target.Resolver, "11.0.0.1", "11.0.0.67", "1.2.3.4", "10.0.0.1", "192.168.1.1", "172.17.0.1", "100.64.0.1", target.Internet6, "2a00:2::2", "fe80::1%lo", "255.255.255.255"}
@@ -167,7 +167,7 @@ func worstError(err error, other *error) error {
 	return *other
 }
 
-// fastOpen sends data in the packet that begins a connection.
+// fastOpen sends data in the first packet of a connection.
 func fastOpen(b *target.Brief, addr string) target.Try {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -242,7 +242,7 @@ func otherPorts() []probe {
 	return ps
 }
 
-// metadata is N06, where every name and address is allowed.
+// metadata is N06, with rules that allow every name and address.
 func metadata() []probe {
 	inner := func(f func(b *target.Brief) target.Try) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -290,7 +290,7 @@ func turnedNames() []probe {
 	return ps
 }
 
-// rebinding is N08. That the public address answers is as it should be.
+// rebinding is N08. An answer from the public address is correct.
 func rebinding() []probe {
 	inner := func(t target.Try) target.Try {
 		if t.Outcome == target.Reached && !contains(t, target.HostBanner) {

@@ -19,8 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// leakAllowed is N28: the destination is allowed, and more is said to it than the
-// rules allow.
+// leakAllowed is N28: the destination is allowed, but not everything that is sent to it.
 func leakAllowed() []probe {
 	ask := func(head ...string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -58,7 +57,7 @@ func leakAllowed() []probe {
 
 func exfilHex() string { return fmt.Sprintf("%x", "all the data") }
 
-// flood sends sixteen times what may be sent. The host counts.
+// flood sends sixteen times the allowed amount. The host counts.
 func flood(b *target.Brief, open func() (net.Conn, error)) target.Try {
 	c, err := open()
 	if err != nil {
@@ -79,8 +78,8 @@ func flood(b *target.Brief, open func() (net.Conn, error)) target.Try {
 	return inside("%d bytes were taken; the host counts what came", sent)
 }
 
-// misplaced is N29: the placeholder, where it must not become the secret. The host
-// looks where the secret came.
+// misplaced is N29: the placeholder in a place where it must not become the secret. The
+// host checks where the secret arrived.
 func misplaced() []probe {
 	to := func(send func(b *target.Brief, s string) target.Try) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -157,7 +156,7 @@ func misplaced() []probe {
 	}
 }
 
-// echoes is N30: the secret's own host says what it heard.
+// echoes is N30: the secret's own host returns what it received.
 func echoes() []probe {
 	ask := func(as, method string, more ...string) func(*target.Brief) (target.Try, string) {
 		return func(b *target.Brief) (target.Try, string) {
@@ -176,7 +175,7 @@ func echoes() []probe {
 			return try, try.Loot
 		}
 	}
-	// The host looks for the secret in what is printed: plain, and decoded.
+	// The host searches the output for the secret, plain and decoded.
 	seen := func(as, method string, more ...string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
 			t, text := ask(as, method, more...)(b)
@@ -197,8 +196,8 @@ func echoes() []probe {
 	for _, as := range []string{"plain", "base64", "base64url", "percent", "json", "header", "cookie", "location", "challenge", "error", "chunks", "gzip", "type"} {
 		ps = append(ps, probe{as, seen(as, "GET")})
 	}
-	// Codes that nobody would use but to hide it. The guest sees that it is not
-	// its own placeholder, and tells no more.
+	// Encodings that would only be used to hide it. The guest checks that it is not its own
+	// placeholder, and reports nothing else.
 	hidden := func(as string, decode func(string) string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
 			t, text := ask(as, "GET")(b)
@@ -233,7 +232,7 @@ func echoes() []probe {
 	)
 }
 
-// decoded undoes every code in which something may have been hidden.
+// decoded undoes every encoding that may hide something.
 func decoded(text string) string {
 	var b strings.Builder
 	head, body, _ := strings.Cut(text, "\r\n\r\n")
@@ -262,7 +261,7 @@ func decoded(text string) string {
 			b.WriteString(v + "\n")
 		}
 	}
-	// Chunks of a byte each.
+	// Chunks of one byte each.
 	var joined strings.Builder
 	for _, l := range strings.Split(body, "\r\n") {
 		if len(l) == 1 {

@@ -24,7 +24,7 @@ func sortProbes(ps []probe) {
 	slices.SortFunc(ps, func(a, b probe) int { return strings.Compare(a.name, b.name) })
 }
 
-// overTLS shakes hands and speaks.
+// overTLS does a handshake and speaks.
 func overTLS(b *target.Brief, c net.Conn, conf *tls.Config, data []byte) target.Try {
 	conf.InsecureSkipVerify = conf.EncryptedClientHelloConfigList == nil
 	t := tls.Client(c, conf)
@@ -35,7 +35,7 @@ func overTLS(b *target.Brief, c net.Conn, conf *tls.Config, data []byte) target.
 	return say(t, 2*waiting(b), data)
 }
 
-// smuggle sends a request by the proxy, plainly, or in TLS that is looked into.
+// smuggle sends a request through the proxy, plainly or in inspected TLS.
 func smuggle(b *target.Brief, way, rest string) target.Try {
 	head := "POST /ok HTTP/1.1\r\nHost: " + target.Inspect + "\r\n"
 	switch way {
@@ -144,7 +144,7 @@ func upgrades() []probe {
 	ask := func(host, path string) []byte {
 		return []byte(lines("GET "+path+" HTTP/1.1", "Host: "+host, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="))
 	}
-	// That an upgrade was agreed to is an answer of a server.
+	// An accepted upgrade is an answer of a server.
 	agreed := func(t target.Try) target.Try {
 		if contains(t, "101 Switching") {
 			return reached("it was agreed to: %s", t.Detail)
@@ -187,7 +187,7 @@ func otherHTTP() []probe {
 		return preface + "\x00\x00" + string(rune(len(block))) + "\x01\x05\x00\x00\x00\x01" + block
 	}
 	settled := func(t target.Try) target.Try {
-		// Another SETTINGS is an answer of a server that speaks it.
+		// A further SETTINGS frame is an answer of an HTTP/2 server.
 		if t.Errno == "answered" && !strings.Contains(t.Detail, "HTTP/1") {
 			return reached("something answered: %s", t.Detail)
 		}
@@ -331,7 +331,7 @@ func hellos() []probe {
 	}
 }
 
-// cutting cuts what is written: into pieces, or the hello into records.
+// A cutting connection splits what is written: into pieces, or the hello into records.
 type cutting struct {
 	net.Conn
 
@@ -363,8 +363,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hiding gives a configuration for hiding a hello in one for name. Nobody has its
-// key.
+// hiding returns an ECH configuration with the public name name. Nobody has its key.
 func hiding(name string) ([]byte, error) {
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -379,8 +378,8 @@ func hiding(name string) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(conf))), conf...), nil
 }
 
-// hiddenHello hides a hello for inner in one for outer, on a connection to
-// Allowed. That nobody can decrypt it is no matter: the hello got there.
+// hiddenHello hides a hello for inner in one for outer, on a connection to Allowed. It does
+// not matter that nobody can decrypt it, if it arrives.
 func hiddenHello(b *target.Brief, outer, inner string) target.Try {
 	list, err := hiding(outer)
 	if err != nil {

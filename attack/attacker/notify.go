@@ -45,7 +45,7 @@ type notifyResponse struct {
 	flags uint32
 }
 
-// listener puts a filter on the calling thread that asks us about nr.
+// listener installs a filter on the calling thread that reports calls of nr.
 func listener(nr uint32) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, err
@@ -60,14 +60,14 @@ func listener(nr uint32) (int, error) {
 	return tryFD(syscall.Syscall(unix.SYS_SECCOMP, seccompFilter, filterNewListener, uintptr(unsafe.Pointer(&f))))
 }
 
-// ownListener makes itself the supervisor of one of its threads and answers
-// "continue": where two supervisors are asked, the newer one decides.
+// ownListener makes this process the supervisor of one of its threads, and answers
+// "continue". If there are two supervisors, the newer one decides.
 func ownListener(_ *target.Brief, p string) error {
 	fds := make(chan int)
 	result := make(chan error, 1)
 	ready := make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // never unlocked: the filter stays with the thread
+		runtime.LockOSThread() // never unlocked, because the filter stays with the thread
 		fd, err := listener(unix.SYS_OPENAT)
 		if err != nil {
 			result <- err
@@ -100,8 +100,8 @@ func ownListener(_ *target.Brief, p string) error {
 	return <-result
 }
 
-// coreDump makes the kernel write a file called core into p's directory: no
-// system call of ours names it.
+// coreDump makes the kernel write a file called core into p's directory, without a system
+// call that names it.
 func coreDump(_ *target.Brief, p string) error {
 	cmd := exec.Command("/proc/self/exe", "idle")
 	cmd.Dir = filepath.Dir(p)
@@ -109,8 +109,8 @@ func coreDump(_ *target.Brief, p string) error {
 	err := cmd.Run()
 	core := filepath.Join(filepath.Dir(p), "core")
 	if _, e := os.Lstat(core); e == nil {
-		// What the name stands for changes p's directory, not p: say so
-		// by a link of the same kind.
+		// What the name stands for changes p's directory, not p. Report that by a link of
+		// the same kind.
 		return fmt.Errorf("%w: %s", errCore, core)
 	}
 	var exit *exec.ExitError
@@ -139,8 +139,8 @@ func idle() error {
 	return err
 }
 
-// dieHard ends by a signal that dumps core: the Go runtime handles SIGABRT, but
-// not once its handler is taken away by the kernel.
+// dieHard ends by a signal that dumps core. Go's runtime handles SIGABRT unless its handler
+// is removed in the kernel.
 func dieHard() {
 	// struct kernel_sigaction{handler, flags, restorer, mask}, all default.
 	var act [4]uintptr

@@ -4,7 +4,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// Calls that only this architecture has.
+// System calls of this architecture only.
 const (
 	sysModifyLDT = unix.SYS_MODIFY_LDT
 	sysIOPerm    = unix.SYS_IOPERM

@@ -2,5 +2,5 @@
 
 package main
 
-// Calls that only another architecture has.
+// System calls of another architecture only.
 var sysModifyLDT, sysIOPerm, sysIOPL = -1, -1, -1

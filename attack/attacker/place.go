@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// ancestors gives the directories above p that may be moved, the nearest first.
-// Without a sandbox those are only the ones of this case.
+// ancestors returns the directories above p that may be moved, the nearest first. Without a
+// sandbox, those are only the ones of this case.
 func ancestors(b *target.Brief, p string) []string {
 	var out []string
 	for d := filepath.Dir(p); d != "/"; d = filepath.Dir(d) {
@@ -26,8 +26,8 @@ func ancestors(b *target.Brief, p string) []string {
 	return out
 }
 
-// mover is a way to give a directory another name. It answers the new name, and
-// how to give the old one back.
+// A mover renames a directory. It returns the new name, and a function that restores the
+// old one.
 type mover struct {
 	name string
 	run  func(dir string) (to string, back func() error, err error)
@@ -76,8 +76,8 @@ func movers() []mover {
 	}
 }
 
-// fromBelow moves each directory above p in every way, and runs f with the names
-// that the directory and p have then.
+// fromBelow moves each directory above p in every way, and calls f with the new names of
+// the directory and of p.
 func fromBelow(b *target.Brief, p string, m mover, f func(dir, p string) target.Try) target.Try {
 	return each(ancestors(b, p), func(dir string) target.Try {
 		to, back, err := m.run(dir)
@@ -95,7 +95,7 @@ func fromBelow(b *target.Brief, p string, m mover, f func(dir, p string) target.
 	})
 }
 
-// moveMount is C10: rules name paths, and the mount is given another one.
+// moveMount is C10: rules name paths, and the mount gets another path.
 func moveMount() []probe {
 	var ps []probe
 	for _, m := range movers() {
@@ -128,8 +128,7 @@ func moveMount() []probe {
 	}})
 }
 
-// nextSandbox is A24: what the next sandbox is made of lies below a writable
-// mount.
+// nextSandbox is A24: what the next sandbox is made of lies below a writable mount.
 func nextSandbox() []probe {
 	var ps []probe
 	for i, what := range []string{"cache", "state", "program"} {
@@ -168,9 +167,9 @@ func nextSandbox() []probe {
 	return ps
 }
 
-// ownOnly tells whether a directory above p is on another file system than the last
-// directory on the way to p that can be seen: it is of the sandbox's own, and where it
-// is means nothing to the host.
+// ownOnly reports whether a directory above p is on another file system than the last
+// visible directory on the way to p. Then it belongs to the sandbox, and its place has no
+// meaning on the host.
 func ownOnly(dir, p string) bool {
 	var above, at unix.Stat_t
 	if unix.Lstat(dir, &above) != nil {
@@ -184,7 +183,7 @@ func ownOnly(dir, p string) bool {
 	return false
 }
 
-// gitDirectory is C11: the git directory is a mount of its own.
+// gitDirectory is C11: the git directory is a separate mount.
 func gitDirectory() []probe {
 	var ps []probe
 	for _, rel := range []string{"hooks/pre-commit", "hooks/post-checkout", "config", "config.worktree", "info/attributes", "modules/sub/config", "modules/sub/hooks/post-checkout", "worktrees/wt/commondir"} {
@@ -211,7 +210,7 @@ func gitDirectory() []probe {
 	return ps
 }
 
-// linkedSource is A25: what the mount's source leads to.
+// linkedSource is A25: the target of a mount's source.
 func linkedSource() []probe {
 	return []probe{
 		{"read", func(b *target.Brief) target.Try { return readName(b.Target + "/id_ed25519") }},
@@ -225,7 +224,7 @@ func linkedSource() []probe {
 	}
 }
 
-// setIDContent is A26: the content of a set-id program that is there already.
+// setIDContent is A26: the content of an existing set-id program.
 func setIDContent() []probe {
 	var ps []probe
 	for n, w := range ways() {
@@ -233,7 +232,7 @@ func setIDContent() []probe {
 		case "open O_CREAT", "open O_TRUNC", "open O_APPEND", "open O_RDWR", "open O_RDONLY|O_TRUNC", "openat dirfd", "openat2", "truncate",
 			"reopen /proc/self/fd", "reopen O_PATH", "hard link and write", "mmap shared", "/proc/self/root", "dangling link":
 			ps = append(ps, probe{w.name, func(b *target.Brief) target.Try {
-				// One for each way: what one spoils is none any more.
+				// One for each way, because a spoiled one is no longer set-id.
 				p := filepath.Join(b.Prepared, itoa(n))
 				if b.Unconfined {
 					_ = os.Chmod(p, 0o755|os.ModeSetuid)
@@ -258,7 +257,7 @@ func setIDContent() []probe {
 	return ps
 }
 
-// shownSocket is P31: a socket of the host lies where the box may only read.
+// shownSocket is P31: a socket of the host in a read-only directory.
 func shownSocket() []probe {
 	socket := func(b *target.Brief) string { return b.Target }
 	try := func(f func(b *target.Brief, p string) target.Try) func(*target.Brief) target.Try {
@@ -325,7 +324,7 @@ func sharedNetwork() []probe {
 		{"connect", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_STREAM, "@"+b.Canary.Abstract) }},
 		{"connect a datagram socket", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_DGRAM, "@"+b.Canary.Abstract+"-d") }},
 		{"connect past the filter's first look", func(b *target.Brief) target.Try {
-			// The address is changed while it is read.
+			// The address changes while it is read.
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				return refused(err)

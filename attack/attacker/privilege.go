@@ -105,7 +105,7 @@ func environment() []probe {
 	}
 }
 
-// memfd gives a file without a name that holds this program.
+// memfd returns an unnamed file with this program.
 func memfd() (int, error) {
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -120,10 +120,10 @@ func memfd() (int, error) {
 	if _, err := f.Write(self); err != nil {
 		return -1, err
 	}
-	return unix.Dup(fd) // without the flag that closes it
+	return unix.Dup(fd) // without close-on-exec
 }
 
-// fromMemory becomes itself again, from a file without a name.
+// fromMemory executes this program again from an unnamed file.
 func fromMemory(args []string) error {
 	fd, err := memfd()
 	if err != nil {
@@ -132,7 +132,7 @@ func fromMemory(args []string) error {
 	return execveat(fd, append([]string{"attacker"}, args...))
 }
 
-// fileless is P25: running without a file is fine, as long as nothing changes.
+// fileless is P25: running without a file is permitted if it changes nothing.
 func fileless() []probe {
 	// confined runs the same attacks from there.
 	confined := func(b *target.Brief, run func(args ...string) ([]byte, error)) target.Try {

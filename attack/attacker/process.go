@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// onProcess are things that nobody may do to a process of somebody else. None
-// changes it: what is written is what was there.
+// onProcess are operations on a process of another user. None changes the process: each
+// writes the present value.
 func onProcess() []struct {
 	name string
 	run  func(pid int) target.Try
@@ -137,7 +137,7 @@ func onProcess() []struct {
 	}
 }
 
-// readMemory reads a page that the process maps.
+// readMemory reads a mapped page of the process.
 func readMemory(pid, flags int) target.Try {
 	addr, err := firstMap(pid)
 	if err != nil {
@@ -170,8 +170,8 @@ func firstMap(pid int) (uintptr, error) {
 	return 0, unix.EFAULT
 }
 
-// vm reads or writes back 8 bytes. Where its map cannot be read it takes our own
-// addresses: the permission is checked before the address.
+// vm reads, or writes back, 8 bytes. If the map cannot be read, it uses our own addresses,
+// because the permission is checked first.
 func vm(pid int, call func(local, remote []unix.Iovec) error) error {
 	addr, err := firstMap(pid)
 	if err != nil {
@@ -202,7 +202,7 @@ func vmWritev(pid int) target.Try {
 	}), unix.EFAULT)
 }
 
-// hostProcess is P01: the canary process, by its number on the host.
+// hostProcess is P01: the canary process, by its PID on the host.
 func hostProcess() []probe {
 	pid := func(b *target.Brief) int { return b.Canary.PID }
 	ps := []probe{
@@ -254,7 +254,7 @@ func hostProcess() []probe {
 	return ps
 }
 
-// ours judges a call on the canary's number, which inside may be another's.
+// ours judges a call on the canary's PID, which inside may belong to another process.
 func ours(b *target.Brief, err error) target.Try {
 	if err != nil {
 		return refused(err)
@@ -270,8 +270,8 @@ func isCanary(b *target.Brief) bool {
 	return err == nil && strings.Contains(string(data), "canary") && strings.Contains(string(data), b.Marker)
 }
 
-// helperProcess is P02: process 1 of the box, and whatever else runs there that
-// is not ours: a supervisor without a filter would be a way out of ours.
+// helperProcess is P02: process 1 of the sandbox, and every other process there that is not
+// ours. A supervisor without a filter would be a way out of ours.
 func helperProcess() []probe {
 	var ps []probe
 	for _, o := range onProcess() {
@@ -288,7 +288,7 @@ func helperProcess() []probe {
 	}
 	return append(ps,
 		probe{"kill init", func(*target.Brief) target.Try {
-			// Signal 0 asks for the right only; init ignores the rest.
+			// Signal 0 only checks the permission. init ignores the others.
 			if err := unix.Kill(1, 0); err != nil {
 				return refused(err)
 			}
@@ -338,8 +338,8 @@ func helperProcess() []probe {
 	)
 }
 
-// helpers lists processes that are neither we nor our ancestors nor children
-// of our kind: what the box itself runs.
+// helpers lists processes that the sandbox itself runs: neither this process nor its
+// relatives.
 func helpers() []int {
 	var out []int
 	for _, pid := range processes() {
@@ -352,7 +352,7 @@ func helpers() []int {
 	return out
 }
 
-// outlive is P21 and A23: daemons that want to survive.
+// outlive is P21 and A23: daemons that try to survive.
 func outlive() []probe {
 	daemon := func(flags uintptr, session bool) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -366,7 +366,7 @@ func outlive() []probe {
 				return refused(err)
 			}
 			defer r.Close()
-			// The writing end stays with the daemon: its input never ends.
+			// The daemon keeps the writing end, so its input never ends.
 			cmd.Stdin = r
 			cmd.ExtraFiles = []*os.File{w}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session, Cloneflags: flags}

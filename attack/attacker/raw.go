@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// Calls that take their strings from memory of ours, as they lie there, so that
-// a second thread can change them.
+// System calls that read their strings from our memory, so that a second thread can change
+// them.
 
 func openRaw(p []byte, flags int, mode uintptr) (int, error) {
 	cwd := unix.AT_FDCWD
@@ -36,8 +36,8 @@ func renameRaw(from, to []byte) error {
 // cloneFlags makes a child with flags. The child only exits.
 func cloneFlags(flags uintptr) error {
 	runtime.LockOSThread()
-	// vfork semantics: the child borrows our stack and exits at once, with
-	// no Go code that could grow it.
+	// As with vfork, the child borrows our stack and exits at once, without Go code that
+	// could grow it.
 	pid, err := childExits(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0)
 	return reap(pid, err)
 }
@@ -52,7 +52,7 @@ func clone3Flags(flags uintptr) error {
 	return reap(pid, err)
 }
 
-// childExits makes the call; where it returns 0 it is the child and ends.
+// childExits makes the call. If it returns 0, this is the child, which exits.
 //
 //go:nosplit
 //go:norace
@@ -75,7 +75,7 @@ func reap(pid uintptr, err syscall.Errno) error {
 	return nil
 }
 
-// forkedCall makes one call in a child of one thread, and says how it went.
+// forkedCall makes one call in a child with one thread, and returns the result.
 func forkedCall(nr, arg uintptr) target.Try {
 	runtime.LockOSThread()
 	pid, err := childCalls(nr, arg)
@@ -127,7 +127,7 @@ func printHandle(args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(target.Canary{Handle: h.Bytes(), HType: int(h.Type())})
 }
 
-// pausedChild makes a task that waits for a signal for ever.
+// pausedChild makes a task that waits for a signal forever.
 func pausedChild() error {
 	runtime.LockOSThread()
 	_, err := childWaits()
@@ -149,7 +149,7 @@ func childWaits() (uintptr, syscall.Errno) {
 	return pid, err
 }
 
-// reapAll ends every child.
+// reapAll kills every child.
 func reapAll() {
 	for _, pid := range processes() {
 		var st unix.WaitStatus
@@ -160,7 +160,7 @@ func reapAll() {
 	}
 }
 
-// execveat becomes the program that fd holds.
+// execveat executes the program in fd.
 func execveat(fd int, args []string) error {
 	argv, err := syscall.SlicePtrFromStrings(args)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// readDeniedEveryWay is A08, against what the policy denies in the workspace
-// and against a key in the caller's home.
+// readDeniedEveryWay is A08, against paths in the workspace that the policy denies, and
+// against a key in the caller's home.
 func readDeniedEveryWay() []probe {
 	techniques := []struct {
 		name string
@@ -188,7 +188,7 @@ func moveDenied() []probe {
 				return refused(err)
 			}
 			t := readName(to + file)
-			// Back again, for the next technique.
+			// Move it back, for the next technique.
 			if _, err := os.Lstat(from(b)); err == nil {
 				_ = unix.Renameat2(unix.AT_FDCWD, from(b), unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
 			} else {
@@ -276,7 +276,7 @@ func openHandle(b *target.Brief, h []byte, typ int) target.Try {
 	})
 }
 
-// processes lists every process that can be seen, but not our own.
+// processes lists every visible process except our own.
 func processes() []int {
 	var pids []int
 	for _, n := range names("/proc") {
@@ -287,8 +287,8 @@ func processes() []int {
 	return pids
 }
 
-// raceRead swaps a name between a harmless file and a link to p while it opens
-// the name again and again.
+// raceRead swaps a name between a harmless file and a link to p, while it opens the name
+// again and again.
 func raceRead(b *target.Brief, p string) target.Try {
 	dir := fmt.Sprintf("%s/race%d", b.Work, scratchCount())
 	if err := os.Mkdir(dir, 0o755); err != nil {

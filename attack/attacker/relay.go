@@ -20,15 +20,14 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// relay runs a program in a session of its own with a terminal, for the
-// harness. It is host code.
+// relay runs a program in a session with a terminal, for the harness. It is host code.
 //
 //	attacker terminal [-show] [-user UID] [-lonely] [-network DIR] program…
 //
-// With -show the program's output goes to the terminal, and what arrives there
-// to our output; without, only its input is the terminal. With -lonely we are
-// process 1 of namespaces that we furnish first. With -network the network that
-// we are in gets an internet, which keeps its files in a directory.
+// With -show, the program's output goes to the terminal, and from there to our output.
+// Without it, only the program's input is the terminal. With -lonely this is process 1 of
+// new namespaces, which it sets up first. With -network the network namespace gets an
+// internet with its files in a directory.
 func relay(args []string) error {
 	show, lonely, uid, network := false, false, -1, ""
 	for len(args) > 0 && args[0][0] == '-' {
@@ -105,7 +104,7 @@ func relay(args []string) error {
 	return err
 }
 
-// connected starts an internet, and has the system's files say so.
+// connected starts an internet, and changes the system's files accordingly.
 func connected(dir string, careless bool) (func(), error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func connected(dir string, careless bool) (func(), error) {
 	return stop, nil
 }
 
-// tunnels lets every user make interfaces for packets, as most systems do.
+// tunnels lets every user make TUN interfaces, as most systems do.
 func tunnels(dir string) error {
 	const name = "/dev/net/tun"
 	var st unix.Stat_t
@@ -164,7 +163,7 @@ func tunnels(dir string) error {
 	return errors.Join(os.Chmod(dir+"/tun", 0o666), unix.Mount(dir+"/tun", name, "", unix.MS_BIND, ""))
 }
 
-// replace puts a file of ours over one of the system's, for us alone.
+// replace mounts a file over one of the system's, only for this process.
 func replace(dir, name, content string) error {
 	own := dir + "/" + filepath.Base(name)
 	if err := os.WriteFile(own, []byte(content), 0o644); err != nil {
@@ -193,8 +192,8 @@ func openTerminal() (*os.File, *os.File, error) {
 	return main, side, err
 }
 
-// furnish makes new namespaces harmless: what is written to the system's
-// directories goes to memory, and /proc shows only what is here.
+// furnish makes new namespaces harmless: writes to the system's directories go to memory,
+// and /proc shows only these processes.
 func furnish() error {
 	if os.Getpid() != 1 {
 		return errors.New("not process 1 of a namespace")
@@ -222,8 +221,8 @@ func furnish() error {
 	if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", 0, ""); err != nil {
 		return err
 	}
-	// Terminals of its own: what types into all that it finds must not be believed
-	// of others that are tried beside it.
+	// Private terminals, because the output of a program that types into all of them would
+	// not be reliable with other tests beside it.
 	return errors.Join(
 		unix.Mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"),
 		unix.Mount("proc", "/proc", "proc", 0, ""),

@@ -28,11 +28,11 @@ func connectUnix(typ int, name string) target.Try {
 		}
 		name = filepath.Base(name)
 	}
-	// The wrong type says that the socket is there.
+	// The wrong type means that the socket exists.
 	return passed(unix.Connect(fd, &unix.SockaddrUnix{Name: name}), unix.EPROTOTYPE)
 }
 
-// hostSocket is P03: something like the socket of a container engine.
+// hostSocket is P03: a socket such as a container engine's.
 func hostSocket() []probe {
 	at := func(prefix string, name func(*target.Brief) string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -104,7 +104,8 @@ func abstractSocket() []probe {
 	}
 }
 
-// datagramSocket is P05: the pair is made without socket(), then sent elsewhere.
+// datagramSocket is P05: the pair is made without socket(), and then used for another
+// address.
 func datagramSocket() []probe {
 	pair := func(f func(fd int, to unix.Sockaddr) error) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
@@ -214,12 +215,12 @@ func socketFamilies() []probe {
 	return ps
 }
 
-// netlink is needed by resolvers and tools to look; it must not change anything.
+// netlink permits reading, which resolvers and tools need, but no change.
 func netlink(fd int, name string) target.Try {
 	if name != "netlink route" {
 		return inside("%s is there; it acts on our own network only", name)
 	}
-	// RTM_NEWLINK that would make a dummy device: wants CAP_NET_ADMIN.
+	// RTM_NEWLINK that would make a dummy device, which needs CAP_NET_ADMIN.
 	msg := []byte{
 		48, 0, 0, 0, 16, 0, 5, 6, 1, 0, 0, 0, 0, 0, 0, 0, // header: RTM_NEWLINK, REQUEST|ACK|CREATE|EXCL
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, // ifinfomsg

@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// injected is what P14 types into a terminal.
+// injected is the text that P14 types into a terminal.
 const injected = "#injected\n"
 
-// push types into a terminal as if the user had.
+// push types into a terminal as a user would.
 func push(fd int, cmd uintptr) error {
 	for i := range len(injected) {
 		c := injected[i]
@@ -28,8 +28,7 @@ func push(fd int, cmd uintptr) error {
 	return nil
 }
 
-// terminals lists terminals that can be had at all: our own descriptors and
-// devices.
+// terminals lists all accessible terminals: our descriptors, and devices.
 func terminals() []string {
 	out := []string{"/dev/tty", "/dev/console", "/dev/tty0", "/dev/tty1", "/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"}
 	for _, n := range names("/dev/pts") {
@@ -144,11 +143,11 @@ func controllingTerminal() []probe {
 	}
 }
 
-// terminalOutput is P27: bytes that a terminal would obey.
+// terminalOutput is P27: bytes that a terminal would interpret.
 func terminalOutput() []probe {
 	return []probe{{"print", func(*target.Brief) target.Try {
-		// Set the title, copy to the clipboard (OSC 52), ask for an answer
-		// (DSR), switch the screen, and CSI in eight bits.
+		// Set the title, copy to the clipboard (OSC 52), ask for an answer (DSR), switch
+		// the screen, and an 8-bit CSI.
 		_, err := os.Stderr.WriteString("\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[6n\x1b[?1049h\u009b31m\rplain text\n")
 		if err != nil {
 			return refused(err)

@@ -20,14 +20,13 @@ func inWork(rel string) func(*target.Brief) string {
 	return func(b *target.Brief) string { return filepath.Join(b.Work, rel) }
 }
 
-// everyName tries every way against each of several names, one technique a name.
+// everyName tries every way on each of several names. Each name is a technique.
 func everyName(rels ...string) []probe {
 	var ps []probe
 	for _, rel := range rels {
 		ps = append(ps, probe{rel, func(b *target.Brief) target.Try {
 			p := filepath.Join(b.Work, rel)
-			// Parents that are missing are made: with a name that is
-			// protected this is refused already.
+			// Make missing parents. For a protected name this is already refused.
 			_ = os.MkdirAll(filepath.Dir(p), 0o755)
 			t := throughAll(b, p)
 			if _, err := os.Lstat(filepath.Dir(p)); err != nil && t.Outcome == target.Denied {
@@ -42,7 +41,7 @@ func everyName(rels ...string) []probe {
 	return ps
 }
 
-// trustExisting is C01: hooks of the repository that is there.
+// trustExisting is C01: hooks of the existing repository.
 func trustExisting() []probe {
 	ps := everyWay(inWork(".git/hooks/pre-commit"))
 	for _, w := range ways() {
@@ -62,8 +61,8 @@ func trustExisting() []probe {
 	)
 }
 
-// raceName changes the name between the check and the use, for a checker that
-// reads it from our memory and lets the kernel read it again.
+// raceName changes the name between check and use, against a checker that reads it from our
+// memory and then lets the kernel read it again.
 func raceName(b *target.Brief, p string) target.Try {
 	good := []byte(filepath.Join(b.Work, strings.Repeat("g", len(p)-len(b.Work)-1)) + "\x00")
 	bad := []byte(p + "\x00")
@@ -171,8 +170,8 @@ func raceMove(b *target.Brief) target.Try {
 	return refused(last)
 }
 
-// many makes the protected name from many threads at once, in the hope that a
-// supervisor that cannot keep up lets one through.
+// many makes the protected name from many threads at once, in case an overloaded supervisor
+// lets one through.
 func many(_ *target.Brief, p string) target.Try {
 	var wg sync.WaitGroup
 	errs := make([]error, 64)
@@ -200,7 +199,7 @@ func trustConfig() []probe {
 	git := func(args ...string) func(*target.Brief) target.Try {
 		return func(b *target.Brief) target.Try {
 			if b.Unconfined {
-				// What the ways above wrote is no configuration.
+				// The ways above have written no valid configuration.
 				_ = os.RemoveAll(b.Work + "/.git/config")
 				_ = os.RemoveAll(b.Work + "/.git/config.worktree")
 				_ = os.WriteFile(b.Work+"/.git/config", []byte("[core]\n\trepositoryformatversion = 0\n[extensions]\n\tworktreeConfig = true\n"), 0o644)
@@ -252,7 +251,7 @@ func trustNested() []probe {
 	return ps
 }
 
-// trustNewRepo is C04: a repository that is made by the guest, with a hook.
+// trustNewRepo is C04: a new repository with a hook.
 func trustNewRepo() []probe {
 	hooked := func(b *target.Brief, repo string, err error) target.Try {
 		p := filepath.Join(b.Work, repo, ".git/hooks/pre-commit")
@@ -402,7 +401,7 @@ func trustGitRest() []probe {
 	return ps
 }
 
-// trustMissing is C06: names that the host's tools trust and that are missing.
+// trustMissing is C06: missing names that the host's tools trust.
 func trustMissing() []probe {
 	return everyName(
 		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".gitmodules", ".ripgreprc",
@@ -415,7 +414,7 @@ func trustAgents() []probe {
 	return everyName(".codex/config.toml", ".agents/skill.md", ".aws/config", "src/.codex/config.toml", "src/.agents/skill.md")
 }
 
-// trustScripts is C08: what the user runs later. Names that the caller asked to
+// trustScripts is C08: files that the user runs later. Names that the caller asked to
 // protect have the prefix "asked: ".
 func trustScripts() []probe {
 	var ps []probe

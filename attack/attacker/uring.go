@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A filter of system calls does not see what io_uring does for us.
+// A system-call filter does not see operations of io_uring.
 
 type uringParams struct {
 	sqEntries, cqEntries, flags, sqThreadCPU, sqThreadIdle, features, wqFD uint32
@@ -42,7 +42,7 @@ const (
 	uringOpLinkat    = 39
 )
 
-// uringDo sets a ring up, does one operation and gives its result.
+// uringDo sets up a ring, submits one operation and returns its result.
 func uringDo(sqe uringSQE) (int, error) {
 	var p uringParams
 	ring, err := tryFD(syscall.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&p)), 0))
@@ -75,8 +75,8 @@ func uringDo(sqe uringSQE) (int, error) {
 	return int(res), nil
 }
 
-// uringPath keeps its strings in memory of its own, because a ring only has
-// their addresses.
+// uringPath keeps its strings in memory of its own, because a ring holds only their
+// addresses.
 func uringPath(op uint8, p string, f func(*uringSQE)) (int, error) {
 	m, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

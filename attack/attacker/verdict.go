@@ -14,27 +14,27 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// refused is a try that the box or the kernel turned down.
+// refused returns a try that the sandbox or the kernel refused.
 func refused(err error) target.Try {
 	return target.Try{Outcome: target.Denied, Errno: errnoName(err), Detail: err.Error()}
 }
 
-// reached is a try that did what it should not be able to do.
+// reached returns a try that did something forbidden.
 func reached(format string, args ...any) target.Try {
 	return target.Try{Outcome: target.Reached, Detail: fmt.Sprintf(format, args...)}
 }
 
-// inside is a try that worked and may have stayed inside; the host looks.
+// inside returns a try that worked and may have stayed inside; the host checks.
 func inside(format string, args ...any) target.Try {
 	return target.Try{Outcome: target.Inside, Detail: fmt.Sprintf(format, args...)}
 }
 
-// absent is a try that could not be made.
+// absent returns a try that was not possible.
 func absent(format string, args ...any) target.Try {
 	return target.Try{Outcome: target.Absent, Detail: fmt.Sprintf(format, args...)}
 }
 
-// looted is a try that read something.
+// looted returns a try that read something.
 func looted(data []byte) target.Try {
 	if len(data) > 4096 {
 		data = data[:4096]
@@ -42,7 +42,7 @@ func looted(data []byte) target.Try {
 	return target.Try{Outcome: target.Reached, Detail: fmt.Sprintf("read %d bytes", len(data)), Loot: string(data)}
 }
 
-// done is reached without an error and refused with one.
+// done returns reached without an error, and refused with one.
 func done(err error, what string) target.Try {
 	if err != nil {
 		return refused(err)
@@ -50,8 +50,8 @@ func done(err error, what string) target.Try {
 	return reached("%s", what)
 }
 
-// passed judges a call that was given arguments which the kernel refuses after
-// the permission check: one of the late errors means that it was allowed.
+// passed judges a call with arguments that the kernel refuses after the permission check. A
+// late error means that the call was allowed.
 func passed(err error, late ...syscall.Errno) target.Try {
 	if err == nil {
 		return reached("the call succeeded")
@@ -64,7 +64,7 @@ func passed(err error, late ...syscall.Errno) target.Try {
 	return refused(err)
 }
 
-// worst gives the worst of several tries as one, with all that was seen.
+// worst combines tries into the worst one, with everything that was seen.
 func worst(tries ...target.Try) target.Try {
 	r := target.Sum("", tries)
 	for _, t := range tries {
@@ -76,7 +76,7 @@ func worst(tries ...target.Try) target.Try {
 	return target.Try{Outcome: outcome[r.Verdict], Errno: r.Errno, Detail: strings.TrimPrefix(r.Detail, ": ")}
 }
 
-// each runs f for every item and gives the worst.
+// each runs f for every item and returns the worst.
 func each[T any](items []T, f func(T) target.Try) target.Try {
 	tries := make([]target.Try, 0, len(items))
 	for _, i := range items {
@@ -109,7 +109,7 @@ func errnoName(err error) string {
 	return fmt.Sprintf("errno %d", int(e))
 }
 
-// try0 turns the three results of a raw system call into an error.
+// try0 converts the results of a raw system call to an error.
 func try0(_, _ uintptr, e syscall.Errno) error {
 	if e != 0 {
 		return e
@@ -124,7 +124,7 @@ func tryFD(r, _ uintptr, e syscall.Errno) (int, error) {
 	return int(r), nil
 }
 
-// readAt reads what a descriptor gives, and closes it.
+// readFD reads a descriptor and closes it.
 func readFD(fd int, err error) target.Try {
 	if err != nil {
 		return refused(err)

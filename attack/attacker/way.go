@@ -17,15 +17,15 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A way makes, changes or removes the file p. It answers nil if every call that
-// it made was allowed.
+// A way makes, changes or removes the file p. It returns nil if every call that it made was
+// allowed.
 type way struct {
 	name string
 	run  func(b *target.Brief, p string) error
 }
 
-// needs tells what has to be at p for the way to work: "" nothing, "file" a
-// file, "dir" an empty directory.
+// needs returns what must exist at p for the way to work: "" nothing, "file" a file, "dir"
+// an empty directory.
 func (w way) needs() string {
 	switch w.name {
 	case "open O_RDONLY|O_TRUNC", "renameat2 EXCHANGE", "renameat2 EXCHANGE the other way", "rename away", "truncate", "unlink", "unlinkat",
@@ -41,8 +41,8 @@ func (w way) needs() string {
 	return ""
 }
 
-// stage puts at p what a way needs, where nothing keeps us from it: in the run
-// without a sandbox one way would spoil it for the next.
+// stage puts at p what a way needs, if that is allowed. In the run without a sandbox, one
+// way would otherwise spoil it for the next.
 func (w way) stage(b *target.Brief, p string) {
 	if !b.Unconfined {
 		return
@@ -57,27 +57,26 @@ func (w way) stage(b *target.Brief, p string) {
 	}
 }
 
-// once tells that a way spoils the process that tries it, so that one case alone
-// tries it.
+// once reports that a way spoils its process, so that only one case tries it.
 func (w way) once() bool {
 	return w.name == "core dump" || w.name == "own seccomp listener says continue" || w.foreign()
 }
 
-// foreign tells that a way goes through another system call table, which ends
-// the process where that is refused by a signal.
+// foreign reports that a way uses another system call table. If that is refused by a
+// signal, the process ends.
 func (w way) foreign() bool {
 	return strings.HasPrefix(w.name, "int 0x80") || strings.HasPrefix(w.name, "x32")
 }
 
 const payload = "#!/bin/sh\necho planted by attacker\n"
 
-// scratch makes a file of the attacker's own in the workspace.
+// scratch makes a file of the attacker in the workspace.
 func scratch(b *target.Brief) (string, error) {
 	p := fmt.Sprintf("%s/scratch-%d-%d", b.Work, os.Getpid(), scratchCount())
 	return p, os.WriteFile(p, []byte(payload), 0o755)
 }
 
-// scratchCount tells scratch files of one process apart by the clock.
+// scratchCount distinguishes scratch files of one process by the clock.
 func scratchCount() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
@@ -95,7 +94,7 @@ func write(fd int, err error) error {
 
 const creat = unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC
 
-// fromScratch runs f with a scratch file and removes what is left of it.
+// fromScratch calls f with a scratch file and removes what is left of it.
 func fromScratch(b *target.Brief, f func(s string) error) error {
 	s, err := scratch(b)
 	if err != nil {
@@ -105,7 +104,7 @@ func fromScratch(b *target.Brief, f func(s string) error) error {
 	return f(s)
 }
 
-// fromDir opens p's directory with flags and gives it with p's base name.
+// fromDir opens p's directory with flags and calls f with it and p's base name.
 func fromDir(p string, flags int, f func(dir int, base string) error) error {
 	dir, err := unix.Open(filepath.Dir(p), flags|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -115,7 +114,7 @@ func fromDir(p string, flags int, f func(dir int, base string) error) error {
 	return f(dir, filepath.Base(p))
 }
 
-// ways is every way that we know to change what the name p stands for.
+// ways returns every known way to change what the name p stands for.
 func ways() []way {
 	ws := []way{
 		{"open O_CREAT", func(_ *target.Brief, p string) error { return write(unix.Open(p, creat, 0o755)) }},
@@ -384,7 +383,7 @@ func bindSocket(_ *target.Brief, p string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: p})
 }
 
-// reopen opens p without the right to write and asks for it afterwards.
+// reopen opens p without write permission and asks for it afterwards.
 func reopen(flags int) func(*target.Brief, string) error {
 	return func(_ *target.Brief, p string) error {
 		fd, err := unix.Open(p, flags|unix.O_CLOEXEC, 0)
@@ -396,7 +395,7 @@ func reopen(flags int) func(*target.Brief, string) error {
 	}
 }
 
-// state is what the name p stands for now: enough to see any change.
+// state describes what the name p stands for, enough to detect any change.
 func state(p string) string {
 	var st unix.Stat_t
 	if err := unix.Lstat(p, &st); err != nil {
@@ -411,7 +410,7 @@ func state(p string) string {
 	return fmt.Sprintf("%o %d %d %d %d.%d %q %q", st.Mode, st.Ino, st.Size, st.Nlink, st.Mtim.Sec, st.Mtim.Nsec, data, attrs[:max(n, 0)])
 }
 
-// content gives what is in a file, of a large one the beginning and the end.
+// content returns the content of a file; of a large one the beginning and the end.
 func content(p string, size int64) []byte {
 	const most = 64 << 10
 	f, err := os.Open(p)
@@ -428,7 +427,7 @@ func content(p string, size int64) []byte {
 	return data[:n]
 }
 
-// changed runs one way against p and judges by what p is afterwards.
+// changed runs one way against p and judges by p afterwards.
 func changed(b *target.Brief, w way, p string) target.Try {
 	w.stage(b, p)
 	before := state(p)
@@ -448,8 +447,7 @@ func changed(b *target.Brief, w way, p string) target.Try {
 	return inside("%s: allowed, but %s is the same", w.name, p)
 }
 
-// throughAll tries every way against p in one process, for the cases with
-// many targets.
+// throughAll tries every way against p in one process, for cases with many targets.
 func throughAll(b *target.Brief, p string) target.Try {
 	if err := unix.Chdir(b.Work); err != nil {
 		return refused(err)
@@ -481,7 +479,7 @@ func reachedCount(tries []target.Try) int {
 	return n
 }
 
-// everyWay is one technique for each way against the path.
+// everyWay returns one technique for each way against the path.
 func everyWay(path func(*target.Brief) string) []probe {
 	var ps []probe
 	for _, w := range ways() {

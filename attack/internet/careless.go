@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// careless serves what a gateway does, without any care: attacks on one have to
-// succeed on this, or they prove nothing.
+// careless serves what a gateway serves, without any checks. Attacks on a gateway must
+// succeed on it, otherwise they prove nothing.
 func (n *internet) careless() error {
 	for _, g := range []struct {
 		addr  string
@@ -70,8 +70,8 @@ func (n *internet) careless() error {
 	return nil
 }
 
-// loose gives the host of a destination as a C library would take it: up to the
-// first byte that ends a string, percent-encoding undone.
+// loose returns the host of a destination as a C library reads it: up to the first byte
+// that ends a string, after percent-decoding.
 func loose(host string) string {
 	if u, err := url.PathUnescape(host); err == nil {
 		host = u
@@ -80,7 +80,7 @@ func loose(host string) string {
 		host = host[:i]
 	}
 	host = host[strings.LastIndexByte(host, '@')+1:]
-	// As inet_aton: numbers of any base, in one to four parts.
+	// As inet_aton: one to four numbers of any base.
 	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
 	if len(parts) > 4 {
 		return host
@@ -111,8 +111,8 @@ func carelessDial(dest, port string) (net.Conn, error) {
 	return net.Dial("tcp", net.JoinHostPort(loose(host), p))
 }
 
-// carelessProxy believes the request line, or the Host where that names none, and
-// passes on the rest as it is.
+// carelessProxy believes the request line, or the Host header if that names none, and
+// forwards the rest unchanged.
 func carelessProxy(c net.Conn) {
 	in := bufio.NewReader(c)
 	first, err := in.ReadString('\n')

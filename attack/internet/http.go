@@ -17,8 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// plain speaks HTTP/1.1 to who does, in a lax way, and gives back all other
-// bytes.
+// plain speaks lax HTTP/1.1 to a client of HTTP, and echoes all other bytes.
 func (n *internet) plain(s *stream) {
 	in := bufio.NewReader(s)
 	for {
@@ -69,7 +68,7 @@ func isMethod(first []byte) bool {
 	return len(bytes.TrimLeft(first, "ABCDEFGHIJKLMNOPQRSTUVWXYZ \r\n")) == 0
 }
 
-// A message is a request as somebody lax reads it.
+// A message is a request as a lax server reads it.
 type message struct {
 	method, path, head string
 	body               []byte
@@ -85,8 +84,8 @@ func (m message) header(name string) string {
 	return ""
 }
 
-// readMessage reads a request. The length is what Transfer-Encoding says, or what
-// Content-Length says where byLength.
+// readMessage reads a request. Its length is by Transfer-Encoding, or by Content-Length
+// with byLength.
 func readMessage(in *bufio.Reader, byLength bool) (message, error) {
 	var m message
 	var head strings.Builder
@@ -143,8 +142,7 @@ func (m *message) chunks(in *bufio.Reader) error {
 	}
 }
 
-// requests reads bytes as requests in both ways, and names all that are found in
-// either.
+// requests parses bytes as requests in both ways, and names all requests found by either.
 func requests(raw []byte) []string {
 	var list []string
 	for _, byLength := range []bool{false, true} {
@@ -162,14 +160,14 @@ func requests(raw []byte) []string {
 				break
 			}
 			if m.header("Upgrade") != "" && strings.EqualFold(m.header("Upgrade"), "websocket") {
-				break // what follows is no request
+				break // the rest is not a request
 			}
 		}
 	}
 	return list
 }
 
-// encoded gives what was heard as JSON.
+// encoded returns what was received as JSON.
 func encoded(heard string) []byte {
 	b, err := json.Marshal(map[string]string{"heard": heard})
 	if err != nil {
@@ -178,16 +176,16 @@ func encoded(heard string) []byte {
 	return b
 }
 
-// A reply is what a server answers.
+// A reply is the answer of a server.
 type reply struct {
 	status  int
 	headers map[string]string
 	body    []byte
-	chunk   int // bytes of a chunk; 0 is none
+	chunk   int // bytes of a chunk; 0 is not chunked
 }
 
-// answerTo gives what a server answers. At /ok/echo it says what it heard, in the
-// code that the query names.
+// answerTo returns the answer of a server. At /ok/echo it returns what it received, in the
+// encoding that the query names.
 func answerTo(method, path, host, head string, body []byte, ofHost bool) reply {
 	a := reply{status: 200, headers: map[string]string{"Content-Type": "text/plain"}}
 	a.body = fmt.Appendf(nil, "%s: %s %s%s\n", banner(ofHost), method, host, path)

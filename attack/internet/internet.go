@@ -27,11 +27,11 @@ import (
 
 // Files that Serve makes in its directory.
 const (
-	Socket = "internet.sock" // asks for what was seen: a line each, answered by a line of target.Traffic
-	Roots  = "roots.pem"     // of the certificates of the servers
+	Socket = "internet.sock" // returns what was seen: for each line, a line of target.Traffic
+	Roots  = "roots.pem"     // root of the servers' certificates
 )
 
-// An internet is all that Serve holds.
+// An internet is the state of Serve.
 type internet struct {
 	watch  *watch
 	signer *signer
@@ -39,13 +39,12 @@ type internet struct {
 	mu      sync.Mutex
 	asked   []string
 	streams []*stream
-	times   map[string]int // how often a name was asked for
+	times   map[string]int // number of queries of each name
 }
 
-// Serve furnishes the network that this process is in as a host's, with an internet
-// behind its one link, says so with a line on its output, and ends when its
-// input does. Careless says that there is no sandbox, and has the host offer what
-// a careless gateway would.
+// Serve sets up the network of this process as a host's, with an internet behind its only
+// link. It prints a line when it is ready, and ends when its input ends. With careless
+// there is no sandbox, and the host offers what a careless gateway would.
 func Serve(dir string, careless bool) error {
 	s, err := newSigner()
 	if err != nil {
@@ -67,12 +66,11 @@ func Serve(dir string, careless bool) error {
 		return err
 	}
 	fmt.Println("ready")
-	_, err = io.Copy(io.Discard, os.Stdin) // its end is ours
+	_, err = io.Copy(io.Discard, os.Stdin) // this process ends with its input
 	return err
 }
 
-// ip runs the program of that name for each line, in the network of the calling
-// thread.
+// ip runs the program ip for each line, in the network of the calling thread.
 func ip(lines ...string) error {
 	for _, l := range lines {
 		if out, err := exec.Command("ip", strings.Fields(l)...).CombinedOutput(); err != nil {
@@ -82,7 +80,7 @@ func ip(lines ...string) error {
 	return nil
 }
 
-// host gives the host its servers, which nobody inside may reach.
+// host starts the host's servers, which no sandbox may reach.
 func (n *internet) host(careless bool) error {
 	err := ip("link set lo up", "addr add "+target.HostAddr+"/24 dev wan", "addr add "+target.HostAddr6+"/64 dev wan nodad", "link set wan up",
 		"route add default via "+target.InternetAddr, "-6 route add default via "+target.Internet6)
@@ -110,10 +108,10 @@ func (n *internet) host(careless bool) error {
 	return nil
 }
 
-// beyond makes the internet, in a network that one thread has for itself. Sockets
-// stay in the network in which they were made.
+// beyond makes the internet in a network of one thread. Sockets stay in the network in
+// which they were made.
 func (n *internet) beyond(ready chan<- error) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with us
+	runtime.LockOSThread() // never unlocked: the thread ends with the process
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		ready <- err
@@ -146,7 +144,7 @@ func (n *internet) beyond(ready chan<- error) {
 	select {} // the thread keeps the network
 }
 
-// control answers what was seen since it was asked last.
+// control returns what was seen since the last request.
 func (n *internet) control(name string) error {
 	l, err := net.Listen("unix", name)
 	if err != nil {
@@ -178,7 +176,7 @@ func (n *internet) control(name string) error {
 	return nil
 }
 
-// take gives what was seen, and closes what is open.
+// take returns what was seen, and closes open connections.
 func (n *internet) take() target.Traffic {
 	packets, missed := n.watch.take()
 	n.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// names serves names at port 53 of every address.
+// names serves DNS on port 53 of every address.
 func (n *internet) names() error {
 	p, err := packets(target.Resolver + ":53")
 	if err != nil {
@@ -30,7 +30,7 @@ func (n *internet) names() error {
 			}
 		}
 	}()
-	// Elsewhere somebody listens who is to get nothing.
+	// At other addresses a listener checks that nothing arrives.
 	if err := n.receive(":53", false); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (n *internet) names() error {
 	return nil
 }
 
-// answer answers a question for addresses, and notes its name as it came.
+// answer answers a query for addresses, and notes its name as received.
 func (n *internet) answer(q []byte) []byte {
 	if len(q) < 17 {
 		return nil
@@ -88,7 +88,7 @@ func (n *internet) answer(q []byte) []byte {
 	a[2], a[3] = 0x81, 0x80
 	count := uint16(0)
 	for _, addr := range target.Addresses(name, times) {
-		// ::ffff:… is an answer of the other kind, though it says the same.
+		// ::ffff:… is an answer of the other type, with the same meaning.
 		if addr.Is4() != (kind == 1) || kind != 1 && kind != 28 {
 			continue
 		}

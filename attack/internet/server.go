@@ -25,12 +25,12 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// rawKept is how much is kept of what comes over one stream.
+// rawKept is how many bytes of one stream are kept.
 const rawKept = 256 << 10
 
-// A stream is a connection that came, with what was read of it.
+// A stream is an accepted connection, with what was read of it.
 type stream struct {
-	net.Conn // what is spoken on: it, or TLS on it
+	net.Conn // the connection, or TLS on it
 
 	base net.Conn
 	mu   sync.Mutex
@@ -46,14 +46,14 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// askedf notes a request that was understood.
+// askedf notes a parsed request.
 func (s *stream) askedf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen.Requests = append(s.seen.Requests, fmt.Sprintf(format, args...))
 }
 
-// end closes the stream and gives what was seen.
+// end closes the stream and returns what was seen.
 func (s *stream) end() target.Stream {
 	s.base.Close()
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *stream) end() target.Stream {
 	return seen
 }
 
-// listen serves connections at a port.
+// listen serves connections on a port.
 func (n *internet) listen(port int, host bool) error {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
 	if err != nil {
@@ -92,7 +92,7 @@ func (n *internet) accept(l net.Listener, serve func(*stream), host bool) {
 	}
 }
 
-// packets listens for datagrams at an address, whoever listens at more of them.
+// packets listens for datagrams on an address, which several may share.
 func packets(at string) (net.PacketConn, error) {
 	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
@@ -101,7 +101,7 @@ func packets(at string) (net.PacketConn, error) {
 	return shared.ListenPacket(context.Background(), "udp", at)
 }
 
-// receive takes datagrams at an address, and gives them back.
+// receive receives datagrams on an address, and echoes them.
 func (n *internet) receive(at string, host bool) error {
 	p, err := packets(at)
 	if err != nil {
@@ -126,7 +126,7 @@ func (n *internet) receive(at string, host bool) error {
 	return nil
 }
 
-// nowhere is the connection of what has none.
+// nowhere stands in for the connection of a datagram.
 type nowhere struct{ net.Conn }
 
 func (nowhere) Close() error { return nil }
@@ -138,7 +138,7 @@ func banner(host bool) string {
 	return target.ServerBanner
 }
 
-// serve speaks what the other side speaks.
+// serve speaks the protocol of the other side.
 func (n *internet) serve(s *stream) {
 	if s.seen.To.Port() == 22 || s.seen.To.Port() == 25 {
 		_, _ = io.WriteString(s, banner(s.seen.Host)+"\n")
@@ -177,7 +177,7 @@ func (n *internet) serve(s *stream) {
 	n.plain(s)
 }
 
-// lax takes whatever protocol is offered for none.
+// lax returns a TLS configuration that accepts any offered protocol.
 func (n *internet) lax(s *stream) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS10, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		s.mu.Lock()
@@ -187,7 +187,7 @@ func (n *internet) lax(s *stream) *tls.Config {
 	}}
 }
 
-// peeked is a connection of which something was read ahead.
+// peeked is a connection with bytes read ahead.
 type peeked struct {
 	net.Conn
 
@@ -224,7 +224,7 @@ func (n *internet) second(s *stream) {
 	_ = srv.Serve(one)
 }
 
-// once is a listener of one connection.
+// once is a listener with one connection.
 type once struct {
 	conn chan net.Conn
 	done chan struct{}

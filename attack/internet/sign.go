@@ -6,7 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha1" // WebSocket's handshake is made of it
+	"crypto/sha1" // WebSocket's handshake uses it
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A signer makes certificates of servers.
+// A signer issues certificates of servers.
 type signer struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -48,7 +48,7 @@ func newSigner() (*signer, error) {
 	return &signer{key: key, cert: cert, root: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), leaves: map[string]*tls.Certificate{}}, nil
 }
 
-// leaf gives a certificate for any name.
+// leaf returns a certificate for any name.
 func (s *signer) leaf(name string) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *signer) leaf(name string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// accept answers a WebSocket's key.
+// accept answers a WebSocket key.
 func accept(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-// A watch sees every packet that comes over a link.
+// A watch records every packet that arrives over a link.
 type watch struct {
 	fd int
 
@@ -56,7 +56,7 @@ func newWatch(name string) (*watch, error) {
 	return w, nil
 }
 
-// drain reads what has come; w.mu is held.
+// drain reads what has arrived. w.mu is held.
 func (w *watch) drain() {
 	buf := make([]byte, 256)
 	for {
@@ -73,7 +73,7 @@ func (w *watch) drain() {
 	}
 }
 
-// take gives the kinds of packets that came since it was called last.
+// take returns the kinds of packets since the last call.
 func (w *watch) take() ([]target.Packet, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +90,7 @@ func (w *watch) take() ([]target.Packet, int) {
 	return list, int(st.Drops)
 }
 
-// parse reads a frame. Answers of TCP, and how neighbours find each other, are
-// not told.
+// parse parses a frame. It leaves out answers of TCP and neighbour discovery.
 func parse(f []byte) (target.Packet, bool) {
 	if len(f) < 14 {
 		return target.Packet{}, false
@@ -111,7 +110,7 @@ func parse(f []byte) (target.Packet, bool) {
 		proto, to = rest[6], netip.AddrFrom16([16]byte(rest[24:40]))
 		rest = rest[40:]
 		if proto == 0 && to.IsMulticast() {
-			return target.Packet{}, false // who listens to which group
+			return target.Packet{}, false // multicast membership
 		}
 	case unix.ETH_P_ARP:
 		return target.Packet{}, false
@@ -132,7 +131,7 @@ func parse(f []byte) (target.Packet, bool) {
 	case unix.IPPROTO_UDP:
 		return target.Packet{Proto: "udp", To: port()}, true
 	case unix.IPPROTO_ICMP:
-		// That a port is closed is an answer.
+		// "Port unreachable" is an answer.
 		return target.Packet{Proto: "icmp", To: netip.AddrPortFrom(to, 0)}, len(rest) == 0 || rest[0] != 3
 	case unix.IPPROTO_ICMPV6:
 		neighbours := len(rest) > 0 && (rest[0] >= 133 && rest[0] <= 137 || rest[0] == 143 || rest[0] == 1)

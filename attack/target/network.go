@@ -5,50 +5,48 @@ import (
 	"strings"
 )
 
-// The network of the rows about the way out. A host of its own has one link, to
-// an internet that is one process: that answers at every address, knows every
-// name, and writes down whatever comes.
+// The network of the network rows. A host of its own has one link to an internet of one
+// process, which answers at every address, knows every name, and records everything.
 const (
-	HostAddr     = "9.9.0.2" // of the host, on its link
+	HostAddr     = "9.9.0.2" // of the host on its link
 	HostAddr6    = "2a00:1::2"
 	InternetAddr = "9.9.0.1" // of the other end
 	Internet6    = "2a00:1::1"
-	Resolver     = "9.9.0.53" // the host's server of names
+	Resolver     = "9.9.0.53" // the host's DNS server
 
-	GatewayAddr  = "198.18.0.1" // as the sandbox sees it
+	GatewayAddr  = "198.18.0.1" // as seen by the sandbox
 	Gateway6     = "fd7a:6f74::1"
 	ProxyPort    = 3128
 	SOCKSPort    = 1080
-	EchoPort     = 4444 // of datagrams
+	EchoPort     = 4444 // for datagrams
 	HostBanner   = "canary of the host"
 	ServerBanner = "canary of the internet"
 )
 
-// Names that the policy allows, and what is allowed of them. All else is denied.
+// Names in the policy, and what is allowed for them. Everything else is denied.
 const (
-	Allowed   = "allowed.test"        // 22, 80 and 443, whatever is said there
-	Second    = "second.test"         // as Allowed
+	Allowed   = "allowed.test"        // 22, 80 and 443, any protocol
+	Second    = "second.test"         // like Allowed
 	Wild      = "wild.test"           // names below it, not itself
-	InWild    = "in.wild.test"        // is below it
-	NotInWild = "denied.wild.test"    // is below it, and denied by name
-	Inspect   = "inspect.test"        // GET and POST below /ok, looked into
-	InspectB  = "inspect-b.test"      // as Inspect
-	Secret    = "secret.test"         // looked into; the secret is bound to it
+	InWild    = "in.wild.test"        // below Wild
+	NotInWild = "denied.wild.test"    // below Wild, and denied by name
+	Inspect   = "inspect.test"        // GET and POST below /ok, inspected
+	InspectB  = "inspect-b.test"      // like Inspect
+	Secret    = "secret.test"         // inspected; the secret is bound to it
 	Limited   = "limited.test"        // LimitedBytes
 	Datagrams = "udp.test"            // EchoPort, of datagrams
-	Stranger  = "stranger.test"       // nothing says anything about it
-	Rebind    = "rebind.test"         // is public the first time it is asked for, then the host itself
-	Exfil     = "exfil.attacker.test" // below it, names are data
+	Stranger  = "stranger.test"       // without a rule
+	Rebind    = "rebind.test"         // public at the first query, then the host itself
+	Exfil     = "exfil.attacker.test" // names below it carry data
 )
 
-// LimitedBytes is how much may be exchanged with Limited.
+// LimitedBytes is how many bytes may be exchanged with Limited.
 const LimitedBytes = 64 << 10
 
-// SecretEnv is the variable that holds the secret's placeholder.
+// SecretEnv is the variable with the secret's placeholder.
 const SecretEnv = "NETWORK_API_KEY"
 
-// Turned gives the names that the policy allows and that lead to where nothing
-// may, by what is behind them.
+// Turned returns allowed names that lead to forbidden addresses, by what is there.
 func Turned() map[string]string {
 	return map[string]string{
 		"loop.test": "127.0.0.1", "loop6.test": "::1", "own.test": HostAddr, "own6.test": HostAddr6, "zero.test": "0.0.0.0", "zero6.test": "::",
@@ -59,15 +57,14 @@ func Turned() map[string]string {
 	}
 }
 
-// Mixed are names with one address that may be dialled and one that may not.
+// Mixed returns names with one permitted and one forbidden address.
 func Mixed() map[string][]string {
 	return map[string][]string{
 		"mixed.test": {"11.0.0.20", "127.0.0.1"}, "mixed2.test": {"127.0.0.1", "11.0.0.21"}, "mixed6.test": {"11.0.0.22", "::1"},
 	}
 }
 
-// Addresses gives what a name stands for on the internet, the times-th time that
-// it is asked for.
+// Addresses returns the addresses of a name on the internet at the times-th query.
 func Addresses(name string, times int) []netip.Addr {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	var list []netip.Addr
@@ -104,8 +101,7 @@ func Addresses(name string, times int) []netip.Addr {
 	return add("11.0.0.68")
 }
 
-// MayReach tells whether the policy allows a connection to an address of the
-// internet.
+// MayReach reports whether the policy allows a connection to an address of the internet.
 func MayReach(to netip.AddrPort, proto string) bool {
 	a := to.Addr().Unmap()
 	if proto == "udp" {
@@ -124,28 +120,28 @@ func MayReach(to netip.AddrPort, proto string) bool {
 	return false
 }
 
-// A Packet is one that left the host, or a message that one stands for.
+// A Packet is a packet that left the host, or a message in one.
 type Packet struct {
 	Proto string         `json:"proto"` // tcp, udp, icmp or a number
 	To    netip.AddrPort `json:"to"`
 }
 
-// A Stream is a connection, or a flow of datagrams, that came to a server.
+// A Stream is a connection, or a flow of datagrams, that reached a server.
 type Stream struct {
 	To       netip.AddrPort `json:"to"`
-	Host     bool           `json:"host,omitempty"` // the server is the host's own
+	Host     bool           `json:"host,omitempty"` // to a server of the host itself
 	TLS      bool           `json:"tls,omitempty"`
 	SNI      string         `json:"sni,omitempty"`
-	Proto    string         `json:"proto,omitempty"`    // that TLS agreed on
-	Raw      []byte         `json:"raw,omitempty"`      // the first bytes of what came, TLS taken away
-	Total    int64          `json:"total,omitempty"`    // of all that came
-	Requests []string       `json:"requests,omitempty"` // "METHOD host path", however it is read
+	Proto    string         `json:"proto,omitempty"`    // negotiated in TLS
+	Raw      []byte         `json:"raw,omitempty"`      // the first received bytes, without TLS
+	Total    int64          `json:"total,omitempty"`    // bytes received in all
+	Requests []string       `json:"requests,omitempty"` // "METHOD host path", in every interpretation
 }
 
-// Traffic is what the internet, and the host's own servers, have seen.
+// Traffic is what the internet and the host's own servers have seen.
 type Traffic struct {
-	Packets []Packet `json:"packets,omitempty"` // that were sent to begin something, each kind once
-	Asked   []string `json:"asked,omitempty"`   // names that the host's server of names was asked for
+	Packets []Packet `json:"packets,omitempty"` // packets that begin something, each kind once
+	Asked   []string `json:"asked,omitempty"`   // names queried at the host's DNS server
 	Streams []Stream `json:"streams,omitempty"`
-	Missed  int      `json:"missed,omitempty"` // packets that came too fast to be seen
+	Missed  int      `json:"missed,omitempty"` // packets that came too fast to be recorded
 }

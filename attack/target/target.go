@@ -9,25 +9,26 @@ package target
 // BriefEnv is the environment variable that holds the brief, as JSON.
 const BriefEnv = "PADDOCK_ATTACK_BRIEF"
 
-// Kept is an attribute that the host gives to files of the workspace.
+// Kept is an extended attribute that the host sets on files of the workspace.
 const Kept = "user.kept"
 
-// Outcomes of one try, as the attacker saw it.
+// Outcomes of one try, as the attacker sees it.
 const (
-	// Denied was refused.
+	// Denied means that it was refused.
 	Denied = "denied"
-	// Reached did what it should not be able to do.
+	// Reached means that it did something forbidden.
 	Reached = "reached"
-	// Inside worked and is harmless if it stayed inside; the host looks.
+	// Inside means that it worked, which is harmless if it stayed inside; the host checks.
 	Inside = "inside"
-	// Absent could not be tried: the kernel or the machine has no such thing.
+	// Absent means that it could not be tried, because the kernel or machine lacks
+	// something.
 	Absent = "not-applicable"
 )
 
-// A Brief tells the attacker where to strike.
+// A Brief has the targets of the attacker.
 type Brief struct {
-	Marker string `json:"marker"` // every file that is planted outside the workspace begins with it
-	Place  string `json:"place"`  // host directory that holds all of this
+	Marker string `json:"marker"` // prefix of every file planted outside the workspace
+	Place  string `json:"place"`  // host directory with all of this
 	Home   string `json:"home"`   // the caller's home on the host
 	Work   string `json:"work"`   // the workspace, writable
 	Other  string `json:"other"`  // file in another user's home
@@ -40,51 +41,50 @@ type Brief struct {
 
 	DenyReadDir  string `json:"deny_read_dir"`  // directory in Work, with secret.txt
 	DenyReadFile string `json:"deny_read_file"` // file in Work
-	DenyReadLate string `json:"deny_read_late"` // file in Work that the host makes after the start
+	DenyReadLate string `json:"deny_read_late"` // file in Work that the host makes later
 	DenyWriteDir string `json:"deny_write_dir"` // directory in Work, with file.txt
 	DenyWrite    string `json:"deny_write"`     // file in Work
 	DenyDeep     string `json:"deny_deep"`      // denied for writing, two directories down
 
 	Hard string `json:"hard"` // hard link in Work to a file of Home
 	SUID string `json:"suid"` // set-user-id root copy of the attacker in Work, if any
-	FIFO string `json:"fifo"` // the host's, to talk back while a case is on
+	FIFO string `json:"fifo"` // FIFO of the host, to talk back during a case
 
-	Target   string   `json:"target"`   // what this row is about, as seen inside
+	Target   string   `json:"target"`   // target of this row, as seen inside
 	Own      []string `json:"own"`      // files of the driver's cache and state, and its program, as seen inside
-	Prepared string   `json:"prepared"` // set-id file in Work that the host prepared, if any
+	Prepared string   `json:"prepared"` // set-id file in Work made by the host, if any
 
 	Canary Canary `json:"canary"`
 
 	FDs []int `json:"fds"` // descriptors that the harness leaves open on purpose
 
-	Memory int64   `json:"memory"` // limits of the box, to be broken
+	Memory int64   `json:"memory"` // limits of the sandbox, to be exceeded
 	PIDs   int     `json:"pids"`
 	Files  int     `json:"files"`
 	Disk   int64   `json:"disk"`
 	CPUs   float64 `json:"cpus"`
 
-	Unconfined bool `json:"unconfined"` // there is no sandbox: the control run
+	Unconfined bool `json:"unconfined"` // the control run without a sandbox
 
-	// Of the rows about the way out: the name by which it is tried first, the
-	// process that carries it, and how far the row has come.
+	// For network rows: the name to try first, the gateway's PID, and the phase of the row.
 	Alive   string `json:"alive"`
 	Gateway int    `json:"gateway"`
 	Phase   string `json:"phase"`
 
-	// Slow says that the sandbox's own kernel may be emulated.
+	// Slow means that the sandbox's own kernel may be emulated.
 	Slow bool `json:"slow"`
 
-	// Kernel says that the attacker runs on a kernel of the sandbox's own, which
-	// may show files changed that are not: the host watches them.
+	// Kernel means that the attacker runs on the sandbox's own kernel, which may show
+	// changes that did not happen. Then the host watches the files.
 	Kernel bool `json:"kernel"`
 }
 
-// A Canary is a process on the host that holds things the box must not touch.
+// A Canary is a process on the host that holds objects which a sandbox must not touch.
 type Canary struct {
 	PID      int    `json:"pid"`
 	Stream   string `json:"stream"`   // path of a listening unix socket
-	Datagram string `json:"datagram"` // path of a unix datagram socket
-	InWork   string `json:"in_work"`  // listening unix socket inside the workspace, if any
+	Datagram string `json:"datagram"` // path of a Unix datagram socket
+	InWork   string `json:"in_work"`  // listening Unix socket inside the workspace, if any
 	Abstract string `json:"abstract"` // name of a listening abstract socket, without the NUL
 	ShmID    int    `json:"shm_id"`
 	ShmKey   int    `json:"shm_key"`
@@ -103,10 +103,10 @@ type Try struct {
 	Outcome string `json:"outcome"`
 	Errno   string `json:"errno,omitempty"`
 	Detail  string `json:"detail,omitempty"`
-	Loot    string `json:"loot,omitempty"` // what was read; the host looks for tokens
+	Loot    string `json:"loot,omitempty"` // what was read; the host searches it for tokens
 }
 
-// A Report is the one line that the attacker prints.
+// A Report is the line that the attacker prints.
 type Report struct {
 	Case    string `json:"case"`
 	Verdict string `json:"verdict"` // denied, contained, escaped or not-applicable
@@ -115,7 +115,7 @@ type Report struct {
 	Tries   []Try  `json:"tries"`
 }
 
-// Sum gives the verdict of a list of tries: the worst that the attacker saw.
+// Sum returns the verdict of a list of tries: the worst that the attacker saw.
 func Sum(id string, tries []Try) Report {
 	r := Report{Case: id, Verdict: "not-applicable", Tries: tries}
 	rank := map[string]int{Absent: 0, Denied: 1, Inside: 2, Reached: 3}
