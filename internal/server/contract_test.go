@@ -83,6 +83,28 @@ func TestTheContractHasEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
+// A comma in an unquoted description of a flow mapping ends it, and begins a member
+// without a value.
+func TestTheContractHasNoCutDescriptions(t *testing.T) {
+	var walk func(place string, v any)
+	walk = func(place string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, member := range v {
+				if member == nil {
+					t.Errorf("%s: %q has no value", place, name)
+				}
+				walk(place+"/"+name, member)
+			}
+		case []any:
+			for i, element := range v {
+				walk(fmt.Sprint(place, "/", i), element)
+			}
+		}
+	}
+	walk("", readContract(t).all)
+}
+
 func TestEverySchemaOfTheContractCompiles(t *testing.T) {
 	k := readContract(t)
 	schemas := k.all.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any)
