@@ -28,7 +28,7 @@ VETFLAGS := -stdmethods=false
 TMP     := $(CURDIR)/.tmp
 LDFLAGS := -s -w$(if $(VERSION), -X github.com/paddock-sandbox/paddock/internal/cli.version=$(VERSION))
 
-# The programs behind paddock, which it carries. The first ones are what the tier jail
+# The programs that paddock carries. The first ones are what the tier jail
 # and networks with rules need.
 LIGHT  := guest keeper gateway
 HEAVY  := sim server tools microvm gvisor

@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
@@ -152,10 +152,10 @@ func (s *stack) open(string) (paddock.Driver, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	seen := func(ctx context.Context, _ call.Op, _ paddock.Tier) (context.Context, func(error)) {
+	seen := func(ctx context.Context, _ observe.Op, _ paddock.Tier) (context.Context, func(error)) {
 		return ctx, func(error) {}
 	}
-	p, err := pool.New(call.New(d, paddock.Sim, seen), pool.Options{Mark: "stack", Shelves: []pool.Shelf{{Size: 2, Most: 2, TTL: 100 * time.Hour}}})
+	p, err := pool.New(observe.New(d, paddock.Sim, seen), pool.Options{Mark: "stack", Shelves: []pool.Shelf{{Size: 2, Most: 2, TTL: 100 * time.Hour}}})
 	if err != nil {
 		return nil, err
 	}

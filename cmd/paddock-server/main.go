@@ -27,5 +27,5 @@ func main() {
 		fmt.Fprintf(os.Stderr, "paddock: %v\n", err)
 		os.Exit(125)
 	}
-	os.Exit(cli.Process(tiers.Registry(tiers.Handed(handed)), "embedded", serve.Commands))
+	os.Exit(cli.Main(tiers.Registry(tiers.Handed(handed)), "embedded", serve.Commands))
 }

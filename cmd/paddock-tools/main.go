@@ -9,4 +9,4 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli/tools"
 )
 
-func main() { os.Exit(cli.Process(nil, "embedded", tools.Commands)) }
+func main() { os.Exit(cli.Main(nil, "embedded", tools.Commands)) }

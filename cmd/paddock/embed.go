@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// What the build put into this program: what stands behind it, each compressed by
-// gzip but for the guest, which every first sandbox waits for.
+// The programs that the build embeds in this one. All but the guest are compressed by gzip. The first
+// sandbox after an installation waits for the guest, so the guest needs no decompression.
 var (
 	//go:embed guest.bin
 	guestProgram []byte
@@ -39,15 +39,16 @@ var (
 	toolsProgram []byte
 )
 
-// guestFrom says where the program inside a sandbox is from.
+// guestFrom is where this build has the guest program from, for `paddock version`.
 const guestFrom = "embedded"
 
-// part does the part of a sandbox that this program was started for, if it was.
-func part() bool {
+// runPart runs the part of a sandbox that this process was started as. It returns false if the process was
+// started as the command line.
+func runPart() bool {
 	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime())
 }
 
-// embedded gives the programs that sandboxes are made with.
+// embedded returns the programs that sandboxes are made with.
 func embedded() tiers.Programs {
 	return tiers.Programs{
 		Guest:   program.Embedded(tiers.Guest, guestProgram),
@@ -59,26 +60,26 @@ func embedded() tiers.Programs {
 	}
 }
 
-// A backer is a program behind this one that has some of its commands.
-type backer struct {
+// A subprogram is an embedded program that implements some of paddock's commands.
+type subprogram struct {
 	program  program.Program
-	hand     bool // it is handed the programs that sandboxes are made with
+	hand     bool // it receives the programs that sandboxes are made with
 	commands []cobra.Command
 }
 
-// backers are the programs that have commands.
-func backers() []backer {
-	return []backer{
+// subprograms lists all of them.
+func subprograms() []subprogram {
+	return []subprogram{
 		{program.Embedded("server", serverProgram), true, serverCommands()},
 		{program.Embedded("tools", toolsProgram), false, toolCommands()},
 	}
 }
 
-// commands stand for those that a program behind this one has: they are listed, and
-// behind executes them.
+// commands returns a command for each command of a subprogram. `paddock help` lists it, and it executes the
+// subprogram.
 func commands(*cli.App) []*cobra.Command {
 	var list []*cobra.Command
-	for _, b := range backers() {
+	for _, b := range subprograms() {
 		for i := range b.commands {
 			c := &b.commands[i]
 			c.RunE = func(*cobra.Command, []string) error { return b.exec(os.Args[1:]) }
@@ -89,9 +90,9 @@ func commands(*cli.App) []*cobra.Command {
 	return list
 }
 
-// behind executes the program that has the command of these arguments, in place of
-// this one. It returns nil where the command is this program's own.
-func behind(args []string) error {
+// execSubprogram replaces this process by the subprogram that implements the command in args. It returns nil if
+// the command is implemented here, and an error if the subprogram cannot be executed.
+func execSubprogram(args []string) error {
 	at := 0
 	if len(args) > 1 && slices.Contains([]string{"help", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, args[0]) {
 		at = 1
@@ -99,7 +100,7 @@ func behind(args []string) error {
 	if len(args) <= at {
 		return nil
 	}
-	for _, b := range backers() {
+	for _, b := range subprograms() {
 		for i := range b.commands {
 			if b.commands[i].Name() == args[at] {
 				return b.exec(args)
@@ -109,8 +110,8 @@ func behind(args []string) error {
 	return nil
 }
 
-// exec executes the program with these arguments.
-func (b backer) exec(args []string) error {
+// exec replaces this process by the subprogram, with args.
+func (b subprogram) exec(args []string) error {
 	var others []program.Program
 	if b.hand {
 		others = embedded().All()

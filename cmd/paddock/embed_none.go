@@ -11,17 +11,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli/tools"
 )
 
-// guestFrom says where the program inside a sandbox is from.
+// guestFrom is where this build has the guest program from, for `paddock version`.
 const guestFrom = "self"
 
-// embedded is nothing: this build carries no programs of its own, and starts itself
-// as each.
+// embedded returns no programs: this build embeds none, and executes itself as each of them.
 func embedded() tiers.Programs { return tiers.Programs{} }
 
-// commands are those that a build with programs has behind it.
+// commands returns the commands that subprograms implement in a build that embeds them.
 func commands(a *cli.App) []*cobra.Command {
 	return append(serve.Commands(a), tools.Commands(a)...)
 }
 
-// behind executes nothing: all commands are in this program.
-func behind([]string) error { return nil }
+// execSubprogram does nothing: this program implements all commands.
+func execSubprogram([]string) error { return nil }

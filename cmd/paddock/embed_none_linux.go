@@ -16,8 +16,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
-// part does the part of a sandbox that this program was started for, if it was.
-func part() bool {
+// runPart runs the part of a sandbox that this process was started as. It returns false if the process was
+// started as the command line.
+func runPart() bool {
 	if len(os.Args) > 0 && os.Args[0] == vminit.Argv0 {
 		vminit.Main()
 	}

@@ -2,5 +2,5 @@
 
 package main
 
-// part does nothing: there are no other processes of a sandbox on this system.
-func part() bool { return false }
+// runPart returns false: on this system no process is a part of a sandbox.
+func runPart() bool { return false }

@@ -1,6 +1,5 @@
-// Command paddock runs commands in sandboxes. It is the only place where
-// Paddock's parts are joined: flags and environment are read here, and values
-// passed on.
+// Command paddock runs commands in sandboxes. It joins Paddock's parts: only this command and its subprograms read
+// the process's arguments and environment, and they pass values on.
 package main
 
 import (
@@ -12,12 +11,12 @@ import (
 )
 
 func main() {
-	if part() {
-		return // this was a part of a sandbox
+	if runPart() {
+		return
 	}
-	if err := behind(os.Args[1:]); err != nil {
+	if err := execSubprogram(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "paddock: %v\n", err)
 		os.Exit(125)
 	}
-	os.Exit(cli.Process(tiers.Registry(embedded()), guestFrom, commands))
+	os.Exit(cli.Main(tiers.Registry(embedded()), guestFrom, commands))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if part() {
+	if runPart() {
 		os.Exit(0) // this was a part of a sandbox of a test
 	}
 	testscript.Main(m, map[string]func(){"paddock": main})

@@ -47,7 +47,7 @@ func TestTheFrontInitialisesWhatItIsAllowed(t *testing.T) {
 				"/internal/sim/shell", "/internal/driver/sim/child", "/internal/driver/gvisor/sentry", "/internal/driver/microvm/supervisor", "/internal/egress/netstack", "/internal/egress/gateway",
 			} {
 				if within(path, module+never) && path != module+"/internal/server/api" {
-					t.Errorf("the front initialises %s, which is of a program behind it", path)
+					t.Errorf("the front initialises %s, which only a subprogram needs", path)
 				}
 			}
 			continue
@@ -59,7 +59,7 @@ func TestTheFrontInitialisesWhatItIsAllowed(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("the front initialises %s: put what needs it into a program behind it, or say in frontModules why every start of paddock is to pay for it", path)
+			t.Errorf("the front initialises %s: put what needs it into a subprogram, or say in frontModules why every start of paddock is to pay for it", path)
 		}
 	}
 	for m := range frontModules() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -29,7 +29,7 @@ func openForeign(c *Configuration) error {
 			continue
 		}
 		system := false
-		for _, dir := range image.SystemDirs() {
+		for _, dir := range hostroot.SystemDirs() {
 			system = system || m.Source == dir
 		}
 		if system || m.Source == "/sys/devices/system/cpu" {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // An Identity is who commands are: inside, and to the host's kernel.
@@ -106,7 +106,7 @@ func sane(u guest.User) guest.User {
 
 // isSystemDir tells whether a private home there would hide the system.
 func isSystemDir(path string) bool {
-	for _, dir := range append(image.SystemDirs(), "/dev", "/proc", "/sys") {
+	for _, dir := range append(hostroot.SystemDirs(), "/dev", "/proc", "/sys") {
 		if Within(path, dir) {
 			return true
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // A Layout is what a spec means on this host: the configuration of the box,
@@ -158,12 +158,12 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 			return err
 		}
 	default:
-		for _, dir := range image.SystemDirs() {
+		for _, dir := range hostroot.SystemDirs() {
 			l.system(dir)
 		}
 	}
 	l.devices()
-	for _, dir := range append(image.PrivateDirs(), l.Config.User.Home) {
+	for _, dir := range append(hostroot.PrivateDirs(), l.Config.User.Home) {
 		mode := uint32(0o1777)
 		if dir == l.Config.User.Home {
 			mode = 0o700
@@ -176,7 +176,7 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		l.replace("/etc/passwd", passwd)
 		l.replace("/etc/group", group)
 		l.toolchains(user)
-		for _, path := range image.Credentials() {
+		for _, path := range hostroot.Credentials() {
 			if readable(path, l.ID.Root) {
 				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
 			}

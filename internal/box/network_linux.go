@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // network has what is in the box find the way out: names are asked of the
@@ -89,7 +89,7 @@ func withoutDaemons(conf string) string {
 
 // makeable tells whether a file that is not there can be made.
 func (l *Layout) makeable(t tree, at string) bool {
-	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return Within(at, dir) }) {
+	if slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(at, dir) }) {
 		return true
 	}
 	return t.own && l.overlay // the layer is above it
@@ -103,7 +103,7 @@ func (l *Layout) trust(t tree, cert string, variables map[string]string) {
 	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: authorityFile, Source: cert, Mode: 0o644, IsFile: true})
 	bundle := ""
 	var done []string
-	for _, name := range image.Bundles() {
+	for _, name := range hostroot.Bundles() {
 		at, there := t.find(name)
 		if !there || slices.Contains(done, at) {
 			continue
@@ -120,10 +120,10 @@ func (l *Layout) trust(t tree, cert string, variables map[string]string) {
 	for _, at := range t.keystores(l.env["JAVA_HOME"]) {
 		l.Add(boxinit.Mount{Kind: boxinit.MountKeys, Target: at, Source: bundle, Mode: 0o644, IsFile: true})
 	}
-	for _, name := range image.BundleVariables() {
+	for _, name := range hostroot.BundleVariables() {
 		variables[name] = bundle
 	}
-	for _, name := range image.AuthorityVariables() {
+	for _, name := range hostroot.AuthorityVariables() {
 		variables[name] = authorityFile
 	}
 }
@@ -170,7 +170,7 @@ func (t tree) find(name string) (real string, there bool) {
 		}
 		left = append(strings.Split(strings.Trim(path.Clean(to), "/"), "/"), left...)
 	}
-	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return Within(real, dir) }) {
+	if slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(real, dir) }) {
 		return real, false // the box's own is empty
 	}
 	st, err := os.Lstat(filepath.Join(t.base, real))
@@ -197,7 +197,7 @@ func (t tree) read(real string) (string, error) {
 // keystores lists the files that the tree's Java trusts.
 func (t tree) keystores(home string) []string {
 	names := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
-	for _, pattern := range image.JavaHomes() {
+	for _, pattern := range hostroot.JavaHomes() {
 		found, err := filepath.Glob(filepath.Join(t.base, pattern))
 		if err != nil {
 			continue // a pattern that is none: the list is ours

@@ -300,7 +300,7 @@ func (m *maker) run(ctx context.Context, args []string, out paddock.Output) (exi
 	remove := func(context.Context) error { return nil }
 	tier := m.plan.spec.Tier
 	if m.far == nil {
-		b, err := m.a.create(ctx, m.plan)
+		b, err := m.a.createOneShot(ctx, m.plan)
 		if err != nil {
 			return exit, err
 		}

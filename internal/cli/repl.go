@@ -65,7 +65,7 @@ Exit status: 0; 1 if a cell of standard input failed; 125 if Paddock itself fail
 			}
 			p.spec.Ephemeral = true
 			return a.repl(c.Context(), l, func(ctx context.Context) (paddock.Sandbox, func() error, error) {
-				b, err := a.create(ctx, p)
+				b, err := a.createOneShot(ctx, p)
 				if err != nil {
 					return nil, nil, err
 				}

@@ -198,7 +198,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if f.verbose || f.json != "" {
 		before = beginning()
 	}
-	b, err := a.create(starting, p)
+	b, err := a.createOneShot(starting, p)
 	if err != nil {
 		if lost := events.close(false); lost != nil {
 			a.complain(lost)

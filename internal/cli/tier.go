@@ -79,9 +79,8 @@ type oneShot struct {
 	passed []auto.PassedOver
 }
 
-// create makes the sandbox on the tier that the plan asks for, or on the one that auto
-// chooses.
-func (a *App) create(ctx context.Context, p *plan) (*oneShot, error) {
+// createOneShot makes the sandbox on the tier that the plan asks for, or on the tier that auto chooses.
+func (a *App) createOneShot(ctx context.Context, p *plan) (*oneShot, error) {
 	if p.spec.Tier != paddock.Auto {
 		t, err := a.tier(p.spec.Tier)
 		if err != nil {

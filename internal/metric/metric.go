@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 )
 
 // A Build is what the program was built from.
@@ -94,15 +94,15 @@ type note struct {
 	tier chan paddock.Tier // of one place: the first that was asked
 }
 
-// Observe is a [call.Observer].
-func (s *Set) Observe(ctx context.Context, op call.Op, tier paddock.Tier) (context.Context, func(error)) {
+// Observe is a [observe.Observer].
+func (s *Set) Observe(ctx context.Context, op observe.Op, tier paddock.Tier) (context.Context, func(error)) {
 	began := time.Now()
 	if n, ok := ctx.Value(noteKey{}).(*note); ok {
-		if op != call.Create && op != call.Open { // which several tiers may be asked for
+		if op != observe.Create && op != observe.Open { // which several tiers may be asked for
 			n.put(tier)
 		}
 	}
-	if op == call.Create {
+	if op == observe.Create {
 		s.arrivedAt(ctx, began)
 	}
 	return ctx, func(err error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/metric"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 )
 
@@ -65,7 +65,7 @@ func (d tier) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { retur
 
 func TestRequestsAndCallsAreCountedByWordsOfTheProgramAlone(t *testing.T) {
 	s := metric.New(metric.Build{Version: "v1", Revision: "abc", Go: "go1"})
-	d := s.Arrive(call.New(tier{}, paddock.Jail, s.Observe))
+	d := s.Arrive(observe.New(tier{}, paddock.Jail, s.Observe))
 	h := s.Around(func(r *http.Request) string {
 		if strings.HasPrefix(r.URL.Path, "/v1/") {
 			return "POST /v1/sandboxes"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -204,15 +204,15 @@ func (e *explainer) readable(name string) Answer {
 	case paddock.RootOpen:
 		return Answer{Allowed: true, Rule: "the root is open: all that the caller can read", Where: where, Change: fmt.Sprintf("add %s to files.deny_read, or ask for the root host", name)}
 	}
-	if i := slices.IndexFunc(image.Credentials(), func(c string) bool { return within(name, c) }); i >= 0 {
-		hidden := image.Credentials()[i]
+	if i := slices.IndexFunc(hostroot.Credentials(), func(c string) bool { return within(name, c) }); i >= 0 {
+		hidden := hostroot.Credentials()[i]
 		return Answer{Rule: hidden + " may hold credentials of the host, and the root host hides it", Where: where,
 			Change: fmt.Sprintf("mount it: --read %s, or in the policy file: mounts: [{read: %s}]", hidden, hidden)}
 	}
 	switch {
 	case system(name):
 		a := Answer{Allowed: true, Rule: "it is in a system directory, which the root host shows", Where: where}
-		if slices.ContainsFunc(image.Credentials(), func(c string) bool { return within(c, name) }) {
+		if slices.ContainsFunc(hostroot.Credentials(), func(c string) bool { return within(c, name) }) {
 			a.Notes = []string{"but for files in it that hold credentials of the host, which are hidden"}
 		}
 		return a
@@ -288,12 +288,12 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 
 // system tells whether the root host shows name.
 func system(name string) bool {
-	return slices.ContainsFunc(append(image.SystemDirs(), "/sys/devices/system/cpu"), func(dir string) bool { return within(name, dir) })
+	return slices.ContainsFunc(append(hostroot.SystemDirs(), "/sys/devices/system/cpu"), func(dir string) bool { return within(name, dir) })
 }
 
 // private tells whether the root host has a private directory there.
 func (e *explainer) private(name string) bool {
-	dirs := image.PrivateDirs()
+	dirs := hostroot.PrivateDirs()
 	switch home := path.Clean(e.host.Home); {
 	case home == "/root" || e.spec.User != "":
 		// Commands of a root caller, and those of another user, are at home

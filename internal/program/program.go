@@ -1,5 +1,5 @@
 // Package program stores the executables that are embedded in a build of paddock and executes them.
-// The user installs one file, and heavy or confined code lives in programs of its own behind it.
+// The user installs one file. Code that is large, or that runs confined, is in embedded programs.
 //
 // A program is unpacked once, into a cache directory of the caller, and executed from there. Cached
 // files run with all rights of the caller, so the cache is trusted only where no other user could have

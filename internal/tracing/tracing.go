@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 )
 
 // A Tracer makes spans. A nil one makes none.
@@ -116,8 +116,8 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return nil
 }
 
-// Observe is a [call.Observer].
-func (t *Tracer) Observe(ctx context.Context, op call.Op, tier paddock.Tier) (context.Context, func(error)) {
+// Observe is a [observe.Observer].
+func (t *Tracer) Observe(ctx context.Context, op observe.Op, tier paddock.Tier) (context.Context, func(error)) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx, func(error) {} // what the server does by itself is no part of a trace
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/tracing"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 )
 
 // A sink is a collector on this machine.
@@ -92,7 +92,7 @@ const sent = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 func ask(t *testing.T, tr *tracing.Tracer, header map[string]string) {
 	t.Helper()
-	d := call.New(failing{}, paddock.Jail, tr.Observe)
+	d := observe.New(failing{}, paddock.Jail, tr.Observe)
 	h := tr.Around(func(*http.Request) string { return "GET /v1/sandboxes/{id}" }, func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer secret" }, "X-Request-ID", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-ID", "number")
 		if _, err := d.Open(r.Context(), "secret-id"); err == nil {

@@ -17,7 +17,7 @@ func (p Programs) All() []program.Program {
 	return []program.Program{p.Guest, p.Gateway, p.Keeper, p.GVisor, p.MicroVM, p.Sim}
 }
 
-// Handed gives the programs that a program behind paddock was handed.
+// Handed returns the programs that a subprogram received from paddock.
 func Handed(h program.Handed) Programs {
 	return Programs{Guest: h.Get(Guest), Gateway: h.Get(Gateway), Keeper: h.Get(Keeper), GVisor: h.Get(GVisor), MicroVM: h.Get(MicroVM), Sim: h.Get(Sim)}
 }

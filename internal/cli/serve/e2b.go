@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/code"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/codeinterpreter"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 	"github.com/paddock-sandbox/paddock/internal/server"
@@ -119,7 +119,7 @@ func e2bAgent(api *server.Server) func(e2b.Inside) (e2b.Port, error) {
 // e2bCode answers at the port of E2B's code interpreter.
 func e2bCode(api *server.Server) func(e2b.Inside) (e2b.Port, error) {
 	return func(in e2b.Inside) (e2b.Port, error) {
-		return code.New(code.Options{
+		return codeinterpreter.New(codeinterpreter.Options{
 			Sandbox: in.Sandbox, Token: in.Token, Env: func() map[string]string { return in.Env }, Dir: in.Dir,
 			Room: api.ResultRoom(in.Tenant), Log: in.Log,
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/image/depot"
+	"github.com/paddock-sandbox/paddock/internal/image/imagestore"
 	oci "github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
@@ -31,11 +31,11 @@ func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := depot.Open(depot.Options{Dir: dir, Dial: dialRegistry})
+	d, err := imagestore.Open(imagestore.Options{Dir: dir, Dial: dialRegistry})
 	if err != nil {
 		return nil, cli.WithHint(err, "--state names another place")
 	}
-	return imageDepot{d}, nil
+	return imageStore{d}, nil
 }
 
 // baseImage pulls what the template base begins with, if that is not this machine's
@@ -78,11 +78,11 @@ func dialRegistry(ctx context.Context, private bool, network, to string) (net.Co
 	return d.Dial(ctx, netstack.Target{Host: host, Port: uint16(port)})
 }
 
-// An imageDepot says in a depot's words what the dialect asks for.
-type imageDepot struct{ d *depot.Depot }
+// An imageStore says in the words of package imagestore what the dialect asks for.
+type imageStore struct{ d *imagestore.Store }
 
-func (i imageDepot) Pull(ctx context.Context, p e2b.Pull) (e2b.Image, error) {
-	img, err := i.d.Pull(ctx, depot.Request{
+func (i imageStore) Pull(ctx context.Context, p e2b.Pull) (e2b.Image, error) {
+	img, err := i.d.Pull(ctx, imagestore.Request{
 		Tenant: p.Tenant, Reference: p.Image, Private: p.Private, Say: p.Say, Credentials: oci.Credentials{Username: p.Username, Password: p.Password},
 	})
 	if err != nil {
@@ -91,6 +91,6 @@ func (i imageDepot) Pull(ctx context.Context, p e2b.Pull) (e2b.Image, error) {
 	return e2b.Image{ID: img.ID, Dir: img.Dir, Env: img.Env}, nil
 }
 
-func (i imageDepot) Sweep(tenant string, used func(string) bool) error {
+func (i imageStore) Sweep(tenant string, used func(string) bool) error {
 	return i.d.Sweep(tenant, used)
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/image/depot"
+	"github.com/paddock-sandbox/paddock/internal/image/imagestore"
 )
 
 func TestAnOrdinaryKeyReachesNoRegistryOfAPrivateAddress(t *testing.T) {
@@ -80,23 +80,23 @@ func hub(t *testing.T) string {
 }
 
 func TestBaseIsTheImageThatTheServerIsStartedWith(t *testing.T) {
-	d, err := depot.Open(depot.Options{Dir: t.TempDir(), Dial: dialRegistry})
+	d, err := imagestore.Open(imagestore.Options{Dir: t.TempDir(), Dial: dialRegistry})
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	name := hub(t)
-	img, err := baseImage(t.Context(), imageDepot{d}, name, log)
+	img, err := baseImage(t.Context(), imageStore{d}, name, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if st, err := os.Stat(filepath.Join(img.Dir, "bin/bash")); err != nil || !st.Mode().IsRegular() || len(img.Env) != 1 || img.Env[0] != "FROM=the image" {
 		t.Errorf("%+v: %v, %v", img, st, err)
 	}
-	if img, err := baseImage(t.Context(), imageDepot{d}, "", log); err != nil || img != nil {
+	if img, err := baseImage(t.Context(), imageStore{d}, "", log); err != nil || img != nil {
 		t.Errorf("without a name: %+v, %v", img, err)
 	}
-	if img, err := baseImage(t.Context(), imageDepot{d}, name+"-none", log); !errors.Is(err, paddock.NotFound) || !strings.Contains(err.Error(), "--e2b-base") {
+	if img, err := baseImage(t.Context(), imageStore{d}, name+"-none", log); !errors.Is(err, paddock.NotFound) || !strings.Contains(err.Error(), "--e2b-base") {
 		t.Errorf("of an image that is not there: %+v, %v", img, err)
 	}
 }

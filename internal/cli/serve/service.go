@@ -14,8 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
-// A service is the API of a server, with what is around it: whether it lives,
-// whether it takes calls, and since when nobody has called.
+// A service is the HTTP handler of a server: its APIs, its health, and the time of its last request.
 type service struct {
 	api    *server.Server
 	driver paddock.Driver
@@ -23,7 +22,7 @@ type service struct {
 	log    *slog.Logger
 	access *access.Control // of ports inside sandboxes; nil is none
 	e2b    *e2b.Handler    // nil speaks no other API
-	beside http.Handler    // the same within the API's bounds
+	other  http.Handler    // e2b, under the API's supervision
 
 	mu       sync.Mutex
 	draining bool          // guarded by mu
@@ -44,9 +43,9 @@ func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, err
 	return &service{api: api, driver: d, caller: caller, log: log, access: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
 }
 
-// speak has the service speak E2B's API as well, to who asks for it.
+// speak makes the service answer E2B's API too.
 func (s *service) speak(h *e2b.Handler) {
-	s.e2b, s.beside = h, s.api.Beside("e2b", h)
+	s.e2b, s.other = h, s.api.Supervise("e2b", h)
 }
 
 // known tells whether a request shows a good key, in either of the headers that
@@ -60,23 +59,23 @@ func (s *service) known(r *http.Request) bool {
 	return err == nil
 }
 
-// other tells whether a request is E2B's.
-func (s *service) other(r *http.Request) bool { return s.e2b != nil && s.e2b.Takes(r) }
+// forE2B reports whether a request is for E2B's API.
+func (s *service) forE2B(r *http.Request) bool { return s.e2b != nil && s.e2b.Takes(r) }
 
-// ServeHTTP answers a call. What asks after the server's health is no use of it. What is
-// for a port is first, at a host of its own or by its headers: there every path is
-// the sandbox's. Hosts of E2B's sandboxes, and E2B's name of the API, are below the
-// domain of ports, and the only ones there that are no port's.
+// ServeHTTP passes a request to the first of these that it is for: a port of a sandbox (access), E2B's API (e2b), the
+// server's health, the server's own API. Ports come first, because at the host of a port every path belongs to the
+// sandbox. The hosts of E2B's API and of its sandboxes are below the same domain, and are the only ones there that
+// belong to no port. Questions about the server's health do not count as use of the server.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hurry(w, r)
 	defer hurry(w, r)
 	if s.access != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.access.Take(w, r) {
 		return
 	}
-	if s.other(r) {
+	if s.forE2B(r) {
 		s.count(1)
 		defer s.count(-1)
-		s.beside.ServeHTTP(w, r)
+		s.other.ServeHTTP(w, r)
 		return
 	}
 	switch r.URL.Path {

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
@@ -24,7 +24,7 @@ import (
 // them from the bottom of the list to the top.
 //
 //	tier       makes sandboxes: microvm, gvisor, jail or sim      one per tier
-//	call       reports each call to metrics and traces            one per tier
+//	observe    reports each call to metrics and traces            one per tier
 //	auto       chooses the tier of a spec                         one; openTiers
 //	pool       keeps sandboxes ready (--warm)                     one; sharedLayers
 //	admission  refuses what the machine has no room for           one; sharedLayers
@@ -87,7 +87,7 @@ func checkTiers(a *cli.App, names []string) error {
 
 // driver reports the calls of a tier's driver to metrics and traces.
 func (o *operation) driver(d paddock.Driver, tier paddock.Tier) paddock.Driver {
-	var observers []call.Observer
+	var observers []observe.Observer
 	if o.trace != nil {
 		observers = append(observers, o.trace.Observe)
 	}
@@ -97,7 +97,7 @@ func (o *operation) driver(d paddock.Driver, tier paddock.Tier) paddock.Driver {
 	if len(observers) == 0 {
 		return d
 	}
-	return call.New(d, tier, observers...)
+	return observe.New(d, tier, observers...)
 }
 
 // sharedLayers are the layers that all tenants share, innermost first.

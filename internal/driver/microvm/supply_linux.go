@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -296,7 +296,7 @@ func trees(h *host) []boxinit.Mount {
 			return m.Kind == boxinit.MountBind && strings.HasPrefix(path+"/", m.Target+"/")
 		})
 	}
-	for _, dir := range slices.Concat(image.SystemDirs(), h.firmware) {
+	for _, dir := range slices.Concat(hostroot.SystemDirs(), h.firmware) {
 		if there(dir) {
 			continue
 		}

@@ -132,40 +132,40 @@ func New(o Options) (*Control, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Control{o: o}
-	g.proxy.Log = o.Log
+	c := &Control{o: o}
+	c.proxy.Log = o.Log
 	if o.Base != "" {
 		var ok bool
-		if g.scheme, g.domain, ok = strings.Cut(o.Base, "://"); !ok || g.scheme != "http" && g.scheme != "https" {
+		if c.scheme, c.domain, ok = strings.Cut(o.Base, "://"); !ok || c.scheme != "http" && c.scheme != "https" {
 			return nil, fmt.Errorf("base %q: it is not http:// or https:// and a domain: %w", o.Base, paddock.Invalid)
 		}
-		if _, ok := ingress.Host("a", 80, g.domain); !ok {
-			return nil, fmt.Errorf("domain %q: no host can stand below it: %w", g.domain, paddock.Invalid)
+		if _, ok := ingress.Host("a", 80, c.domain); !ok {
+			return nil, fmt.Errorf("domain %q: no host can stand below it: %w", c.domain, paddock.Invalid)
 		}
 	}
-	return g, nil
+	return c, nil
 }
 
 // Close ends what is under way, and waits for it. Closing twice is fine.
-func (g *Control) Close() { g.proxy.Close() }
+func (c *Control) Close() { c.proxy.Close() }
 
 // Proxy is what carries requests, for another way to ports, which then has the same bounds. It
 // ends with the control.
-func (g *Control) Proxy() *ingress.Proxy { return &g.proxy }
+func (c *Control) Proxy() *ingress.Proxy { return &c.proxy }
 
 // Cut ends what is under way to a port; 0 is all of a sandbox.
-func (g *Control) Cut(id paddock.ID, port int) { g.proxy.Cut(id, port) }
+func (c *Control) Cut(id paddock.ID, port int) { c.proxy.Cut(id, port) }
 
 // Take answers a request that is for a port, or for a host that is nobody's. False is that
 // it is the server's own, and untouched.
-func (g *Control) Take(w http.ResponseWriter, r *http.Request) bool {
-	if ingress.Within(r.Host, g.domain) {
-		id, port, ok := ingress.Split(r.Host, g.domain)
+func (c *Control) Take(w http.ResponseWriter, r *http.Request) bool {
+	if ingress.Within(r.Host, c.domain) {
+		id, port, ok := ingress.Split(r.Host, c.domain)
 		if !ok {
-			ingress.Refuse(w, r, fmt.Errorf("host %q: a host here is PORT-ID.%s: %w", r.Host, g.domain, paddock.NotFound))
+			ingress.Refuse(w, r, fmt.Errorf("host %q: a host here is PORT-ID.%s: %w", r.Host, c.domain, paddock.NotFound))
 			return true
 		}
-		g.serve(w, r, id, port, true)
+		c.serve(w, r, id, port, true)
 		return true
 	}
 	names := r.Header[SandboxHeader]
@@ -180,7 +180,7 @@ func (g *Control) Take(w http.ResponseWriter, r *http.Request) bool {
 	case browser(r):
 		ingress.Refuse(w, r, fmt.Errorf("at the server's own host ports are for programs, not for browsers: %w", paddock.Denied))
 	default:
-		g.serve(w, r, id, port, false)
+		c.serve(w, r, id, port, false)
 	}
 	return true
 }
@@ -191,10 +191,10 @@ func browser(r *http.Request) bool {
 }
 
 // serve judges a request, and carries it.
-func (g *Control) serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int, own bool) {
-	ctx, end := g.proxy.Watch(r.Context(), id, port)
+func (c *Control) serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int, own bool) {
+	ctx, end := c.proxy.Watch(r.Context(), id, port)
 	defer end()
-	v := &visitor{g: g, r: r.Clone(ctx), id: id, port: port, own: own}
+	v := &visitor{control: c, r: r.Clone(ctx), id: id, port: port, own: own}
 	if err := v.judge(); err != nil {
 		v.refuse(w, err)
 		return
@@ -203,10 +203,10 @@ func (g *Control) serve(w http.ResponseWriter, r *http.Request, id paddock.ID, p
 		return
 	}
 	visit := Visit{Tenant: v.box.Tenant, Who: v.who, From: r.RemoteAddr, Request: strings.ToLower(rand.Text())}
-	g.o.Log.Info("port", "id", visit.Request, "sandbox", id, "port", port, "who", v.who, "method", r.Method)
-	g.proxy.Serve(w, v.r, ingress.Target{
-		Dial: func(ctx context.Context) (net.Conn, error) { return g.o.Dial(ctx, visit, id, port) },
-		ID:   id, Port: port, Tenant: v.box.Tenant, Keyed: v.keyed, Incarnation: v.box.Token, OwnHost: own, Encrypted: own && g.scheme == "https",
+	c.o.Log.Info("port", "id", visit.Request, "sandbox", id, "port", port, "who", v.who, "method", r.Method)
+	c.proxy.Serve(w, v.r, ingress.Target{
+		Dial: func(ctx context.Context) (net.Conn, error) { return c.o.Dial(ctx, visit, id, port) },
+		ID:   id, Port: port, Tenant: v.box.Tenant, Keyed: v.keyed, Incarnation: v.box.Token, OwnHost: own, Encrypted: own && c.scheme == "https",
 	})
 }
 
@@ -222,7 +222,7 @@ func (v *visitor) refuse(w http.ResponseWriter, err error) {
 		return
 	}
 	if paddock.KindOf(err) == paddock.Internal || paddock.KindOf(err) == paddock.Unavailable {
-		v.g.o.Log.Error("port", "sandbox", v.id, "port", v.port, "error", err.Error())
+		v.control.o.Log.Error("port", "sandbox", v.id, "port", v.port, "error", err.Error())
 		err = fmt.Errorf("it cannot be known now who may: %w", paddock.Unavailable)
 	}
 	ingress.Refuse(w, v.r, err)

@@ -18,8 +18,8 @@ const (
 )
 
 // mine finds a tenant's own sandbox; any other is not there.
-func (g *Control) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
-	b, err := g.o.Store.Sandbox(ctx, tenant, id)
+func (c *Control) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
+	b, err := c.o.Store.Sandbox(ctx, tenant, id)
 	if err == nil && b.State == store.Making {
 		err = fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
 	}
@@ -27,17 +27,17 @@ func (g *Control) mine(ctx context.Context, tenant string, id paddock.ID) (store
 }
 
 // Port tells how a port of a tenant's sandbox is reached.
-func (g *Control) Port(ctx context.Context, tenant string, id paddock.ID, port int) (api.Port, error) {
-	b, err := g.mine(ctx, tenant, id)
+func (c *Control) Port(ctx context.Context, tenant string, id paddock.ID, port int) (api.Port, error) {
+	b, err := c.mine(ctx, tenant, id)
 	if err != nil {
 		return api.Port{}, err
 	}
-	said, err := g.o.Store.Port(ctx, b.Token, port)
+	said, err := c.o.Store.Port(ctx, b.Token, port)
 	if err != nil {
 		return api.Port{}, err
 	}
 	answer := api.Port{Port: port, Public: said.Public}
-	if base, err := g.base(id, port); err == nil {
+	if base, err := c.base(id, port); err == nil {
 		answer.URL = base + "/"
 	}
 	return answer, nil
@@ -45,22 +45,22 @@ func (g *Control) Port(ctx context.Context, tenant string, id paddock.ID, port i
 
 // SetPublic lets anyone reach a port, or nobody but who has a key: then what was signed for it
 // before ends, and so does what is under way.
-func (g *Control) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (api.Port, error) {
-	b, err := g.mine(ctx, tenant, id)
+func (c *Control) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (api.Port, error) {
+	b, err := c.mine(ctx, tenant, id)
 	if err != nil {
 		return api.Port{}, err
 	}
-	if err := g.o.Store.SetPort(ctx, b.Token, port, public); err != nil {
+	if err := c.o.Store.SetPort(ctx, b.Token, port, public); err != nil {
 		return api.Port{}, err
 	}
 	if !public {
-		g.proxy.Cut(id, port)
+		c.proxy.Cut(id, port)
 	}
-	return g.Port(ctx, tenant, id, port)
+	return c.Port(ctx, tenant, id, port)
 }
 
 // Link signs a URL with the right of a key, whose ID is given: it ends with the key.
-func (g *Control) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error) {
+func (c *Control) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error) {
 	switch {
 	case ask.Lifetime == 0:
 		ask.Lifetime = usualLife
@@ -73,54 +73,54 @@ func (g *Control) Link(ctx context.Context, tenant, key string, id paddock.ID, p
 	if ask.Path != "" && !goodPrefix(ask.Path) {
 		return api.Linked{}, fmt.Errorf("path %.100q: it begins with a slash, has no empty names, steps or escapes, and at most %d bytes: %w", ask.Path, longestPath, paddock.Invalid)
 	}
-	base, err := g.base(id, port)
+	base, err := c.base(id, port)
 	if err != nil {
 		return api.Linked{}, err
 	}
-	b, err := g.mine(ctx, tenant, id)
+	b, err := c.mine(ctx, tenant, id)
 	if err != nil {
 		return api.Linked{}, err
 	}
-	if err := g.o.Store.NamePort(ctx, b.Token, port); err != nil {
+	if err := c.o.Store.NamePort(ctx, b.Token, port); err != nil {
 		return api.Linked{}, err
 	}
-	said, err := g.o.Store.Port(ctx, b.Token, port)
+	said, err := c.o.Store.Port(ctx, b.Token, port)
 	if err != nil {
 		return api.Linked{}, err
 	}
-	p := pass{expires: g.o.Now().Add(ask.Lifetime).Truncate(time.Second).Add(time.Second), key: key, path: ask.Path}
+	p := pass{expires: c.o.Now().Add(ask.Lifetime).Truncate(time.Second).Add(time.Second), key: key, path: ask.Path}
 	to := ask.Path
 	if to == "" {
 		to = "/"
 	}
-	text := seal(g.o.Key, claim{id: id, token: b.Token, epoch: said.Epoch, port: port}, p)
+	text := seal(c.o.Key, claim{id: id, token: b.Token, epoch: said.Epoch, port: port}, p)
 	return api.Linked{URL: base + to + "?" + Parameter + "=" + text, Expires: p.expires.UTC()}, nil
 }
 
 // base is where a browser finds a port.
-func (g *Control) base(id paddock.ID, port int) (string, error) {
-	if g.domain == "" {
+func (c *Control) base(id paddock.ID, port int) (string, error) {
+	if c.domain == "" {
 		return "", fmt.Errorf("this server has no domain for ports: start it with --domain, or reach the port with a key and the headers %s and %s: %w", SandboxHeader, PortHeader, paddock.Unsupported)
 	}
-	host, ok := ingress.Host(id, port, g.domain)
+	host, ok := ingress.Host(id, port, c.domain)
 	if !ok {
 		return "", fmt.Errorf("sandbox %s: %d-%s is too long for the name of a host, which has at most 63 characters; give sandboxes shorter IDs: %w", id, port, id, paddock.Unsupported)
 	}
-	return g.scheme + "://" + host, nil
+	return c.scheme + "://" + host, nil
 }
 
 // Certifiable tells whether a host may have a certificate of its own: one of a port that
 // its owner made public or signed a URL for.
-func (g *Control) Certifiable(ctx context.Context, host string) error {
-	id, port, ok := ingress.Split(host, g.domain)
+func (c *Control) Certifiable(ctx context.Context, host string) error {
+	id, port, ok := ingress.Split(host, c.domain)
 	if !ok {
 		return fmt.Errorf("host %q is not of this server: %w", host, paddock.Denied)
 	}
-	b, err := g.o.Store.Owned(ctx, id)
+	b, err := c.o.Store.Owned(ctx, id)
 	if err != nil {
 		return err
 	}
-	said, err := g.o.Store.Port(ctx, b.Token, port)
+	said, err := c.o.Store.Port(ctx, b.Token, port)
 	if err == nil && !said.Named {
 		err = fmt.Errorf("port %d of sandbox %s was given to nobody: %w", port, id, paddock.Denied)
 	}

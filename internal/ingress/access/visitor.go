@@ -14,11 +14,11 @@ import (
 
 // A visitor is a request for a port that access control judges.
 type visitor struct {
-	g    *Control
-	r    *http.Request // a copy, without what is the server's
-	id   paddock.ID
-	port int
-	own  bool
+	control *Control
+	r       *http.Request // a copy, without what is the server's
+	id      paddock.ID
+	port    int
+	own     bool
 
 	box   store.Sandbox // once it is found
 	who   string        // what let it in
@@ -72,14 +72,14 @@ func (v *visitor) judge() error {
 // find tells whose the sandbox is, and what was said of the port.
 func (v *visitor) find() (store.Sandbox, store.Port, error) {
 	ctx := v.r.Context()
-	box, err := v.g.o.Store.Owned(ctx, v.id)
+	box, err := v.control.o.Store.Owned(ctx, v.id)
 	if err != nil {
 		return store.Sandbox{}, store.Port{}, err
 	}
 	if box.State == store.Making {
 		return store.Sandbox{}, store.Port{}, fmt.Errorf("sandbox %s: %w", v.id, paddock.NotFound)
 	}
-	said, err := v.g.o.Store.Port(ctx, box.Token, v.port)
+	said, err := v.control.o.Store.Port(ctx, box.Token, v.port)
 	return box, said, err
 }
 
@@ -121,7 +121,7 @@ func (v *visitor) key() (who Caller, shown bool, err error) {
 func (v *visitor) holder(text string) (Caller, error) {
 	ask := v.r.Clone(v.r.Context())
 	ask.Header["Authorization"] = []string{"Bearer " + text}
-	return v.g.o.Caller(ask)
+	return v.control.o.Caller(ask)
 }
 
 // hide takes a header out that lets nobody in, if the guest would read a key in it.
@@ -186,7 +186,7 @@ func (v *visitor) cookie() string {
 }
 
 // secure tells whether the browser speaks to this host with encryption.
-func (v *visitor) secure() bool { return v.r.TLS != nil || v.g.scheme == "https" }
+func (v *visitor) secure() bool { return v.r.TLS != nil || v.control.scheme == "https" }
 
 // meant tells whether a browser that sends a cookie does so for the page of this
 // host, or because a person goes there. Other hosts of the domain are the same site to it.
@@ -224,14 +224,14 @@ func (v *visitor) here(texts []string) bool {
 
 // signed lets in who shows a signature.
 func (v *visitor) signed(text string, said store.Port, parameter bool) error {
-	p, err := open(v.g.o.Key, v.claim(said), text, v.g.o.Now())
+	p, err := open(v.control.o.Key, v.claim(said), text, v.control.o.Now())
 	if err != nil {
 		return err
 	}
 	if !p.allows(v.r.URL) {
 		return fmt.Errorf("the signed URL is for what is below %s alone: %w", p.path, paddock.Denied)
 	}
-	live, err := v.g.live.alive(v.r.Context(), holder{v.box.Tenant, p.key}, v.g.o.Now(), v.g.o.Live)
+	live, err := v.control.live.alive(v.r.Context(), holder{v.box.Tenant, p.key}, v.control.o.Now(), v.control.o.Live)
 	switch {
 	case err != nil:
 		return err
@@ -257,7 +257,7 @@ func (v *visitor) redirect(w http.ResponseWriter) bool {
 	}
 	c := &http.Cookie{
 		Name: plainCookie, Value: v.fresh, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		MaxAge: max(1, int(v.until.Sub(v.g.o.Now())/time.Second)),
+		MaxAge: max(1, int(v.until.Sub(v.control.o.Now())/time.Second)),
 	}
 	if v.secure() {
 		c.Name, c.Secure = secureCookie, true

@@ -25,7 +25,7 @@ func Suites() []Suite {
 		{Name: "pool", Package: "internal/wrap/pool", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "admission", Package: "internal/wrap/admission", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "tenant", Package: "internal/wrap/tenant", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
-		{Name: "call", Package: "internal/wrap/call", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "observe", Package: "internal/wrap/observe", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 40, Sampled: aThird},
 		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 30, Sampled: aThird},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
-	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -74,7 +74,7 @@ const maxBundle = 4 << 20
 // believed gives the certificates that the host's system trusts, which the child
 // cannot read; nothing where there are none.
 func believed() []byte {
-	for _, name := range image.Bundles() {
+	for _, name := range hostroot.Bundles() {
 		f, err := os.Open(name)
 		if err != nil {
 			continue

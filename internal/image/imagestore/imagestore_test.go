@@ -1,4 +1,4 @@
-package depot
+package imagestore
 
 import (
 	"archive/tar"
@@ -94,7 +94,7 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request) {
 
 func (h *hub) name() string { return strings.TrimPrefix(h.URL, "http://") + "/a/b" }
 
-func open(t *testing.T, change func(*Options)) *Depot {
+func open(t *testing.T, change func(*Options)) *Store {
 	t.Helper()
 	o := Options{Dir: t.TempDir(), Dial: func(ctx context.Context, _ bool, network, to string) (net.Conn, error) {
 		var d net.Dialer
@@ -110,7 +110,7 @@ func open(t *testing.T, change func(*Options)) *Depot {
 	return d
 }
 
-func pull(t *testing.T, d *Depot, tenant, name, password string) (Image, error) {
+func pull(t *testing.T, d *Store, tenant, name, password string) (Image, error) {
 	t.Helper()
 	q := Request{Tenant: tenant, Reference: name, Say: func(string) {}}
 	if password != "" {
@@ -240,12 +240,12 @@ func TestAnImageThatCannotBeHadIsRefusedAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// empty fails the test where a depot holds anything but so many images.
-func empty(t *testing.T, d *Depot, images int) {
+// empty fails the test where a store holds anything but so many images.
+func empty(t *testing.T, d *Store, images int) {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(d.o.Dir, "*", "*"))
 	if err != nil || len(list) != images {
-		t.Errorf("the depot holds %v, and %d images were to be in it: %v", list, images, err)
+		t.Errorf("the store holds %v, and %d images were to be in it: %v", list, images, err)
 	}
 }
 

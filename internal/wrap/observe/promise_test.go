@@ -1,4 +1,4 @@
-package call_test
+package observe_test
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 )
 
 // A record keeps what was told.
 type record struct {
 	mu    sync.Mutex
-	begun []call.Op      // guarded by mu
+	begun []observe.Op   // guarded by mu
 	ended []string       // guarded by mu
 	tiers []paddock.Tier // guarded by mu
 }
 
-func (r *record) observe(ctx context.Context, op call.Op, tier paddock.Tier) (context.Context, func(error)) {
+func (r *record) observe(ctx context.Context, op observe.Op, tier paddock.Tier) (context.Context, func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun, r.tiers = append(r.begun, op), append(r.tiers, tier)
@@ -43,14 +43,14 @@ func harness() drivertest.Harness {
 		if err != nil {
 			return nil, err
 		}
-		return call.New(d, paddock.Sim, (&record{}).observe), nil
+		return observe.New(d, paddock.Sim, (&record{}).observe), nil
 	}}
 }
 
 // overridden lists the subjects of the promises that this wrapper could break: what
 // it does more than to pass on.
 func overridden() []string {
-	return sample.Subjects("call", "leak", "attach", "file", "watch", "port", "remove", "lifecycle", "status", "update", "pause")
+	return sample.Subjects("observe", "leak", "attach", "file", "watch", "port", "remove", "lifecycle", "status", "update", "pause")
 }
 
 func TestADriverThatIsObservedKeepsItsPromises(t *testing.T) { drivertest.Run(t, harness()) }
@@ -65,7 +65,7 @@ func TestEachCallIsToldOnceWithItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &record{}
-	d := call.New(inner, paddock.Sim, r.observe)
+	d := observe.New(inner, paddock.Sim, r.observe)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -100,14 +100,14 @@ func TestEachCallIsToldOnceWithItsEnd(t *testing.T) {
 func TestObserversNestAndHandTheirContextOn(t *testing.T) {
 	type key struct{}
 	var order []string
-	watch := func(name string) call.Observer {
-		return func(ctx context.Context, _ call.Op, _ paddock.Tier) (context.Context, func(error)) {
+	watch := func(name string) observe.Observer {
+		return func(ctx context.Context, _ observe.Op, _ paddock.Tier) (context.Context, func(error)) {
 			before, _ := ctx.Value(key{}).(string)
 			order = append(order, "begin "+before+name)
 			return context.WithValue(ctx, key{}, before+name), func(error) { order = append(order, "end "+name) }
 		}
 	}
-	d := call.New(&bare{seen: func(ctx context.Context) { order = append(order, "call "+ctx.Value(key{}).(string)) }}, paddock.Jail, watch("a"), watch("b"))
+	d := observe.New(&bare{seen: func(ctx context.Context) { order = append(order, "call "+ctx.Value(key{}).(string)) }}, paddock.Jail, watch("a"), watch("b"))
 	if _, err := d.List(t.Context()); err != nil {
 		t.Fatal(err)
 	}

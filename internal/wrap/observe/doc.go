@@ -1,4 +1,4 @@
-// Package call reports the calls of a driver to observers: the begin and the end of each
+// Package observe reports the calls of a driver to observers: the begin and the end of each
 // call. It changes no answer. Metrics and traces are observers, so no driver has a branch
 // for them.
 //
@@ -9,4 +9,4 @@
 // not grow with the use of tenants.
 //
 // Of processes, open files and watchers only the creation is reported, not the use.
-package call
+package observe

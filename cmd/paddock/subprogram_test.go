@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli/tools"
 )
 
-func TestHelpListsTheCommandsOfOtherProgramsAsTheyListThemselves(t *testing.T) {
+func TestHelpListsTheCommandsOfSubprogramsAsTheyListThemselves(t *testing.T) {
 	for _, row := range []struct {
 		listed []cobra.Command
 		have   func(*cli.App) []*cobra.Command

@@ -16,30 +16,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// besideKey is the key of the context value that carries a request through the handler of
-// another API.
-type besideKey struct{}
+// supervisedKey is the key of the context value that carries a supervised request.
+type supervisedKey struct{}
 
-// A besided is a request to another API at the server's address.
-type besided struct {
+// A supervised request belongs to another API at the server's address.
+type supervised struct {
 	Request
-	account string // the caller, once it is known
+	account string // the caller, once the other API's handler has called Enter
 }
 
-// Beside wraps the handler of another API, so that the rules of this API apply to its
-// requests: Drain waits for them and Close ends them. Each request has an ID, which
-// [RequestOf] returns, and one record in the log. There the route is called name followed
-// by the pattern of its mux. The handler reports the caller of a request by [Server.Enter].
-func (s *Server) Beside(name string, h http.Handler) http.Handler {
+// Supervise returns a handler that answers with h, the handler of another API, under the supervision of this server.
+// Drain waits for its requests and Close ends them. Each request has an ID (see [RequestOf]) and one record in the
+// log, whose route is name followed by the pattern of h's mux. The handler h must call [Server.Enter] when it has
+// identified the caller.
+func (s *Server) Supervise(name string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
 			panic(http.ErrAbortHandler) // see ServeHTTP
 		}
 		defer s.leave()
 		w := &recorder{ResponseWriter: rw}
-		q := &besided{Request: Request{ID: strings.ToLower(rand.Text()), From: r.RemoteAddr}}
+		q := &supervised{Request: Request{ID: strings.ToLower(rand.Text()), From: r.RemoteAddr}}
 		w.Header().Set(api.RequestHeader, q.ID)
-		ctx, cancel := context.WithCancel(context.WithValue(context.WithValue(r.Context(), requestKey{}, q.Request), besideKey{}, q))
+		ctx, cancel := context.WithCancel(context.WithValue(context.WithValue(r.Context(), requestKey{}, q.Request), supervisedKey{}, q))
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)()
 		r = r.WithContext(ctx)
@@ -61,17 +60,16 @@ func (s *Server) Beside(name string, h http.Handler) http.Handler {
 	})
 }
 
-// A Place is a request's share of its caller's maximum. Leave returns it.
+// A Place is one of the requests that a caller may have at the same time. Leave gives it back.
 type Place struct {
 	a      *account
 	bodies []*metered
 }
 
-// Enter counts a request to another API as a request of a caller, together with the
-// caller's requests to this API. It returns Exhausted if there are too many, and
-// Unavailable while the server is stopping.
+// Enter counts a supervised request as a request of the caller, together with the caller's requests of this API. If
+// the caller has too many requests, the error is Exhausted. While the server is being stopped, it is Unavailable.
 func (s *Server) Enter(ctx context.Context, caller string) (*Place, error) {
-	if q, ok := ctx.Value(besideKey{}).(*besided); ok {
+	if q, ok := ctx.Value(supervisedKey{}).(*supervised); ok {
 		q.account = cmp.Or(q.account, caller)
 	}
 	if err := s.fresh(); err != nil {
@@ -84,22 +82,21 @@ func (s *Server) Enter(ctx context.Context, caller string) (*Place, error) {
 	return &Place{a: a}, nil
 }
 
-// Body counts the bytes read from r as body bytes held for the caller, until Leave.
+// Body returns a reader of r. Until Leave, what it reads counts as memory that the caller's request bodies take.
 func (p *Place) Body(r io.Reader) io.Reader {
 	m := &metered{r: r, b: &p.a.bodies}
 	p.bodies = append(p.bodies, m)
 	return m
 }
 
-// A Room counts the bytes held of a caller's requests to another API, together with those
-// of its requests to this API.
+// A Room counts the bytes that the server holds of one caller's data. Data of supervised requests and of this API's
+// requests count together.
 type Room struct{ b *budget }
 
-// InputRoom returns the room for messages to the caller's sandboxes. It is shared with
-// input that processes have not accepted yet.
+// InputRoom returns the room for the caller's input to processes: the bytes that the processes have not read yet.
 func (s *Server) InputRoom(caller string) *Room { return &Room{&s.accountOf(caller).inputHeld} }
 
-// Take counts n bytes and reports whether there was room for them.
+// Take counts n bytes and reports whether there was room for them. If there was not, it counts none.
 func (r *Room) Take(n int64) bool {
 	got, _ := r.b.take(n)
 	if got < n {
@@ -109,7 +106,7 @@ func (r *Room) Take(n int64) bool {
 	return true
 }
 
-// Give stops counting n bytes.
+// Give returns n bytes that Take has counted.
 func (r *Room) Give(n int64) { r.b.give(n) }
 
 // Leave returns the place.

@@ -9,11 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Process runs the command line of the calling process, in its own surroundings,
-// and gives its exit status. The tiers are those that it can make sandboxes of,
-// commands those besides the ones of this package, and guest says where the program
+// Main runs the command line of the calling process and returns its exit status. The process can make sandboxes of
+// the given tiers. The function commands adds commands to those of this package. The guest names where the program
 // inside a sandbox is from.
-func Process(tiers []Tier, guest string, commands func(*App) []*cobra.Command) int {
+func Main(tiers []Tier, guest string, commands func(*App) []*cobra.Command) int {
 	a := &App{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Lookup: os.LookupEnv, Dir: workingDir, Data: func() (string, error) { return DataDir(os.LookupEnv) }, Tiers: tiers, Notify: notify,

@@ -1,4 +1,4 @@
-package image
+package hostroot
 
 // Bundles returns the files in which systems keep their trusted certificates, all in one PEM file. Use
 // the first that exists.

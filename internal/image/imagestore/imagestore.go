@@ -1,11 +1,11 @@
-// Package depot stores pulled images per tenant, each unpacked in a directory that sandboxes use as
+// Package imagestore stores pulled images per tenant, each unpacked in a directory that sandboxes use as
 // their root.
 //
 // Tenants share no image, even if both name the same image or the same digest. A registry decides who
 // may have an image, and another registry could name any digest that its owner knows. A tenant that
-// asks for an image again asks its registry again, with the credentials of that request. The depot
+// asks for an image again asks its registry again, with the credentials of that request. The store
 // returns stored content only for images that the registry grants.
-package depot
+package imagestore
 
 import (
 	"context"
@@ -33,7 +33,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
-// Options are those of a depot.
+// Options are those of a store.
 type Options struct {
 	Dir string // of its own
 
@@ -49,8 +49,8 @@ type Options struct {
 	Time     time.Duration // that an image takes
 }
 
-// A Depot is a directory of images. Many may use it at once.
-type Depot struct {
+// A Store is a directory of images. Many may use it at once.
+type Store struct {
 	o Options
 
 	mu   sync.Mutex
@@ -81,7 +81,7 @@ const (
 )
 
 // Open uses a directory, and removes what an end in the midst of a pull left there.
-func Open(o Options) (*Depot, error) {
+func Open(o Options) (*Store, error) {
 	if !filepath.IsAbs(o.Dir) || o.Dial == nil {
 		return nil, fmt.Errorf("images: a directory and Dial are needed: %w", paddock.Invalid)
 	}
@@ -114,35 +114,35 @@ func Open(o Options) (*Depot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("images: %w: %w", err, paddock.Denied)
 	}
-	return &Depot{o: o, busy: map[string]chan struct{}{}}, nil
+	return &Store{o: o, busy: map[string]chan struct{}{}}, nil
 }
 
 // place is a tenant's directory: no name of a tenant is part of a path.
-func (d *Depot) place(tenant string) string {
+func (s *Store) place(tenant string) string {
 	sum := sha256.Sum256([]byte(tenant))
-	return filepath.Join(d.o.Dir, hex.EncodeToString(sum[:16]))
+	return filepath.Join(s.o.Dir, hex.EncodeToString(sum[:16]))
 }
 
 // Pull gives an image, and pulls it if the tenant has not got it. A tenant's are
 // pulled one after the other.
-func (d *Depot) Pull(ctx context.Context, q Request) (Image, error) {
+func (s *Store) Pull(ctx context.Context, q Request) (Image, error) {
 	ref, err := registry.ParseReference(q.Reference)
 	if err != nil {
 		return Image{}, err
 	}
-	turn := d.turn(q.Tenant)
+	turn := s.turn(q.Tenant)
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
 		return Image{}, fmt.Errorf("image %s: %w", ref, paddock.Canceled)
 	}
 	defer func() { <-turn }()
-	ctx, cancel := context.WithTimeout(ctx, d.o.Time)
+	ctx, cancel := context.WithTimeout(ctx, s.o.Time)
 	defer cancel()
 	c := &registry.Client{
-		OS: "linux", Arch: runtime.GOARCH, Credentials: q.Credentials, Size: d.o.Sent,
+		OS: "linux", Arch: runtime.GOARCH, Credentials: q.Credentials, Size: s.o.Sent,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return d.o.Dial(ctx, q.Private, network, address)
+			return s.o.Dial(ctx, q.Private, network, address)
 		},
 	}
 	found, err := c.Find(ctx, ref)
@@ -150,50 +150,50 @@ func (d *Depot) Pull(ctx context.Context, q Request) (Image, error) {
 		return Image{}, err
 	}
 	id := strings.TrimPrefix(found.Digest, "sha256:")
-	dir := filepath.Join(d.place(q.Tenant), id)
+	dir := filepath.Join(s.place(q.Tenant), id)
 	if img, err := read(dir); err == nil {
 		q.Say(fmt.Sprintf("%s is %s, which is here", ref, found.Digest))
 		return img, nil
 	}
-	room, err := d.room(q.Tenant)
+	room, err := s.room(q.Tenant)
 	if err != nil {
 		return Image{}, fmt.Errorf("image %s: %w", ref, err)
 	}
 	q.Say(fmt.Sprintf("pulling %s, %s, %d MiB", ref, found.Digest, found.Size>>20))
-	return d.make(ctx, found, room, dir, q.Say)
+	return s.make(ctx, found, room, dir, q.Say)
 }
 
 // turn is what who pulls for a tenant, or sweeps, puts something into meanwhile.
-func (d *Depot) turn(tenant string) chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	turn := d.busy[tenant]
+func (s *Store) turn(tenant string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	turn := s.busy[tenant]
 	if turn == nil {
 		turn = make(chan struct{}, 1)
-		d.busy[tenant] = turn
+		s.busy[tenant] = turn
 	}
 	return turn
 }
 
 // room is how much more a tenant's images may take.
-func (d *Depot) room(tenant string) (int64, error) {
-	list, err := os.ReadDir(d.place(tenant))
+func (s *Store) room(tenant string) (int64, error) {
+	list, err := os.ReadDir(s.place(tenant))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
-	if len(list) >= d.o.Images {
+	if len(list) >= s.o.Images {
 		return 0, fmt.Errorf("there are %d images already, and there may be as many: delete templates that begin with others: %w", len(list), paddock.Exhausted)
 	}
-	left := d.o.All
+	left := s.o.All
 	for _, e := range list {
-		if img, err := read(filepath.Join(d.place(tenant), e.Name())); err == nil {
+		if img, err := read(filepath.Join(s.place(tenant), e.Name())); err == nil {
 			left -= img.Size
 		}
 	}
 	if left <= 0 {
-		return 0, fmt.Errorf("the images that are here take %d MiB, which is all: delete templates that begin with them: %w", d.o.All>>20, paddock.Exhausted)
+		return 0, fmt.Errorf("the images that are here take %d MiB, which is all: delete templates that begin with them: %w", s.o.All>>20, paddock.Exhausted)
 	}
-	return min(left, d.o.Unpacked), nil
+	return min(left, s.o.Unpacked), nil
 }
 
 func read(dir string) (Image, error) {
@@ -206,7 +206,7 @@ func read(dir string) (Image, error) {
 }
 
 // make unpacks an image beside its place, and puts it there when it is whole.
-func (d *Depot) make(ctx context.Context, found *registry.Image, room int64, dir string, say func(string)) (_ Image, err error) {
+func (s *Store) make(ctx context.Context, found *registry.Image, room int64, dir string, say func(string)) (_ Image, err error) {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	fresh := filepath.Join(filepath.Dir(dir), unready+hex.EncodeToString(b[:]))
@@ -330,21 +330,21 @@ func network(t *layer.Tree) error {
 
 // Sweep removes the images that used does not say are in use, of the tenants that
 // it is asked for.
-func (d *Depot) Sweep(tenant string, used func(id string) bool) error {
-	turn := d.turn(tenant)
+func (s *Store) Sweep(tenant string, used func(id string) bool) error {
+	turn := s.turn(tenant)
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	default:
 		return nil // one is being pulled: another time
 	}
-	list, err := os.ReadDir(d.place(tenant))
+	list, err := os.ReadDir(s.place(tenant))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range list {
 		if !used(e.Name()) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(d.place(tenant), e.Name())))
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.place(tenant), e.Name())))
 		}
 	}
 	return err

@@ -1,4 +1,4 @@
-package code_test
+package codeinterpreter_test
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/code"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/codeinterpreter"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
@@ -44,7 +44,7 @@ func serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := code.New(code.Options{Sandbox: sb, Token: token, Env: func() map[string]string { return map[string]string{"OURS": "here"} }})
+	b, err := codeinterpreter.New(codeinterpreter.Options{Sandbox: sb, Token: token, Env: func() map[string]string { return map[string]string{"OURS": "here"} }})
 	if err != nil {
 		t.Fatal(err)
 	}

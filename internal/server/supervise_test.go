@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// besideTrial returns a server with one place for each caller, and its log.
-func besideTrial(t *testing.T) (*Server, *bytes.Buffer) {
+// supervisedTrial returns a server with one place for each caller, and its log.
+func supervisedTrial(t *testing.T) (*Server, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	s, err := New(Options{
@@ -33,8 +33,8 @@ func besideTrial(t *testing.T) (*Server, *bytes.Buffer) {
 	return s, &log
 }
 
-func TestWhatIsBesideTheAPIIsWithinItsBounds(t *testing.T) {
-	s, log := besideTrial(t)
+func TestASupervisedHandlerHasIDsAndRecords(t *testing.T) {
+	s, log := supervisedTrial(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /thing/{id}", func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.Enter(r.Context(), "acme")
@@ -52,7 +52,7 @@ func TestWhatIsBesideTheAPIIsWithinItsBounds(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	})
 	w := httptest.NewRecorder()
-	s.Beside("other", mux).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/thing/secret", http.NoBody))
+	s.Supervise("other", mux).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/thing/secret", http.NoBody))
 	if line := log.String(); strings.Count(line, "msg=request") != 1 || !strings.Contains(line, "caller=acme") ||
 		!strings.Contains(line, `route="other GET /thing/{id}"`) || !strings.Contains(line, "code=418") || strings.Contains(line, "secret") {
 		t.Errorf("the log says %s", line)
@@ -64,8 +64,8 @@ func TestWhatIsBesideTheAPIIsWithinItsBounds(t *testing.T) {
 	p.Leave()
 }
 
-func TestBodiesBesideTheAPIAreCountedWithItsOwn(t *testing.T) {
-	s, _ := besideTrial(t)
+func TestBodiesOfSupervisedRequestsAreCountedWithTheAPIsOwn(t *testing.T) {
+	s, _ := supervisedTrial(t)
 	p, err := s.Enter(t.Context(), "acme")
 	if err != nil {
 		t.Fatal(err)
@@ -87,8 +87,8 @@ func TestBodiesBesideTheAPIAreCountedWithItsOwn(t *testing.T) {
 	}
 }
 
-func TestInputBesideTheAPIIsCountedWithItsOwn(t *testing.T) {
-	s, _ := besideTrial(t)
+func TestInputOfSupervisedRequestsIsCountedWithTheAPIsOwn(t *testing.T) {
+	s, _ := supervisedTrial(t)
 	one, again, other := s.InputRoom("acme"), s.InputRoom("acme"), s.InputRoom("other")
 	if !one.Take(maxInputHeld - 10) {
 		t.Fatal("there is no room for all there may be")
@@ -111,10 +111,10 @@ func TestInputBesideTheAPIIsCountedWithItsOwn(t *testing.T) {
 	}
 }
 
-func TestAServerThatEndsTakesNothingBesideAndEndsWhatItHas(t *testing.T) {
-	s, _ := besideTrial(t)
+func TestAServerThatEndsRefusesSupervisedRequestsAndEndsThoseUnderWay(t *testing.T) {
+	s, _ := supervisedTrial(t)
 	inside, ended := make(chan struct{}), make(chan struct{})
-	h := s.Beside("other", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := s.Supervise("other", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(inside)
 		<-r.Context().Done()
 	}))

@@ -1,9 +1,9 @@
-// Package image lists the host's directories that the root "host" contains, and those that it leaves
+// Package hostroot lists the host's directories that the root "host" contains, and those that it leaves
 // out. Tiers build the root from these lists, and policy explanations use the same lists, so that both
 // agree.
 //
 // The package is pure. Each function returns a list that the caller may change.
-package image
+package hostroot
 
 // SystemDirs returns the host's directories that hold its system and no data of its users.
 func SystemDirs() []string {

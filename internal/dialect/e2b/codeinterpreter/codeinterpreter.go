@@ -1,11 +1,11 @@
-// Package code implements the API of E2B's code interpreter, port 49999 of a sandbox, for
+// Package codeinterpreter implements the API of E2B's code interpreter, port 49999 of a sandbox, for
 // one sandbox. It only translates: package interpreter runs the cells. No part of it runs
 // in the sandbox, so no process listens there.
 //
 // The message formats are those of E2B's SDKs (npm @e2b/code-interpreter, PyPI
 // e2b-code-interpreter), which its tests run. The caller of this package decides which
 // sandbox a request is for, and checks access to its ports.
-package code
+package codeinterpreter
 
 import (
 	"context"

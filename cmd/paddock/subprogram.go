@@ -2,8 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// What help tells of the commands that programs behind this one have. A test compares
-// it with what they say themselves.
+// The commands of subprograms, as `paddock help` lists them. A test compares the lists with the commands
+// themselves.
 
 func serverCommands() []cobra.Command {
 	return []cobra.Command{
