@@ -12,26 +12,25 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// HelpWanted is the error of [Tool.Arguments] where the words ask for --help.
+// HelpWanted is the error of [Tool.Arguments] if the words ask for --help.
 var HelpWanted = errors.New("help is wanted")
 
-// maxWords bounds a command line; each word costs a lookup.
+// maxWords bounds a command line, because each word costs a lookup.
 const maxWords = 1 << 14
 
-// Arguments reads a command line, without the words of the tool's name, and
-// gives the JSON for [Set.Call]:
+// Arguments reads a command line, without the words of the tool's name, and returns the
+// JSON for [Set.Call]:
 //
-//	--amount 5  --amount=5       a value; what follows is taken as it is
+//	--amount 5  --amount=5       a value; the next word is the value, whatever it is
 //	--live  --live=false         a boolean
-//	--tag a --tag b              a list, an element each time
+//	--tag a --tag b              a list, one element each time
 //	--user.name x                a field of an object, a key of a map
 //	--user '{"name":"x"}'        an object as JSON
-//	--json '{…}'  --json -  -    all as JSON, or from standard input
+//	--json '{…}'  --json -  -    everything as JSON, or from standard input
 //
-// Elements that are objects, and arguments of any type, are JSON. A []byte takes
-// the word's bytes; all other words must be UTF-8. What does not fit the tool
-// is an error of kind [paddock.Invalid]. Standard input is read for "-" alone;
-// nil is an empty one.
+// Elements that are objects, and arguments of any type, are JSON. A []byte takes the word's
+// bytes; all other words must be UTF-8. Words that do not fit the tool are an error of kind
+// [paddock.Invalid]. Standard input is read only for "-"; nil means empty.
 func (t Tool) Arguments(words []string, stdin io.Reader) (json.RawMessage, error) {
 	args, err := t.readWords(words, stdin)
 	if errors.Is(err, HelpWanted) {
@@ -97,15 +96,15 @@ func (t Tool) readWords(words []string, stdin io.Reader) (any, error) {
 	return l.members, nil
 }
 
-// A target is where a flag leads.
+// A target is what a flag sets.
 type target struct {
 	path  []string
 	shape *shape // of the value, or of a list's element
-	list  bool   // it appends
+	list  bool   // each flag appends an element
 }
 
-// target resolves a flag's name by its dots. What follows a map's name is one
-// key, dots and all, unless the map holds objects.
+// target resolves a flag's name at its dots. The text after a map's name is one key,
+// including dots, unless the map holds objects.
 func (s *shape) target(name string) (target, error) {
 	at := s
 	var path []string
@@ -208,7 +207,7 @@ func (l *line) set(f target, word string) error {
 	return nil
 }
 
-// fromWord reads one word as a value of shape s.
+// fromWord converts one word to a value of shape s.
 func (s *shape) fromWord(word string) (any, error) {
 	if s.kind == kindBytes {
 		return base64.StdEncoding.EncodeToString([]byte(word)), nil
@@ -237,7 +236,7 @@ func (s *shape) fromWord(word string) (any, error) {
 	return v, nil
 }
 
-// Help gives what --help prints.
+// Help returns the output of --help.
 func (t Tool) Help() string {
 	if t.in == nil {
 		return ""

@@ -10,25 +10,25 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// maxChain bounds delegation, which adds work to every call.
+// maxChain bounds delegation, because each level adds work to every call.
 const maxChain = 32
 
-// An Authority is a grant in force: it counts what was used, can be revoked,
-// and can be delegated. All methods are safe for many goroutines at once.
+// An Authority is a grant in force. It counts usage, can be revoked, and can be delegated.
+// All methods are safe for concurrent use.
 type Authority struct {
 	grant  *checked
 	parent *Authority // nil at the root
 	depth  int
 
-	// mu is one for the whole tree, so that a call is counted against all of
-	// its ancestors or against none.
+	// mu is shared by the whole tree, so that a call counts against all of its ancestors or
+	// against none.
 	mu      *sync.Mutex
 	calls   int64   // guarded by mu
 	spent   []int64 // as grant.budgets; guarded by mu
 	revoked bool    // guarded by mu
 }
 
-// Issue puts g in force, with fresh counters.
+// Issue puts g in force with new counters.
 func Issue(g Grant) (*Authority, error) {
 	c, err := g.check()
 	if err != nil {
@@ -37,9 +37,9 @@ func Issue(g Grant) (*Authority, error) {
 	return &Authority{grant: c, mu: new(sync.Mutex), spent: make([]int64, len(c.budgets))}, nil
 }
 
-// Delegate puts an attenuation of a's grant in force ([Grant.Attenuate]). Each
-// call by it counts against a too, and against all that a came from. It ends
-// when one of them does: delegating hands on, it never adds.
+// Delegate puts an attenuation of a's grant in force ([Grant.Attenuate]). Each call by it
+// also counts against a and all ancestors of a. It ends when one of them ends. Delegation
+// never adds rights.
 func (a *Authority) Delegate(child Grant) (*Authority, error) {
 	if a.depth+1 >= maxChain {
 		return nil, fmt.Errorf("delegate %s: a chain of more than %d: %w", short(a.grant.label()), maxChain, paddock.Exhausted)
@@ -56,36 +56,35 @@ func (a *Authority) Delegate(child Grant) (*Authority, error) {
 	return own, nil
 }
 
-// Grant gives what is allowed, with all that it took from its ancestors.
+// Grant returns what is allowed, including the restrictions of its ancestors.
 func (a *Authority) Grant() Grant {
 	g := a.grant.Grant
 	g.Constraints, g.Budgets = slices.Clone(g.Constraints), slices.Clone(g.Budgets)
 	return g
 }
 
-// Revoke ends a, and all that was delegated from it. A call that has begun
-// goes on. Revoking twice is not an error.
+// Revoke ends a and everything that was delegated from it. Running calls continue. Revoking
+// twice is not an error.
 func (a *Authority) Revoke() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.revoked = true
 }
 
-// Usage is what was used of a grant, by calls of its own and by those of its
-// delegates.
+// Usage is the usage of a grant, by its own calls and those of its delegates.
 type Usage struct {
 	Calls int64
 	Spent []int64 // in the order of Grant.Budgets
 }
 
-// Usage gives what was used so far.
+// Usage returns the usage so far.
 func (a *Authority) Usage() Usage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return Usage{Calls: a.calls, Spent: slices.Clone(a.spent)}
 }
 
-// A denial is why one authority does not allow a call.
+// A denial is the reason why one authority does not allow a call.
 type denial struct {
 	kind   paddock.Kind
 	reason string
@@ -95,10 +94,10 @@ func deny(format string, args ...any) *denial {
 	return &denial{paddock.Denied, fmt.Sprintf(format, args...)}
 }
 
-// admit counts a call, or says why it is not allowed and counts nothing. The
-// cost is what the first budget was charged, or what the tool declares.
+// admit counts a call, or returns why it is not allowed and counts nothing. The cost is
+// what the first budget was charged, or the tool's declared cost.
 func (a *Authority) admit(now time.Time, t Tool, args any) (cost int64, d *denial) {
-	// What an ancestor demands stands in a's own constraints, by Attenuate.
+	// Attenuate has added the ancestors' constraints to a's own.
 	if f := check(a.grant.constraints, args); f != nil {
 		return 0, deny("%s", f)
 	}
@@ -127,7 +126,7 @@ func (a *Authority) admit(now time.Time, t Tool, args any) (cost int64, d *denia
 	return t.cost, nil
 }
 
-// afford says what one authority would be charged. Callers hold mu.
+// afford returns what one authority would be charged. The caller holds mu.
 func (a *Authority) afford(now time.Time, t Tool, args any) ([]int64, *denial) {
 	switch g := a.grant; {
 	case a.revoked:
@@ -153,8 +152,8 @@ func (a *Authority) afford(now time.Time, t Tool, args any) ([]int64, *denial) {
 	return charge, nil
 }
 
-// amount reads what a call takes from a budget. What could not be counted is
-// denied, not counted as nothing.
+// amount returns what a call takes from a budget. An amount that cannot be counted is
+// denied, not treated as zero.
 func (s spending) amount(b Budget, t Tool, args any) (*big.Int, *denial) {
 	if s.steps == nil {
 		if t.cost == 0 {
@@ -173,7 +172,7 @@ func (s spending) amount(b Budget, t Tool, args any) (*big.Int, *denial) {
 	return amount, nil
 }
 
-// lookup follows steps without "*"; nil where they lead nowhere.
+// lookup follows steps without "*". It returns nil if there is no such value.
 func lookup(v any, steps []string) any {
 	for _, step := range steps {
 		switch at := v.(type) {

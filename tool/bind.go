@@ -13,9 +13,9 @@ import (
 	"strconv"
 )
 
-// bind sets dst to v and gives v back in the form that dst now has: a float
-// rounded, an integer written as one, absent arguments left out. Constraints
-// are held against that form, so that they judge what the function sees.
+// bind sets dst to v and returns v in the form that dst now has: a float rounded, an
+// integer in integer form, absent arguments omitted. Constraints are checked against that
+// form, so they judge what the function sees.
 func (s *shape) bind(v any, dst reflect.Value, path string) (any, error) {
 	if dst.Kind() == reflect.Pointer {
 		dst.Set(reflect.New(dst.Type().Elem()))
@@ -50,7 +50,7 @@ func (s *shape) bindAny(v any, dst reflect.Value) {
 	dst.SetBytes(encode(v))
 }
 
-// plain gives v in the types that encoding/json decodes into, with numbers as
+// plain converts v to the types that encoding/json decodes into, with numbers as
 // json.Number.
 func plain(v any) any {
 	switch v := v.(type) {
@@ -97,7 +97,7 @@ func (s *shape) bindStruct(v any, dst reflect.Value, path string) (any, error) {
 	for _, f := range s.fields {
 		own := join(path, f.name)
 		member, given := members[f.name]
-		// Models write null for what they leave out.
+		// Models write null for omitted arguments.
 		if member == nil && f.shape.kind != kindAny && f.optional {
 			given = false
 		}
@@ -115,8 +115,8 @@ func (s *shape) bindStruct(v any, dst reflect.Value, path string) (any, error) {
 	return bound, nil
 }
 
-// suggest names the argument that differs from name only in letters' case or
-// in dashes for underscores.
+// suggest returns the argument that differs from name only in case or in dashes for
+// underscores.
 func (s *shape) suggest(name string) string {
 	for _, f := range s.fields {
 		if loose(f.name) == loose(name) {
@@ -250,8 +250,8 @@ func setInteger(i *big.Int, dst reflect.Value) bool {
 	return true
 }
 
-// bindText lets the type read the text, and takes its own spelling where it
-// has one: two spellings of one address are one value to a constraint.
+// bindText lets the type parse the text. If the type also writes text, it returns that
+// spelling, so that two spellings of one address are one value to a constraint.
 func bindText(text string, dst reflect.Value) (any, error) {
 	reader, ok := dst.Addr().Interface().(encoding.TextUnmarshaler)
 	if !ok {
@@ -271,7 +271,7 @@ func bindText(text string, dst reflect.Value) (any, error) {
 	return string(own), nil
 }
 
-// shortPath cuts a path that a guest chose.
+// shortPath shortens a path that a guest chose.
 func shortPath(path string) string {
 	if len(path) <= maxShown {
 		return strconv.Quote(path)

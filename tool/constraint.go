@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// An Op is what a [Constraint] asks of an argument.
+// An Op is the operator of a [Constraint].
 type Op string
 
-// The operators. Each but not_exists fails where the argument is missing.
+// The operators. All except not_exists fail if the argument is missing.
 const (
 	Lt         Op = "lt"          // a number below Value
 	Le         Op = "le"          // a number not above Value
@@ -25,28 +25,27 @@ const (
 	Eq         Op = "eq"          // Value itself: a string, number or boolean
 	Ne         Op = "ne"          // another value of Value's type
 	In         Op = "in"          // one of the list Value
-	NotIn      Op = "not_in"      // none of the list Value, and of the type of one of them
-	StartsWith Op = "starts_with" // a string that begins so, as text; for paths see Under
-	EndsWith   Op = "ends_with"   // a string that ends so
-	Contains   Op = "contains"    // a string that has Value in it
-	Under      Op = "under"       // a path that is Value or below it, when cleaned
-	Exists     Op = "exists"      // there is such an argument
-	NotExists  Op = "not_exists"  // there is none
+	NotIn      Op = "not_in"      // none of the list Value, but of the same type as one of them
+	StartsWith Op = "starts_with" // a string that begins with Value, as text; for paths use Under
+	EndsWith   Op = "ends_with"   // a string that ends with Value
+	Contains   Op = "contains"    // a string that contains Value
+	Under      Op = "under"       // a path that is Value or below it, after cleaning
+	Exists     Op = "exists"      // the argument exists
+	NotExists  Op = "not_exists"  // the argument is missing
 	And        Op = "and"         // each of Of holds
 	Or         Op = "or"          // one of Of holds
 )
 
-// A Constraint is a condition on the arguments of a call. Its zero value is
-// not one, and makes the grant that holds it invalid.
+// A Constraint is a condition on the arguments of a call. The zero value is invalid, and
+// makes the grant that holds it invalid.
 type Constraint struct {
 	Op Op
-	// Path leads to the argument: "amount", "user/name", "items/0/price".
-	// A "*" stands for every element of a list or object, of which there
-	// must be at least one, and at most 4096. An argument whose name has a slash in it cannot
-	// be reached, and so fails.
+	// Path leads to the argument: "amount", "user/name", "items/0/price". A "*" matches
+	// every element of a list or object, which must have between 1 and 4096 elements. An
+	// argument with a slash in its name cannot be reached, so its constraints fail.
 	Path string
-	// Value is what to compare with: a string, boolean or number of any Go
-	// type or json.Number; a slice of them for In and NotIn.
+	// Value is the value to compare with: a string, boolean or number of any Go type, or
+	// json.Number; a slice of them for In and NotIn.
 	Value any
 	// Of are the parts of And and Or.
 	Of []Constraint
@@ -55,21 +54,21 @@ type Constraint struct {
 const (
 	maxConstraints = 256 // of a grant, with all their parts
 	maxPath        = 256
-	maxBranches    = 8       // and within or within and …
-	maxEach        = 1 << 12 // values that "*" stands for; each is compared
+	maxBranches    = 8       // levels of And and Or
+	maxEach        = 1 << 12 // values that "*" matches; each is compared
 )
 
-// A predicate is a constraint that was checked.
+// A predicate is a compiled constraint.
 type predicate struct {
 	op     Op
 	path   string
 	steps  []string
-	values []any // scalars as parse gives them
+	values []any // scalars in the form of parse
 	of     []predicate
 }
 
-// compile checks cs. One that is not understood is an error, always: a bound
-// that was dropped would be an open door.
+// compile checks cs. A constraint that it does not understand is always an error, because
+// dropping a bound would allow too much.
 func compile(cs []Constraint) ([]predicate, error) {
 	left := maxConstraints
 	return compileAll(cs, 0, &left)
@@ -130,7 +129,7 @@ func (c Constraint) compile(depth int, left *int) (predicate, error) {
 	return p, nil
 }
 
-// checkValue refuses values that the operator could never compare with.
+// checkValue rejects values with which the operator could never compare.
 func (p *predicate) checkValue() error {
 	switch p.op {
 	case Lt, Le, Gt, Ge:
@@ -175,8 +174,8 @@ func steps(text string, op Op) ([]string, error) {
 	return list, nil
 }
 
-// scalar gives v as parse would. A float that is no number, and a type that
-// is not known, are errors.
+// scalar converts v to the form of parse. A float that is not a number, and an unknown
+// type, are errors.
 func scalar(v any) (any, error) {
 	if n, ok := v.(json.Number); ok {
 		return parseNumber(string(n))
@@ -219,10 +218,10 @@ func scalars(v any) ([]any, error) {
 	return list, nil
 }
 
-// A failure is a predicate that did not hold, and why.
+// A failure is a predicate that did not hold, with the reason.
 type failure struct {
 	constraint string
-	value      string // what was there, cut to length; "" where nothing was
+	value      string // the present value, shortened; "" if missing
 }
 
 func (f *failure) String() string {
@@ -232,7 +231,7 @@ func (f *failure) String() string {
 	return f.constraint + " does not hold: " + f.value
 }
 
-// check holds args against all of ps and gives the first that fails.
+// check evaluates ps on args and returns the first one that fails.
 func check(ps []predicate, args any) *failure {
 	for i := range ps {
 		if f := ps[i].check(args); f != nil {
@@ -271,9 +270,9 @@ func (p *predicate) check(args any) *failure {
 	return nil
 }
 
-// walk follows steps from v and looks for a value that p does not hold for
-// (found), or for a step that leads nowhere (missing). Each value takes one
-// from left; below zero it is missing.
+// walk follows steps from v. It looks for a value for which p does not hold (found), or for
+// a step without a value (missing). Each value decrements left; below zero the value counts
+// as missing.
 func (p *predicate) walk(v any, steps []string, left *int) (bad any, missing, found bool) {
 	if *left--; *left < 0 {
 		return nil, true, false
@@ -306,13 +305,13 @@ func (p *predicate) walk(v any, steps []string, left *int) (bad any, missing, fo
 	return nil, len(next) == 0, false
 }
 
-// position reads an index of a list: decimal, in its one spelling.
+// position parses an index of a list: decimal, in canonical form.
 func position(s string) (int, bool) {
 	i, err := strconv.Atoi(s)
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == s
 }
 
-// holds says whether the value itself satisfies p.
+// holds reports whether the value satisfies p.
 func (p *predicate) holds(v any) bool {
 	switch p.op {
 	case Exists:
@@ -329,7 +328,7 @@ func (p *predicate) holds(v any) bool {
 		s, isString := v.(string)
 		bound, ok := p.values[0].(string)
 		return isString && ok && p.textual(s, bound)
-	default: // NotExists, and what compile never lets in
+	default: // NotExists, and operators that compile rejects
 		return false
 	}
 }
@@ -343,8 +342,8 @@ func (p *predicate) names(v any) bool {
 	return false
 }
 
-// sameKind says whether v has the type of one of the values. "5" is neither 5
-// nor certainly not 5: a tool may read it as a number.
+// sameKind reports whether v has the type of one of the values. "5" is neither 5 nor
+// certainly different from 5, because a tool may parse it as a number.
 func (p *predicate) sameKind(v any) bool {
 	for _, want := range p.values {
 		if kindOf(v) == kindOf(want) {
@@ -380,8 +379,8 @@ func (p *predicate) textual(s, bound string) bool {
 	}
 }
 
-// under says whether the path s is bound or below it. What could be read as
-// another path by someone further on is not.
+// under reports whether the path s is bound or below it. It returns false for a path that
+// other software could interpret differently.
 func under(s, bound string) bool {
 	if !cleanable(s) {
 		return false
@@ -396,9 +395,9 @@ func under(s, bound string) bool {
 	return strings.HasPrefix(s, bound+"/")
 }
 
-// cleanable refuses paths whose parts others may see elsewhere: separators of
-// another system, an end within the string, parameters after dots, and escapes
-// of a dot, a separator or an escape.
+// cleanable rejects paths that other software may split differently: separators of another
+// system, a NUL in the string, parameters after dots, and escapes of a dot, a separator or
+// an escape.
 func cleanable(s string) bool {
 	if s == "" || strings.ContainsAny(s, "\\\x00") || strings.Contains(s, "..;") {
 		return false
@@ -415,7 +414,7 @@ func cleanable(s string) bool {
 	return true
 }
 
-// String gives p as people read it.
+// String returns p in readable form.
 func (p *predicate) String() string {
 	switch p.op {
 	case And, Or:
@@ -461,7 +460,7 @@ func (o Op) sign() string {
 	}
 }
 
-// text gives s where it is UTF-8, which is all that JSON can hold.
+// text returns s if it is UTF-8, because JSON can hold nothing else.
 func text(s string) (any, error) {
 	if !utf8.ValidString(s) {
 		return nil, fmt.Errorf("%s is not UTF-8", short(s))

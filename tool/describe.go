@@ -10,15 +10,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Definition is a tool as interfaces of models take it.
+// A Definition is a tool in the form that model APIs use.
 type Definition struct {
-	Name        string          `json:"name"` // as Tool.AgentName writes it
+	Name        string          `json:"name"` // in the form of Tool.AgentName
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// Describe gives the definitions of [Set.Tools]. The descriptions state the
-// bounds, so that a model need not find them by being refused.
+// Describe returns the definitions of [Set.Tools]. The descriptions state the bounds, so a
+// model need not discover them by refusals.
 func (s *Set) Describe() []Definition {
 	var out []Definition
 	for _, t := range s.Tools() {
@@ -34,8 +34,7 @@ func (s *Set) Describe() []Definition {
 	return out
 }
 
-// Prompt gives the commands with their bounds, for a model that writes
-// scripts.
+// Prompt returns the commands with their bounds, for a model that writes scripts.
 func (s *Set) Prompt() string {
 	var b strings.Builder
 	for _, t := range s.Tools() {
@@ -51,7 +50,7 @@ func (s *Set) Prompt() string {
 	return b.String()
 }
 
-// bounds gives what a grant asks in words.
+// bounds returns the restrictions of a grant in words.
 func (c *checked) bounds() string {
 	var parts []string
 	for i := range c.constraints {
@@ -67,8 +66,8 @@ func (c *checked) bounds() string {
 	return strings.Join(parts, "; ")
 }
 
-// Commands gives the first words of the tools of [Set.Tools]: the names that
-// the set takes among commands.
+// Commands returns the first words of the tools of [Set.Tools]: the command names that the
+// set occupies.
 func (s *Set) Commands() []string {
 	var out []string
 	for _, t := range s.Tools() {
@@ -78,10 +77,10 @@ func (s *Set) Commands() []string {
 	return slices.Compact(out)
 }
 
-// Command finds the tool that a command line names and gives the words after
-// its name. Of two that fit it is the longer one. Words that name no tool are
-// [paddock.NotFound], or [HelpWanted] where they lead to some and end in
-// --help.
+// Command finds the tool that a command line names, and returns the words after its name.
+// If two tools match, it returns the one with the longer name. Words that name no tool
+// return [paddock.NotFound], or [HelpWanted] if they are the beginning of tool names and
+// end in --help.
 func (s *Set) Command(words []string) (Tool, []string, error) {
 	n := 0
 	for n < len(words) && n < maxSegments && isSegment(words[n]) {
@@ -104,8 +103,8 @@ func (s *Set) Command(words []string) (Tool, []string, error) {
 	return Tool{}, nil, fmt.Errorf("%s: no tool of this name is granted: %w", cut(strings.Join(words[:min(len(words), maxSegments)], " "), maxAgentName), paddock.NotFound)
 }
 
-// Help lists the tools whose names begin with these words, a line each; it is
-// empty where there are none.
+// Help lists the tools whose names begin with these words, one per line. It is empty if
+// there are none.
 func (s *Set) Help(words ...string) string {
 	type entry struct{ command, about string }
 	var list []entry

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// DefaultCalls is how many calls a grant allows that does not say.
+// DefaultCalls is the number of calls of a grant without MaxCalls.
 const DefaultCalls = 100
 
 const (
@@ -17,36 +17,34 @@ const (
 	maxName    = 64
 )
 
-// A Grant allows some calls. It is a value, without memory: what was used up
-// is counted by the [Authority] that it is issued as.
+// A Grant allows some calls. It is a value without state: the [Authority] that it is issued
+// as counts the usage.
 type Grant struct {
-	// Name is for people, and stands in records.
+	// Name is for people, and appears in records.
 	Name string
-	// Tools says of which tools: a name, or a pattern in which a segment "*"
-	// is any one and "**" any number of segments. A grant without it is
-	// invalid.
+	// Tools names the tools: a name, or a pattern in which the segment "*" matches any one
+	// segment and "**" any number of segments. A grant without it is invalid.
 	Tools string
-	// Constraints are what each call's arguments must satisfy, all of them.
+	// Constraints are conditions on the arguments; each call must satisfy all.
 	Constraints []Constraint
-	// MaxCalls is how many calls are allowed; zero is DefaultCalls. There is
-	// no endless grant.
+	// MaxCalls is the number of allowed calls; zero means DefaultCalls. There is no
+	// unlimited grant.
 	MaxCalls int64
-	// Budgets bound what all calls come to; each holds.
+	// Budgets bound sums over all calls; all must hold.
 	Budgets []Budget
-	// Expires is when it ends; zero is with the set.
+	// Expires is the time at which it ends; zero means it ends with the set.
 	Expires time.Time
 }
 
-// A Budget bounds a sum over all calls, in whole minor units: what an argument
-// says or, where Argument is empty, the cost that the tool declares. A call
-// whose argument is missing, negative or not whole is denied, and so is one of
-// a tool that declares no cost.
+// A Budget bounds a sum over all calls, in whole minor units. Each call adds the value of
+// an argument or, if Argument is empty, the declared cost of the tool. A call is denied if
+// its argument is missing, negative or not whole, or if the tool declares no cost.
 type Budget struct {
 	Argument string // a path, as in a Constraint, but without "*"
 	Total    int64  // above zero
 }
 
-// A checked grant has its parts parsed.
+// A checked grant is a grant with its parts parsed.
 type checked struct {
 	Grant
 
@@ -57,7 +55,7 @@ type checked struct {
 
 type spending struct {
 	total int64
-	steps []string // nil is the tool's declared cost
+	steps []string // nil means the tool's declared cost
 }
 
 func (b Budget) String() string {
@@ -67,14 +65,14 @@ func (b Budget) String() string {
 	return "the sum of " + b.Argument
 }
 
-// Check says what is wrong with g: nil, or an error of kind
-// [paddock.Invalid].
+// Check returns an error of kind [paddock.Invalid] that describes what is wrong with g, or
+// nil.
 func (g Grant) Check() error {
 	_, err := g.check()
 	return err
 }
 
-// label names g in errors and records.
+// label returns the name of g for errors and records.
 func (g Grant) label() string {
 	if g.Name != "" {
 		return g.Name
@@ -135,14 +133,14 @@ func (g Grant) parts() (*checked, error) {
 	return c, nil
 }
 
-// Attenuate gives the grant that allows what both g and child allow. What
-// child leaves open it takes from g: constraints, budgets, number of calls,
-// expiry. What child asks for beyond g (tools, calls, a total, a later end)
-// is an error of kind [paddock.Denied], never cut down in silence. So the
-// result allows no call that g does not.
+// Attenuate returns the grant that allows what both g and child allow. What child leaves
+// open, it takes from g: constraints, budgets, number of calls, expiry. If child asks for
+// more than g (tools, calls, a total, a later end), that is an error of kind
+// [paddock.Denied]; it is never reduced silently. So the result allows no call that g does
+// not.
 //
-// The result stands for itself: issued by [Issue] it has counters of its own.
-// To share those of a parent use [Authority.Delegate].
+// The result is independent: issued by [Issue], it has its own counters. To share those of
+// a parent use [Authority.Delegate].
 func (g Grant) Attenuate(child Grant) (Grant, error) {
 	parent, err := g.check()
 	if err != nil {
@@ -195,10 +193,9 @@ func (g Grant) Attenuate(child Grant) (Grant, error) {
 	return out, nil
 }
 
-// Subset says whether child, as it stands, provably allows nothing that parent
-// does not, and if not, why not. It is for grants that come from outside, ready
-// made; within a program [Grant.Attenuate] is simpler. What cannot be proven is
-// refused: a "no" may be wrong, a "yes" is not.
+// Subset reports whether child, as it is, provably allows nothing that parent does not, and
+// if not, why. It is for complete grants from outside; within a program [Grant.Attenuate]
+// is simpler. What cannot be proven is refused: a "no" may be wrong, a "yes" is not.
 func Subset(child, parent Grant) (ok bool, reason string) {
 	own, err := child.check()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 //	 "constraints": {"amount": "<=1000", "currency": ["EUR", "USD"]},
 //	 "budgets": [{"argument": "amount", "total": 5000}]}
 //
-// Constraints are the short form ([ParseConstraint]) by path, or a list of
-// {"op", "path", "value", "of"}. Whatever is not understood is an error, and so
-// is a zero where leaving it out would mean more than zero.
+// Constraints are the short form ([ParseConstraint]) by path, or a list of {"op", "path",
+// "value", "of"}. Anything that is not understood is an error. So is a zero where an
+// omitted member would mean more than zero.
 func ParseGrant(text []byte) (Grant, error) {
 	v, err := parse(text, maxGrantBytes)
 	if err != nil {
@@ -35,7 +35,7 @@ func ParseGrant(text []byte) (Grant, error) {
 	return g, nil
 }
 
-// UnmarshalJSON is [ParseGrant].
+// UnmarshalJSON does the same as [ParseGrant].
 func (g *Grant) UnmarshalJSON(text []byte) error {
 	parsed, err := ParseGrant(text)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 
 const (
 	maxSegments  = 16
-	maxAgentName = 64 // what the interfaces of models accept
+	maxAgentName = 64 // limit of model APIs
 )
 
-// cleanName gives a tool's name with slashes: dots are the same.
+// cleanName returns a tool's name with slashes; dots are equivalent.
 func cleanName(name string) (string, error) {
 	name = strings.ReplaceAll(name, ".", "/")
 	segments := strings.Split(name, "/")
@@ -27,9 +27,9 @@ func cleanName(name string) (string, error) {
 	return name, nil
 }
 
-// isSegment says whether s can be a part of a name. It ends in letters or
-// digits so that no command word looks like a flag, and so that the names
-// given to models can be read back.
+// isSegment reports whether s can be a part of a name. It must end in a letter or digit, so
+// that no command word looks like a flag, and so that the names for models can be converted
+// back.
 func isSegment(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -41,14 +41,14 @@ func isSegment(s string) bool {
 	return s != ""
 }
 
-// agentName writes a clean name in the letters that models may use: a slash
-// becomes one underscore, an underscore two. No segment begins or ends with
-// one, so every run of underscores has one reading.
+// agentName writes a clean name in the characters that models may use: a slash becomes one
+// underscore, an underscore two. No segment begins or ends with an underscore, so every run
+// of underscores is unambiguous.
 func agentName(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "_", "__"), "/", "_")
 }
 
-// FromAgentName gives the name of the tool that [Tool.AgentName] wrote so.
+// FromAgentName converts a name of [Tool.AgentName] back.
 func FromAgentName(agent string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(agent); {
@@ -75,8 +75,8 @@ func FromAgentName(agent string) (string, error) {
 	return name, nil
 }
 
-// A pattern matches names by segments: "*" is any one, "**" any number of them
-// (none, too), all else itself.
+// A pattern matches names by segments: "*" matches any one, "**" any number (including
+// none), and any other segment itself.
 type pattern []string
 
 func parsePattern(text string) (pattern, error) {
@@ -94,11 +94,11 @@ func parsePattern(text string) (pattern, error) {
 
 func (p pattern) String() string { return strings.Join(p, "/") }
 
-// places is a set of positions in a pattern, one bit each: where a name that
-// was read so far may stand. Position len(p) is the end.
+// places is a set of positions in a pattern, one bit each: where the match of the segments
+// read so far may be. Position len(p) is the end.
 type places uint32
 
-// settle adds the places that are reached without reading a segment.
+// settle adds the positions that are reached without reading a segment.
 func (p pattern) settle(s places) places {
 	for i, segment := range p {
 		if segment == "**" && s&(1<<i) != 0 {
@@ -108,8 +108,8 @@ func (p pattern) settle(s places) places {
 	return s
 }
 
-// step reads one segment. The empty segment stands for one that no pattern
-// spells out.
+// step reads one segment. The empty segment represents one that no pattern contains
+// literally.
 func (p pattern) step(s places, segment string) places {
 	var next places
 	for i, want := range p {
@@ -134,9 +134,9 @@ func (p pattern) match(name string) bool {
 	return p.ends(at)
 }
 
-// within says whether every name that p matches is matched by other. It walks
-// both at once over every segment that either spells out, and one that neither
-// does: to the patterns all further segments are alike.
+// within reports whether other matches every name that p matches. It walks both in parallel
+// over every segment that either contains literally, and one that neither contains, because
+// all other segments are equivalent to the patterns.
 func (p pattern) within(other pattern) bool {
 	type pair struct{ own, other places }
 	letters := append([]string{""}, p...)
@@ -158,7 +158,7 @@ func (p pattern) within(other pattern) bool {
 				continue
 			}
 			if len(seen) > 1<<14 {
-				return false // too costly to decide is not proven
+				return false // too costly to decide counts as not proven
 			}
 			seen[next] = true
 			queue = append(queue, next)

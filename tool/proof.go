@@ -2,18 +2,17 @@ package tool
 
 import "strings"
 
-// A prover decides whether some predicates imply others. It answers yes only
-// where that follows; where it does not know, or would need too long, it says
-// no.
+// A prover decides whether some predicates imply others. It answers yes only if that
+// follows. If it does not know, or would need too long, it answers no.
 type prover struct {
 	left int // comparisons until it gives up
 }
 
-// maxProof bounds a proof to a fraction of a second: grants from outside may be
-// made to need for ever.
+// maxProof bounds a proof to a fraction of a second, because grants from outside may be
+// made to take forever.
 const maxProof = 1 << 17
 
-// proves says whether whatever satisfies all of facts satisfies goal.
+// proves reports whether whatever satisfies all of facts satisfies goal.
 func (p *prover) proves(facts []predicate, goal *predicate) bool {
 	if p.left--; p.left < 0 {
 		return false
@@ -45,8 +44,8 @@ func (p *prover) proves(facts []predicate, goal *predicate) bool {
 	return p.split(facts, goal)
 }
 
-// split tries each branch of the first fact that has some: an "and" gives its
-// parts, an "or" must lead to the goal whichever part holds.
+// split tries each branch of the first fact that has branches: an "and" adds its parts, and
+// an "or" must lead to the goal for each part.
 func (p *prover) split(facts []predicate, goal *predicate) bool {
 	for i := range facts {
 		if facts[i].op != And && facts[i].op != Or {
@@ -69,9 +68,9 @@ func (p *prover) split(facts []predicate, goal *predicate) bool {
 	return false
 }
 
-// implies compares two predicates about one value: whether every value that p
-// holds for is one that goal holds for. Paths with "*" speak of the same values
-// on both sides, so that this is enough for them too.
+// implies compares two predicates on one value: whether goal holds for every value for
+// which p holds. Paths with "*" refer to the same values on both sides, so this is enough
+// for them too.
 func (p *predicate) implies(goal *predicate) bool {
 	if p.path != goal.path || p.of != nil || goal.of != nil {
 		return false
@@ -103,8 +102,8 @@ func (p *predicate) implies(goal *predicate) bool {
 	}
 }
 
-// excludes says whether p holds for none of the values of goal, which is ne or
-// not_in, and only for values of their types.
+// excludes reports whether p holds for none of the values of goal, which is ne or not_in,
+// and only for values of their types.
 func (p *predicate) excludes(goal *predicate) bool {
 	for _, v := range goal.values {
 		if p.holds(v) {
@@ -123,7 +122,7 @@ func (p *predicate) excludes(goal *predicate) bool {
 	return p.op != Exists && p.op != NotExists
 }
 
-// kinds lists the types of the values that p can hold for.
+// kinds lists the types of the values for which p can hold.
 func (p *predicate) kinds() []string {
 	list := make([]string, len(p.values))
 	for i, v := range p.values {

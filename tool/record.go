@@ -8,39 +8,37 @@ import (
 	"unicode/utf8"
 )
 
-// An Outcome says how a call ended.
+// An Outcome is how a call ended.
 type Outcome string
 
 // The outcomes.
 const (
 	OutcomeDone      Outcome = "done"      // the function returned
-	OutcomeFailed    Outcome = "failed"    // the function, or its context, gave an error
+	OutcomeFailed    Outcome = "failed"    // the function or its context returned an error
 	OutcomeDenied    Outcome = "denied"    // no grant allows it
-	OutcomeExhausted Outcome = "exhausted" // a grant would, had it calls or budget left
-	OutcomeInvalid   Outcome = "invalid"   // no such tool, or not its arguments
+	OutcomeExhausted Outcome = "exhausted" // a grant would allow it, but has no calls or budget left
+	OutcomeInvalid   Outcome = "invalid"   // no such tool, or invalid arguments
 )
 
-// maxRecordError bounds the error in a record: a function's may be long.
+// maxRecordError bounds the error in a record, because errors of functions may be long.
 const maxRecordError = 1 << 10
 
-// A Record is one call, for an audit log. There is one for every call, however
-// it ended.
+// A Record describes one call for an audit log. Every call has one, however it ended.
 type Record struct {
 	Time time.Time `json:"time"`
 	Tool string    `json:"tool"`
-	// Digest is the SHA-256 of the arguments as canonical JSON. It tells calls
-	// apart; it does not hide arguments that can be guessed.
+	// Digest is the SHA-256 of the arguments as canonical JSON. It distinguishes calls; it
+	// does not hide arguments that can be guessed.
 	Digest string `json:"digest"`
-	// Arguments are there if Options.KeepArguments asked for them and they
-	// could be read.
+	// Arguments is set if Options.KeepArguments is set and the arguments could be read.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Grant is the one that was charged: its name, or its pattern.
+	// Grant is the charged grant: its name, or its pattern.
 	Grant    string  `json:"grant,omitempty"`
 	Outcome  Outcome `json:"outcome"`
-	DeniedBy string  `json:"denied_by,omitempty"` // the reasons of a refusal
+	DeniedBy string  `json:"denied_by,omitempty"` // reasons of a refusal
 	Error    string  `json:"error,omitempty"`
-	// Cost is what was charged to the grant's first budget or, where it has
-	// none, what the tool declares.
+	// Cost is what was charged to the grant's first budget or, if it has none, the tool's
+	// declared cost.
 	Cost     int64         `json:"cost,omitempty"`
 	Duration time.Duration `json:"duration"`
 }
@@ -50,7 +48,7 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// cut shortens s to at most n bytes, at a character's end.
+// cut shortens s to at most n bytes, at a character boundary.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s

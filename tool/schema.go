@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// schema gives the JSON Schema of s. Properties stand in the order of the
-// fields, since models read them in order.
+// schema returns the JSON Schema of s. Properties have the order of the fields, because
+// models read them in order.
 func (s *shape) schema() json.RawMessage { return s.appendSchema(nil, "") }
 
 func (s *shape) appendSchema(b []byte, doc string) []byte {
@@ -81,8 +81,8 @@ func (s *shape) schemaType() string {
 	}
 }
 
-// schemaRange bounds integers that are smaller than JSON readers expect. The
-// ends of 64 bits are left out: many readers hold them as floats, and round.
+// schemaRange bounds integers that are smaller than JSON readers expect. It omits the
+// limits of 64 bits, because many readers store them as floats and round.
 func (s *shape) schemaRange() string {
 	bits := s.typ.Bits()
 	switch s.typ.Kind() {

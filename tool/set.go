@@ -13,34 +13,32 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Options are what a [Set] is made of.
+// Options are the parts of a [Set].
 type Options struct {
 	Tools []Tool
-	// Grants are tried in their order; the first that allows a call is
-	// charged for it. Without any, every call is refused.
+	// Grants are tried in order; the first that allows a call is charged for it. Without
+	// any, every call is refused.
 	Grants []Grant
-	// Recorder hears of every call when it is over, also of those that were
-	// refused. It is called by the goroutine of the call, so by several at
-	// once. It must not call the set.
+	// Recorder gets every finished call, including refused ones. The goroutine of the call
+	// calls it, so it may run concurrently. It must not call the set.
 	Recorder func(Record)
-	// KeepArguments puts the arguments into records, secrets and all.
+	// KeepArguments puts the arguments into records, including secrets.
 	KeepArguments bool
-	// Now is the clock; nil is [time.Now].
+	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// A Set is tools and the authority to call them: what one sandbox, or one
-// agent, is given. It is safe for many goroutines at once.
+// A Set has tools and the authority to call them, for one sandbox or one agent. It is safe
+// for concurrent use.
 type Set struct {
 	options     Options
 	tools       []Tool // by name
 	authorities []*Authority
 }
 
-// NewSet checks all that it is given and issues the grants. It refuses a grant
-// with a constraint or a budget on an argument that none of the tools has
-// which the grant names: that is a slip of the pen, and a not_exists on it
-// would hold for ever.
+// NewSet checks its options and issues the grants. It rejects a grant with a constraint or
+// a budget on an argument that none of the grant's tools has. That is a spelling mistake,
+// and a not_exists on it would always hold.
 func NewSet(o Options) (*Set, error) {
 	s := &Set{options: o}
 	if o.Now == nil {
@@ -101,13 +99,13 @@ func collect(ps []predicate, paths *[][]string) {
 	}
 }
 
-// Authorities gives the grants in force, in the order of [Options.Grants], to
-// revoke or read them.
+// Authorities returns the grants in force, in the order of [Options.Grants], to revoke or
+// read them.
 func (s *Set) Authorities() []*Authority { return slices.Clone(s.authorities) }
 
-// Delegate gives a set for someone else, with the same tools and recorder. Each
-// child is delegated from the first authority that it is an attenuation of.
-// With no child the new set refuses every call.
+// Delegate returns a set for another agent, with the same tools and recorder. Each child is
+// delegated from the first authority of which it is an attenuation. Without children the
+// new set refuses every call.
 func (s *Set) Delegate(children ...Grant) (*Set, error) {
 	out := &Set{options: s.options, tools: s.tools}
 	for _, child := range children {
@@ -137,7 +135,7 @@ func (s *Set) delegate(child Grant) (*Authority, error) {
 	return nil, errors.Join(errs...)
 }
 
-// Tools gives the tools that some grant names, by name. Others are not shown.
+// Tools returns the tools that some grant names, sorted by name. Others are not shown.
 func (s *Set) Tools() []Tool {
 	var out []Tool
 	for _, t := range s.tools {
@@ -166,9 +164,9 @@ func (s *Set) find(name string) (Tool, bool) {
 	return s.tools[i], true
 }
 
-// A Refusal is the error of a call that no grant allows. It is
-// [paddock.Denied], or [paddock.Exhausted] where only a number stands in the
-// way. The reasons are one for each grant that names the tool.
+// A Refusal is the error of a call that no grant allows. It is [paddock.Denied], or
+// [paddock.Exhausted] if only a number prevents the call. It has one reason for each grant
+// that names the tool.
 type Refusal struct {
 	Tool    string
 	Reasons []string
@@ -179,22 +177,21 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("call %s: %s: %v", e.Tool, strings.Join(e.Reasons, "; "), e.Kind)
 }
 
-// Unwrap gives the kind.
+// Unwrap returns the kind.
 func (e *Refusal) Unwrap() error { return e.Kind }
 
-// Call calls the tool of this name (slashes or dots) with a JSON object of
-// arguments; none at all is the empty object. Arguments that do not fit the
-// tool are [paddock.Invalid], a name that is no tool's [paddock.NotFound], what
-// no grant allows a [*Refusal]. An error of the function itself comes back
-// wrapped. A function that panics is an error, and the process goes on.
+// Call calls the tool of this name (with slashes or dots) with a JSON object of arguments;
+// no arguments are the empty object. Arguments that do not fit the tool return
+// [paddock.Invalid], an unknown name [paddock.NotFound], and a call that no grant allows a
+// [*Refusal]. An error of the function is returned wrapped. A panic of the function becomes
+// an error, and the process continues.
 //
-// A call counts once it is admitted, whatever becomes of it; one that is
-// refused does not.
+// A call counts once it is admitted, whatever its result. A refused call does not count.
 func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	r := Record{Time: s.options.Now(), Tool: cut(name, maxAgentName)}
 	out, err := s.call(ctx, name, args, &r)
 	r.Duration = s.options.Now().Sub(r.Time)
-	if r.Digest == "" { // they were not even read
+	if r.Digest == "" { // the arguments were not even read
 		r.Digest = digest(args)
 	}
 	if err != nil {
@@ -241,8 +238,8 @@ func (s *Set) call(ctx context.Context, name string, args json.RawMessage, r *Re
 	return out, nil
 }
 
-// prepare reads the arguments and notes them in the record: as the function
-// will see them, or where they do not fit as they came.
+// prepare reads the arguments and stores them in the record: as the function will see them,
+// or as they came if they do not fit.
 func (s *Set) prepare(t Tool, args json.RawMessage, r *Record) (invoke, any, error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
@@ -289,8 +286,8 @@ func (s *Set) admit(t Tool, bound any, r *Record) error {
 	return refusal
 }
 
-// guarded runs a tool's function, which may meet arguments that its author did
-// not think of: a panic must neither end the host nor escape the record.
+// guarded runs a tool's function, which may get arguments that its author did not expect. A
+// panic must not end the host or escape the record.
 func guarded(ctx context.Context, run invoke) (out json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {

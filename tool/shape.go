@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// A kind is how a Go type appears in JSON and on a command line.
+// A kind is the form of a Go type in JSON and on a command line.
 type kind uint8
 
 const (
 	kindString  kind = iota
-	kindText         // a type that reads itself from text, such as time.Time
+	kindText         // a type that parses itself from text, such as time.Time
 	kindBytes        // base64
 	kindBoolean      // true, false
 	kindInteger      // whole, within the Go type's range
 	kindFloat        // rounded to the Go type
-	kindExact        // json.Number: any number as it is written
+	kindExact        // json.Number: any number, as written
 	kindAny          // any JSON: interface{} and json.RawMessage
 	kindList
 	kindMap
 	kindStruct
 )
 
-// A shape is what a Go type takes as an argument.
+// A shape describes a Go type as an argument.
 type shape struct {
 	kind   kind
 	typ    reflect.Type // never a pointer
@@ -43,7 +43,7 @@ type field struct {
 	shape    *shape
 }
 
-// maxNesting bounds types within types; one that contains itself runs into it.
+// maxNesting bounds types within types. A recursive type exceeds it.
 const maxNesting = 16
 
 func shapeOf(t reflect.Type, depth int) (*shape, error) {
@@ -149,8 +149,7 @@ func (s *shape) addFields(depth int) error {
 	return nil
 }
 
-// checkArgument refuses names that a command line or a constraint's path could
-// not spell.
+// checkArgument rejects names that a command line or a constraint's path could not express.
 func checkArgument(name string, depth int) error {
 	for i := range len(name) {
 		c := name[i]
@@ -174,7 +173,7 @@ func (s *shape) field(name string) *field {
 	return nil
 }
 
-// has says whether an argument can be at path.
+// has reports whether there can be an argument at path.
 func (s *shape) has(path []string) bool {
 	if len(path) == 0 || s.kind == kindAny {
 		return true

@@ -11,17 +11,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// ParseConstraint reads the short form of a constraint on the argument at
-// path:
+// ParseConstraint reads the short form of a constraint on the argument at path:
 //
 //	<=1000  <1000  >=1  >0  ==5  !=5     numbers
-//	==EUR  !=EUR  =="5"  ==true          what is not JSON is a string
+//	==EUR  !=EUR  =="5"  ==true          text that is not JSON is a string
 //	startswith:/api/  endswith:.txt  contains:@  under:/api
 //	in:["EUR","USD"]  not_in:[1,2]
 //	exists  not_exists
 //
-// Anything else is an error, also text that could mean two things, such as
-// ==5EUR, =5 or a bare word.
+// Anything else is an error, including ambiguous text such as ==5EUR, =5 or a bare word.
 func ParseConstraint(path, text string) (Constraint, error) {
 	c, err := parseShort(path, text)
 	if err == nil {
@@ -77,9 +75,9 @@ func parseShort(path, text string) (Constraint, error) {
 	return Constraint{}, fmt.Errorf("%s is no operator", short(word))
 }
 
-// literal reads the right side of a comparison: JSON where it looks like it,
-// else a word. Words that other languages take for something else, and
-// numbers that are nearly ones, are errors rather than strings.
+// literal parses the right side of a comparison: JSON if it looks like JSON, otherwise a
+// word. Words that other languages interpret specially, and malformed numbers, are errors,
+// not strings.
 func literal(s string) (any, error) {
 	switch s {
 	case "true":

@@ -12,28 +12,27 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Tool is a Go function that agents may call by name. It is made by
-// [Define] and does not change. There is no way to call one but through a
-// [Set], so none past its bounds.
+// A Tool is a Go function that agents may call by name. [Define] makes it, and it does not
+// change. It can only be called through a [Set], so only within the set's bounds.
 type Tool struct {
 	name  string
 	about string
 	cost  int64
 	in    *shape
-	// prepare turns arguments into a call that is ready to be made, and gives
-	// the arguments as the function will see them.
+	// prepare turns arguments into a call that is ready to run, and returns the arguments
+	// as the function will see them.
 	prepare func(args any) (invoke, any, error)
 }
 
 type invoke func(ctx context.Context) (json.RawMessage, error)
 
-// Define makes a tool of f. In is a struct; its json and doc tags say what the
-// arguments are called and mean, see the package comment. Out is anything that
-// encoding/json writes. The name's segments are separated by slashes or dots;
-// about is what models and people read, its first line in lists.
+// Define makes a tool from f. In is a struct; its json and doc tags name and explain the
+// arguments (see the package comment). Out is anything that encoding/json can write. The
+// name's segments are separated by slashes or dots. about is the description for models and
+// people; lists show its first line.
 //
-// A type that has no one reading as JSON and as flags is refused here, not
-// when it is called.
+// A type without an unambiguous form as JSON and as flags is rejected here, not when it is
+// called.
 func Define[In, Out any](name, about string, f func(ctx context.Context, in In) (Out, error)) (Tool, error) {
 	clean, err := cleanName(name)
 	if err != nil {
@@ -73,8 +72,8 @@ func Define[In, Out any](name, about string, f func(ctx context.Context, in In) 
 	return Tool{name: clean, about: strings.TrimSpace(about), in: in, prepare: prepare}, nil
 }
 
-// WithCost gives the same tool with a declared cost: what each call takes from
-// a [Budget] that names no argument. It is never negative.
+// WithCost returns the same tool with a declared cost: what each call takes from a [Budget]
+// without an argument. It is never negative.
 func (t Tool) WithCost(cost int64) (Tool, error) {
 	if cost < 0 {
 		return Tool{}, fmt.Errorf("cost of %s: %d is negative: %w", t.name, cost, paddock.Invalid)
@@ -83,24 +82,25 @@ func (t Tool) WithCost(cost int64) (Tool, error) {
 	return t, nil
 }
 
-// Name gives the name with slashes, as in stripe/charges/create.
+// Name returns the name with slashes, as in stripe/charges/create.
 func (t Tool) Name() string { return t.name }
 
-// AgentName gives the name in letters that models may use: slashes become
-// underscores, underscores are doubled. [FromAgentName] reads it back.
+// AgentName returns the name in characters that models may use: slashes become underscores,
+// and underscores are doubled. [FromAgentName] converts it back.
 func (t Tool) AgentName() string { return agentName(t.name) }
 
-// Segments gives the parts of the name: the words of the command, and the path
-// of the function in JavaScript.
+// Segments returns the parts of the name: the words of the command, and the path of the
+// function in JavaScript.
 func (t Tool) Segments() []string { return strings.Split(t.name, "/") }
 
-// About gives the description.
+// About returns the description.
 func (t Tool) About() string { return t.about }
 
-// Cost gives the declared cost, zero where none was.
+// Cost returns the declared cost, or zero if there is none.
 func (t Tool) Cost() int64 { return t.cost }
 
-// Schema gives the JSON Schema of the arguments. Every object in it is closed.
+// Schema returns the JSON Schema of the arguments. No object in it allows additional
+// properties.
 func (t Tool) Schema() json.RawMessage {
 	if t.in == nil {
 		return nil
@@ -108,8 +108,8 @@ func (t Tool) Schema() json.RawMessage {
 	return t.in.schema()
 }
 
-// marshal writes a result. JSON has no bytes that are not text: encoding/json
-// would replace them, which loses data without a word, so it is an error here.
+// marshal writes a result. JSON cannot hold bytes that are not text. encoding/json would
+// silently replace them, so that is an error here.
 func marshal(out any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -124,8 +124,8 @@ func marshal(out any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// replaced finds the escape that encoding/json writes for a byte that is not
-// UTF-8. A real U+FFFD it writes as it is.
+// replaced finds the escape that encoding/json writes for a byte that is not UTF-8. It
+// writes a real U+FFFD unescaped.
 func replaced(text []byte) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of JSON that comes from outside. The number of values bounds memory:
-// an empty list takes two bytes of text and forty of memory.
+// Bounds of JSON from outside. The number of values bounds memory: an empty list takes two
+// bytes of text and forty of memory.
 const (
 	maxArgumentBytes = 8 << 20
 	maxGrantBytes    = 64 << 10
@@ -24,14 +24,13 @@ const (
 	maxDigits        = 400 // of a number, and the size of its exponent
 )
 
-// A value of JSON is one of nil, bool, string, number, []any, map[string]any.
-// A number is its text, which parse has checked: exact, and cheap to hold.
+// A JSON value is one of nil, bool, string, number, []any, map[string]any. A number is its
+// text, which parse has checked; this is exact, and takes little memory.
 type number string
 
-// parse reads one JSON text. It is stricter than encoding/json where that is
-// lenient in ways that let a checker and a reader disagree: a doubled name, a
-// byte that is not UTF-8, half of a surrogate pair are errors. So is a number
-// that would be costly to compare.
+// parse reads one JSON text. It is stricter than encoding/json where leniency lets a
+// checker and a reader disagree: a repeated name, a byte that is not UTF-8 and half of a
+// surrogate pair are errors. So is a number that would be costly to compare.
 func parse(text []byte, limit int) (any, error) {
 	if len(text) > limit {
 		return nil, fmt.Errorf("longer than %d bytes", limit)
@@ -67,7 +66,7 @@ func (p *parser) space() {
 	}
 }
 
-// next skips space and gives the byte there, or zero at the end.
+// next skips space and returns the next byte, or zero at the end.
 func (p *parser) next() byte {
 	p.space()
 	if p.at == len(p.text) {
@@ -274,8 +273,8 @@ func (p *parser) number() (any, error) {
 	return parseNumber(string(p.text[start:p.at]))
 }
 
-// parseNumber checks text against the grammar of JSON numbers, and that the
-// exact value is small enough to compute with.
+// parseNumber checks text against the grammar of JSON numbers, and checks that the exact
+// value is small enough to compute with.
 func parseNumber(text string) (number, error) {
 	s := strings.TrimPrefix(text, "-")
 	whole := digits(s)
@@ -314,7 +313,7 @@ func digits(s string) int {
 	return n
 }
 
-// rat gives the exact value. Only text that parseNumber has passed gets here.
+// rat returns the exact value. The text must have passed parseNumber.
 func (n number) rat() *big.Rat {
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok {
@@ -339,8 +338,8 @@ func (n number) compare(other number) int {
 	return n.rat().Cmp(other.rat())
 }
 
-// integer gives the exact value where it is a whole number, however written:
-// 100, 100.0 and 1e2 are the same.
+// integer returns the exact value if it is a whole number in any notation: 100, 100.0 and
+// 1e2 are the same.
 func (n number) integer() (*big.Int, bool) {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return big.NewInt(i), true
@@ -349,8 +348,8 @@ func (n number) integer() (*big.Int, bool) {
 	return r.Num(), r.IsInt()
 }
 
-// encode writes v in one form: names sorted, no space, UTF-8 as it is. Equal
-// values have equal text.
+// encode writes v in canonical form: names sorted, no space, UTF-8 unescaped. Equal values
+// have equal text.
 func encode(v any) json.RawMessage { return appendValue(nil, v) }
 
 func appendValue(b []byte, v any) []byte {
@@ -411,11 +410,11 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// maxShown is how much of a value an error repeats: enough to recognise it,
-// too little to carry a secret far.
+// maxShown is how much of a value an error shows: enough to recognise it, but too little to
+// reveal much of a secret.
 const maxShown = 48
 
-// short gives s in quotes, cut to maxShown bytes.
+// short returns s in quotes, cut to maxShown bytes.
 func short(s string) string {
 	if len(s) <= maxShown {
 		return strconv.Quote(s)
@@ -427,7 +426,7 @@ func short(s string) string {
 	return fmt.Sprintf("%q… (%d bytes)", s[:cut], len(s))
 }
 
-// show gives a value for an error: scalars cut to length, others by type.
+// show returns a value for an error: scalars shortened, others by type.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -446,7 +445,7 @@ func show(v any) string {
 	}
 }
 
-// kindOf names v's type as JSON Schema does.
+// kindOf returns v's type in the terms of JSON Schema.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
@@ -464,7 +463,7 @@ func kindOf(v any) string {
 	}
 }
 
-// equal compares two scalars, type first. Lists and objects equal nothing.
+// equal compares two scalars, including their types. Lists and objects equal nothing.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case bool:
