@@ -73,7 +73,7 @@ func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
 	b := &Box{created: time.Now(), plan: p, limits: p.Limits, ended: make(chan struct{})}
 	m := &making{p: &b.plan, b: b}
 	defer m.own.close()
-	for _, stage := range []func(context.Context) error{m.startGateway, m.bound, m.channels, m.start, m.watch, m.connect, m.configure, m.await} {
+	for _, stage := range []func(context.Context) error{m.startGateway, m.bound, m.channels, m.start, m.watch, m.configure, m.connect, m.await} {
 		if err := stage(ctx); err != nil {
 			if m.conn != nil {
 				m.conn.Close()
@@ -161,7 +161,8 @@ func (m *making) watch(context.Context) error {
 	return err
 }
 
-// connect makes the first connection to the agent. Nothing is answered on it yet.
+// connect makes the first connection to the agent. Nothing is answered on it yet: the box builds its
+// tree meanwhile, for which it was sent what it needs before.
 func (m *making) connect(context.Context) error {
 	conn, err := net.FileConn(m.mine)
 	if err != nil {

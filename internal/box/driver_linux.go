@@ -283,7 +283,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}}
 	var attached error
 	own.plan.connected = func(conn net.Conn) {
-		// While the guest program starts there is time for what drivers have
+		// While the box is being built there is time for what drivers have
 		// left that were killed before they had a sweeper. What cannot be
 		// removed now is the next one's.
 		d.swept.Do(func() { _, _ = d.site.host().Sweep(d.keeps) })
