@@ -47,7 +47,7 @@ func authority(t *testing.T, texts ...string) *CA {
 	return ca
 }
 
-// verify checks a leaf as a client does that trusts the authority alone.
+// verify checks a leaf as a client that trusts only this authority.
 func verify(t *testing.T, ca *CA, leaf *x509.Certificate, name string) error {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -87,7 +87,7 @@ func TestWhatIsNotCoveredGetsNoCertificate(t *testing.T) {
 		if _, err := ca.Leaf(host(t, name)); !errors.Is(err, paddock.Denied) {
 			t.Errorf("%s: %v", name, err)
 		}
-		// Even with its key nobody can vouch for it.
+		// Even with its key nobody can issue a certificate for it.
 		leaf, err := ca.sign(host(t, name))
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestCertificatesKeptAreBounded(t *testing.T) {
 	}
 }
 
-// Another library reads the constraints as this one does.
+// Another library interprets the constraints in the same way.
 func TestOpenSSLBelievesTheSame(t *testing.T) {
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {

@@ -94,7 +94,7 @@ func FuzzParseHost(f *testing.F) {
 			if strings.Trim(h.String(), "abcdefghijklmnopqrstuvwxyz0123456789.-:") != "" {
 				t.Fatalf("%q gives %q", s, h)
 			}
-			// What another parser takes for an address is one here.
+			// If another parser reads it as an address, it must be an address here.
 			if addr, err := netip.ParseAddr(h.String()); err == nil && (addr.Zone() != "" || h.addr != addr) {
 				t.Fatalf("%q gives the name %q", s, h)
 			}

@@ -74,7 +74,7 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		name  string
 		rules []paddock.NetworkRule
 		q     Request
-		want  int // the rule that decides; -1 none
+		want  int // the rule that decides; -1 means none
 	}{
 		{"a path", []paddock.NetworkRule{paths(false, "/v1/messages")}, get("/v1/messages"), 0},
 		{"a path with a query", []paddock.NetworkRule{paths(false, "/v1/messages")}, get("/v1/messages?a=b"), 0},
@@ -234,7 +234,7 @@ func FuzzParsePattern(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What a wildcard matches is below it, by the labels.
+		// A wildcard matches only names below it, by labels.
 		if suffix, ok := p.Suffix(); ok && p.Match(h) {
 			have, want := strings.Split(h.String(), "."), strings.Split(suffix, ".")
 			if len(have) <= len(want) || !slices.Equal(have[len(have)-len(want):], want) {
@@ -267,8 +267,8 @@ func FuzzPath(f *testing.F) {
 		if allowed && !denied {
 			t.Fatalf("%q is allowed by %q and would not be denied by it", raw, pattern)
 		}
-		// What a plain server makes of it is one of the views, so it never meets
-		// a pattern that the deny does not.
+		// The interpretation of a plain server is one of the views, so it never matches a
+		// pattern that the deny does not match.
 		if plain, ok := decode(raw, ""); ok && strings.HasPrefix(raw, "/") {
 			clean := path.Clean(plain)
 			if (p.re.MatchString(plain) || p.re.MatchString(clean)) && !denied {
@@ -278,14 +278,14 @@ func FuzzPath(f *testing.F) {
 				t.Fatalf("%q is %q, which %q allows and does not match", raw, plain, pattern)
 			}
 		}
-		// A pattern without stars is its own text.
+		// A pattern without stars matches only its own text.
 		if !strings.Contains(pattern, "*") && p.re.MatchString(raw) != (raw == pattern) {
 			t.Fatalf("%q matches %q", pattern, raw)
 		}
 	})
 }
 
-// An attacker writes a denied path in every way that some server undoes.
+// An attacker writes a denied path in every form that some server decodes.
 func FuzzDeniedPathStaysDenied(f *testing.F) {
 	f.Add("admin", []byte{0, 1, 2, 3, 4})
 	f.Add("x/y", []byte{5, 4, 3, 2, 1, 0})

@@ -18,7 +18,7 @@ func deny(host string, ports ...uint16) paddock.NetworkRule {
 	return paddock.NetworkRule{Deny: true, Host: host, Ports: ports}
 }
 
-// list makes the rules of mode list.
+// list returns the rules of a policy in list mode.
 func list(t testing.TB, rules ...paddock.NetworkRule) *Rules {
 	t.Helper()
 	return policy(t, paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: rules})
@@ -43,10 +43,10 @@ func flow(t testing.TB, destination string) Flow {
 	return Flow{Host: h, Port: port, UDP: udp}
 }
 
-// Words of the verdicts in the tables.
+// Verdicts in the tables.
 const (
 	no   = "no"   // denied
-	yes  = "yes"  // allowed as it is
+	yes  = "yes"  // allowed without inspection
 	look = "look" // depends on the request
 )
 
@@ -195,7 +195,7 @@ func TestAnAddressIsDialledOnlyIfItIsMeant(t *testing.T) {
 		{"a.example:443", "203.0.113.9", false},
 		{"a.example:443", "::ffff:203.0.113.9", false},
 		{"a.example:443", "198.51.100.1", false},   // a deny of some requests
-		{"198.51.100.1:443", "198.51.100.1", true}, // which are judged one by one here
+		{"198.51.100.1:443", "198.51.100.1", true}, // whose requests are judged one by one
 		{"a.example:443", "10.8.0.1", true},
 		{"a.example:443", "10.9.0.1", false},
 		{"a.example:443/udp", "10.9.0.1", false},
@@ -268,8 +268,7 @@ func TestOnlyWhatNeedsALookIsInspected(t *testing.T) {
 	}
 }
 
-// Every flow that is looked into is to a host of Inspected, or its TLS could
-// not be ended.
+// Every inspected flow is to a host of Inspected, otherwise its TLS could not be decrypted.
 func TestWhatIsLookedIntoCanBe(t *testing.T) {
 	r := policy(t, paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 		allow("*.a.example"), {Deny: true, Host: "*", Methods: []string{"PUT"}, Ports: []uint16{443}}, {Host: "b.example", Ports: []uint16{443}, Inspect: true}, allow("192.0.2.0/24"),

@@ -1,2 +1,3 @@
-// Package egresstest is the sandbox's end of a gateway's link, for tests: a network stack as a sandbox has one.
+// Package egresstest has the sandbox's end of a gateway's link for tests, with a network
+// stack like that of a sandbox.
 package egresstest

@@ -34,8 +34,8 @@ type Guest struct {
 	stack *stack.Stack
 }
 
-// New makes a link and returns the guest on one end, until the test ends, and the file of the gateway's end, which the
-// test closes.
+// New makes a link. It returns the guest on one end, which exists until the test ends, and
+// the file of the gateway's end, which the test closes.
 func New(tb testing.TB) (*Guest, *os.File) {
 	tb.Helper()
 	fd, theirs, err := kernel.PacketPair(4 << 20)

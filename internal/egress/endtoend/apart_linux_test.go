@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apartVariable says that this process is apart already.
+// apartVariable marks a process that has its own network already.
 const apartVariable = "PADDOCK_TRIAL_APART"
 
-// docs is a network for documents, which is nobody's, and what root's servers are
-// in. Boxes cannot mean the machine's loopback: they have one of their own.
+// docs is a network for documentation, which nobody uses. Root's servers are in it. Boxes
+// cannot confuse it with the machine's loopback, because they have their own.
 const docs = "198.51.100."
 
-// apart runs these tests again in a network of their own, where addresses are theirs,
-// and gives their status. A user who may not make one has loopback alone: false.
+// apart runs these tests again in a network of their own, with their own addresses, and
+// returns the status. For a user who may not make a network it returns false; then there is
+// only loopback.
 func apart() (int, bool) {
 	if os.Geteuid() != 0 || os.Getenv(apartVariable) != "" {
 		return 0, false
@@ -30,7 +31,7 @@ func apart() (int, bool) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), apartVariable+"=yes")
-	runtime.LockOSThread() // its end is that of this thread
+	runtime.LockOSThread() // the namespace ends with this thread
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -44,8 +45,8 @@ func apart() (int, bool) {
 	return 0, true
 }
 
-// settle gives this process's network its addresses, and lets every user open the
-// device of links, as distributions do and this machine may not.
+// settle sets up the addresses of this process's network, and lets every user open the TUN
+// device, as distributions do and this machine may not.
 func settle() error {
 	if os.Getenv(apartVariable) == "" || os.Geteuid() != 0 {
 		return nil

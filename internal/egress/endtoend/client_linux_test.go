@@ -14,19 +14,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
 
-// A client is a program as people use it, with a script that succeeds and prints
-// something where it reached its server.
+// A client is a program that people use, with a script that succeeds and prints something
+// if it reached its server.
 type client struct {
 	name   string
 	script string // $1 is the base URL of the client's server, $2 its port of ssh
 	prints string
 
-	tiers  []paddock.Tier // where it runs; empty is the jail alone: others are the same way out
-	splice bool           // only where nothing is looked into
-	light  bool           // also on an emulated machine, where what is large takes minutes to start
+	tiers  []paddock.Tier // where it runs; empty means only jail, because the network of other tiers is the same
+	splice bool           // only without inspection
+	light  bool           // also on an emulated machine, where large programs take minutes to start
 }
 
-// runs tells whether a client is tried on a tier.
+// runs reports whether a client is tried on a tier.
 func (c client) runs(on paddock.Tier) bool {
 	switch {
 	case on == paddock.MicroVM:
@@ -37,10 +37,10 @@ func (c client) runs(on paddock.Tier) bool {
 	return slices.Contains(c.tiers, on)
 }
 
-// everywhere is for clients that are tried with either kind of box.
+// everywhere is for clients that are tried with both kinds of box.
 var everywhere = []paddock.Tier{paddock.Jail, paddock.GVisor}
 
-// clients that ask a server called client.test.
+// clients use a server called client.test.
 func clients() []client {
 	const request = `"method":"GET"`
 	return []client{
@@ -68,7 +68,7 @@ func clients() []client {
 	}
 }
 
-// aptScript asks a repository as a user may: with directories of its own.
+// aptScript uses a repository as a user may: with its own directories.
 const aptScript = `d=$(mktemp -d) && cd "$d" && mkdir -p state/lists/partial cache/archives/partial && touch status &&
 	echo "deb [trusted=yes] $1/debs ./" >sources.list &&
 	set -- -qq -o APT::Sandbox::User=root -o Dir::State="$d/state" -o Dir::State::status="$d/status" -o Dir::Cache="$d/cache" \
@@ -76,7 +76,7 @@ const aptScript = `d=$(mktemp -d) && cd "$d" && mkdir -p state/lists/partial cac
 		${TRIAL_CA:+-o Acquire::https::CAInfo="$TRIAL_CA"} &&
 	apt-get "$@" update && apt-get "$@" download trialpkg && cat trialpkg_*.deb`
 
-// fetchJava asks with what Java has for it.
+// fetchJava uses Java's HTTP client.
 const fetchJava = `import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -89,8 +89,8 @@ public class Fetch {
 }
 `
 
-// java compiles a program for boxes, and makes a trust store of the world's
-// authority, for boxes where nothing is looked into.
+// java compiles a program for boxes, and makes a trust store of the world's authority for
+// boxes without inspection.
 func (w *world) java(t *testing.T) {
 	t.Helper()
 	w.put(t, "Fetch.java", []byte(fetchJava))
@@ -107,8 +107,8 @@ func (w *world) java(t *testing.T) {
 	}
 }
 
-// worldTrust is how programs are told to believe the servers themselves, which is
-// needed where nothing ends TLS on the way. The box's own trust is to suffice else.
+// worldTrust makes programs trust the servers' own certificates, which is needed where TLS
+// is not inspected. Otherwise the box's own trust must suffice.
 func worldTrust(env map[string]string) {
 	for _, name := range []string{"CURL_CA_BUNDLE", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "TRIAL_CA"} {
 		env[name] = inside + "/ca.pem"
@@ -118,8 +118,8 @@ func worldTrust(env map[string]string) {
 }
 
 // TestRealClientsReachWhatIsAllowed runs the clients in boxes where connections are
-// spliced, and in boxes where each request is looked into. There the servers see
-// what the rule adds to it.
+// spliced, and in boxes where each request is inspected. In the latter the servers see what
+// the rule adds.
 func TestRealClientsReachWhatIsAllowed(t *testing.T) {
 	w := newWorld(t, "client.test", "other.test")
 	w.java(t)
@@ -140,7 +140,7 @@ func TestRealClientsReachWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// try runs the clients of a tier in a box.
+// try runs a tier's clients in a box.
 func (w *world) try(t *testing.T, tr tier, look bool) {
 	t.Helper()
 	web := paddock.NetworkRule{Host: "client.test", Ports: []uint16{w.HTTPS}}
@@ -194,14 +194,14 @@ func (w *world) try(t *testing.T, tr tier, look bool) {
 	})
 }
 
-// all gives every request that a server saw.
+// all returns every request that a server saw.
 func (w *world) all() []seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.requests)
 }
 
-// TestManyConnectionsAtOnceAreAllCarried holds them all open before it uses any.
+// TestManyConnectionsAtOnceAreAllCarried opens all connections before it uses any.
 func TestManyConnectionsAtOnceAreAllCarried(t *testing.T) {
 	w := newWorld(t, "many.test")
 	for _, name := range everywhere {

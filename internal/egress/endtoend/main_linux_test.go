@@ -29,14 +29,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
-// patience bounds whatever a test waits for. Nothing takes it but what is broken.
+// patience bounds every wait of a test. Only a failure takes so long.
 const patience = 90 * time.Second
 
-// nobody is a user that no account has.
+// nobody is a user ID without an account.
 const nobody = 64103
 
-// TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
-// and, in a box, the program that tries.
+// TestMain makes this program everything that boxes need: the guest, gVisor, the gateway,
+// and, inside a box, the program that makes the tries.
 func TestMain(m *testing.M) {
 	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || supervisor.Main() || child.Main() || probeMain() {
 		return
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A tier is where boxes are made.
+// A tier is a driver that makes boxes.
 type tier struct {
 	name paddock.Tier
 	open func(w *world, o driverOptions) (paddock.Driver, error)
@@ -91,13 +91,14 @@ func tiers() []tier {
 	if os.Getenv(worldVariable) == "" {
 		return list
 	}
-	// The user tries what there is; the first process says what there is not.
+	// The user's process tries what is available; the first process reports what is
+	// missing.
 	return slices.DeleteFunc(list, func(tr tier) bool {
 		return tr.name == paddock.MicroVM && microvm.Lack(microvm.Options{Environ: os.Environ()}) != nil
 	})
 }
 
-// tierOf gives the row of a tier.
+// tierOf returns the row of a tier.
 func tierOf(t *testing.T, name paddock.Tier) tier {
 	t.Helper()
 	all := tiers()
@@ -114,12 +115,12 @@ type testBox struct {
 	tier   tier
 	world  *world
 	events *events
-	kept   []string     // directories of the driver's
-	mine   map[int]bool // children of this process that were there before
+	kept   []string     // directories of the driver
+	mine   map[int]bool // children of this process that existed before
 }
 
-// box makes a sandbox with a network policy. It sees the world's directory of
-// programs as /trial, but on a tier that runs none.
+// box makes a sandbox with a network policy. It sees the world's directory of programs as
+// /trial, except on a tier that runs no programs.
 func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change ...func(*paddock.Spec)) *testBox {
 	t.Helper()
 	state, err := os.MkdirTemp("", "pt")
@@ -163,10 +164,11 @@ func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change
 	return b
 }
 
-// inside is where boxes see the world's programs.
+// inside is the world's directory of programs in boxes.
 const inside = "/trial"
 
-// weak names what the driver enforces weakly here; these tests are not about it.
+// weak returns the controls that the driver enforces only weakly here, which these tests
+// are not about.
 func weak(info paddock.Info) []paddock.Control {
 	var list []paddock.Control
 	for _, f := range info.Controls {
@@ -177,7 +179,7 @@ func weak(info paddock.Info) []paddock.Control {
 	return list
 }
 
-// A result is what a command that ended left.
+// A result is the result of a finished command.
 type result struct {
 	out, err string
 	exit     paddock.Exit
@@ -195,7 +197,7 @@ func clip(s string) string {
 	return s
 }
 
-// run runs a command to its end.
+// run runs a command until it ends.
 func (b *testBox) run(t *testing.T, cmd paddock.Cmd) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -214,13 +216,13 @@ func (b *testBox) run(t *testing.T, cmd paddock.Cmd) result {
 	return result{out.String(), errs.String(), exit}
 }
 
-// sh runs a script to its end.
+// sh runs a script until it ends.
 func (b *testBox) sh(t *testing.T, script string, args ...string) result {
 	t.Helper()
 	return b.run(t, paddock.Cmd{Args: append([]string{"bash", "-c", script, "bash"}, args...)})
 }
 
-// must runs a script that has to succeed, and gives its output.
+// must runs a script that must succeed, and returns its output.
 func (b *testBox) must(t *testing.T, script string, args ...string) string {
 	t.Helper()
 	r := b.sh(t, script, args...)
@@ -230,7 +232,7 @@ func (b *testBox) must(t *testing.T, script string, args ...string) string {
 	return r.out
 }
 
-// events keeps what a box's gateway tells.
+// events records the events of a box's gateway.
 type events struct {
 	mu  sync.Mutex
 	all []audit.Event // guarded by mu
@@ -248,10 +250,10 @@ func (e *events) list() []audit.Event {
 	return slices.Clone(e.all)
 }
 
-// String gives the last of it.
+// String returns the last events.
 func (e *events) String() string { return e.about("") }
 
-// about gives the last of what is about a host; an empty one is any.
+// about returns the last events about a host; an empty host matches all.
 func (e *events) about(host string) string {
 	var lines []string
 	for _, v := range e.list() {
@@ -264,8 +266,8 @@ func (e *events) about(host string) string {
 	return strings.Join(lines[max(0, len(lines)-6):], "\n\t")
 }
 
-// asUser runs tests of this package again, in a program of its own, as a user
-// without privileges who finds this world.
+// asUser runs tests of this package again in another process, as a user without privileges
+// who uses this world.
 func (w *world) asUser(t *testing.T, run string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -16,12 +16,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// basic reads Basic authorization.
+// basic parses Basic authorization.
 func basic(h http.Header) (user, password string, ok bool) {
 	return (&http.Request{Header: h}).BasicAuth()
 }
 
-// A waiter keeps output, and waits for some of it.
+// A waiter stores output, and can wait for a text in it.
 type waiter struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer  // guarded by mu
@@ -44,7 +44,7 @@ func (w *waiter) text() string {
 	return w.buf.String()
 }
 
-// until waits until text was written, and tells whether it was.
+// until waits until text was written, and reports whether it was.
 func (w *waiter) until(ctx context.Context, text string) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -67,7 +67,7 @@ func (w *waiter) until(ctx context.Context, text string) bool {
 	}
 }
 
-// children are all processes below this one.
+// children returns all processes below this one.
 func children(t *testing.T) map[int]bool {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -82,7 +82,7 @@ func children(t *testing.T) map[int]bool {
 		}
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			continue // it has gone
+			continue // it has ended
 		}
 		_, rest, _ := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte(" "))
 		if fields := bytes.Fields(rest); len(fields) > 1 {
@@ -108,13 +108,13 @@ func commandLine(pid int) string {
 
 func isGateway(pid int) bool { return strings.HasPrefix(commandLine(pid), owner.Argv0) }
 
-// pages gives the memory that a process has, in pieces. Pages that are not there
-// are left out: reading them would make them.
+// pages returns the memory of a process in pieces. It leaves out pages that are not
+// present, because reading would create them.
 func pages(t *testing.T, pid int) [][]byte {
 	t.Helper()
 	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		return nil // it has gone
+		return nil // it has ended
 	}
 	defer maps.Close()
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
@@ -141,7 +141,7 @@ func pages(t *testing.T, pid int) [][]byte {
 	return out
 }
 
-// present reads the runs of pages that are there between two addresses.
+// present reads the runs of present pages between two addresses.
 func present(mem, there *os.File, from, to uint64) [][]byte {
 	size := uint64(os.Getpagesize())
 	const step = 1 << 16 // pages looked up at once
@@ -152,7 +152,7 @@ func present(mem, there *os.File, from, to uint64) [][]byte {
 		got, _ := there.ReadAt(entries, int64(at/size*8))
 		for i := uint64(0); i < uint64(got/8); {
 			first := i
-			for i < uint64(got/8) && binary.NativeEndian.Uint64(entries[8*i:])>>62 != 0 { // there, or swapped out
+			for i < uint64(got/8) && binary.NativeEndian.Uint64(entries[8*i:])>>62 != 0 { // present, or swapped out
 				i++
 			}
 			if i == first {

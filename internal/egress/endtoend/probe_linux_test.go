@@ -29,7 +29,7 @@ const (
 	triesVariable = "PADDOCK_TRIAL_TRIES"
 )
 
-// probeMain does what a box's program is asked for, and tells whether it was.
+// probeMain does the task of a program in a box, and reports whether there was one.
 func probeMain() bool {
 	var err error
 	switch os.Getenv(probeVariable) {
@@ -39,7 +39,7 @@ func probeMain() bool {
 		err = tryAll(os.Getenv(triesVariable))
 	case "get":
 		err = get(os.Args[1], http.ProxyFromEnvironment)
-	case "get directly": // whatever the environment says
+	case "get directly": // ignores proxies in the environment
 		err = get(os.Args[1], nil)
 	case "websocket":
 		err = talk(os.Args[1])
@@ -57,10 +57,10 @@ func probeMain() bool {
 	return true
 }
 
-// briefly bounds one try. What is denied is denied at once.
+// briefly bounds one try. Denials are immediate.
 const briefly = 20 * time.Second
 
-// trust is what the box trusts, and the world.
+// trust trusts the box's roots and the world.
 func trust() *tls.Config {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -111,7 +111,7 @@ func (y try) do() outcome {
 	return y.request(ctx)
 }
 
-// failed gives the verdict of an error.
+// failed returns the verdict of an error.
 func failed(err error) outcome {
 	o := outcome{Verdict: denied, Text: err.Error()}
 	var timeout net.Error
@@ -198,7 +198,7 @@ func replies(ctx context.Context, address string) outcome {
 	return outcome{Verdict: hangs}
 }
 
-// get prints what a URL gives.
+// get prints the content of a URL.
 func get(address string, proxy func(*http.Request) (*url.URL, error)) error {
 	c := &http.Client{Timeout: briefly, Transport: &http.Transport{TLSClientConfig: trust(), Proxy: proxy, ForceAttemptHTTP2: true}}
 	a, err := c.Get(address)
@@ -213,7 +213,7 @@ func get(address string, proxy func(*http.Request) (*url.URL, error)) error {
 	return err
 }
 
-// talk says something over a WebSocket and prints the answer.
+// talk sends a message over a WebSocket and prints the answer.
 func talk(address string) error {
 	config, err := websocket.NewConfig("wss"+strings.TrimPrefix(address, "https"), address)
 	if err != nil {
@@ -242,7 +242,7 @@ func talk(address string) error {
 	return nil
 }
 
-// call talks gRPC in both directions at once.
+// call uses gRPC in both directions at the same time.
 func call(base string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), briefly)
 	defer cancel()
@@ -269,8 +269,8 @@ func call(base string) error {
 	return s.CloseResponse()
 }
 
-// many opens that many connections to the echo server and, when all are there, says
-// something on each and waits for all to be answered.
+// many opens a number of connections to the echo server. When all are open, it sends
+// something on each and waits for all answers.
 func many(address, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -314,7 +314,7 @@ func many(address, number string) error {
 	return nil
 }
 
-// each calls f for all numbers below n at once and waits for all.
+// each calls f for all numbers below n in parallel and waits.
 func each(n int, f func(int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup

@@ -32,10 +32,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// newHead reads a connection whose beginning is text.
+// newHead reads from a connection that begins with text.
 func newHead(c net.Conn) *bufio.Reader { return bufio.NewReader(c) }
 
-// furnish adds what package managers, git and others ask for.
+// furnish adds the servers for package managers, git and others.
 func (w *world) furnish(t *testing.T) {
 	t.Helper()
 	w.wheels(t)
@@ -46,7 +46,7 @@ func (w *world) furnish(t *testing.T) {
 	w.mux.Handle(sayProcedure, connect.NewBidiStreamHandler(sayProcedure, say))
 }
 
-// hear says each message again.
+// hear echoes each message.
 func hear(c *websocket.Conn) {
 	var message string
 	for websocket.Message.Receive(c, &message) == nil {
@@ -56,10 +56,10 @@ func hear(c *websocket.Conn) {
 	}
 }
 
-// sayProcedure is the call that the world's gRPC server knows.
+// sayProcedure is the procedure of the world's gRPC server.
 const sayProcedure = "/trial.Trial/Say"
 
-// say answers each message as it comes, and ends with a trailer.
+// say echoes each message immediately, and ends with a trailer.
 func say(_ context.Context, s *connect.BidiStream[wrapperspb.StringValue, wrapperspb.StringValue]) error {
 	s.ResponseHeader().Set(marker, "server")
 	for {
@@ -151,8 +151,8 @@ func (w *world) npm(t *testing.T) {
 	})
 }
 
-// debs serves a flat repository of Debian's with one package, which is never
-// unpacked and so need not be one.
+// debs serves a flat Debian repository with one package, which is never unpacked and so
+// need not be valid.
 func (w *world) debs() {
 	deb := []byte("not really a package\n")
 	list := fmt.Appendf(nil, "Package: trialpkg\nVersion: 1.0\nArchitecture: all\nMaintainer: trial\nDescription: trial\nFilename: ./trialpkg_1.0_all.deb\nSize: %d\nSHA256: %x\n\n", len(deb), sha256.Sum256(deb))
@@ -194,7 +194,7 @@ func (w *world) hostGit(t *testing.T, args ...string) {
 	}
 }
 
-// ssh starts a server that gives one repository to who has the key in id.
+// ssh starts a server that serves one repository to clients with the key in id.
 func (w *world) ssh(t *testing.T, repo string) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)

@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// The agent's program: it asks with its key in three ways, tells all that it was
-// told, and stays with all of it in memory.
+// The agent's program: it sends its key in three forms, prints every answer, and keeps
+// running with everything in memory.
 const agent = `import base64, http.client, os, ssl, sys
 key, host, port = os.environ["TRIAL_KEY"], sys.argv[1], int(sys.argv[2])
 told = b""
@@ -39,9 +39,9 @@ print("canary", os.environ["TRIAL_CANARY"], "done", flush=True)
 sys.stdin.read()
 `
 
-// TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox looks for the value of a
-// secret wherever the box, or who reads what it left, could find it: after a client
-// has used it in every place of a request, and while that client is there.
+// TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox searches for the value of a secret
+// wherever the box, or a reader of its remains, could find it. It does so after a client
+// has used the secret in every place of a request, and while the client still runs.
 func TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can read the memory of a box")
@@ -55,7 +55,8 @@ func TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox(t *testing.T) {
 
 func (w *world) hide(t *testing.T, tr tier) {
 	t.Helper()
-	// They are made here, as the box's agent is this program and holds its constants.
+	// They are generated here, because the box's agent is this program and contains its
+	// constants.
 	hidden, canary := "sk-hidden-"+rand.Text(), "sk-canary-"+rand.Text()
 	b := w.box(t, tr, paddock.NetworkPolicy{
 		Mode:  paddock.NetworkList,
@@ -94,20 +95,20 @@ func (w *world) hide(t *testing.T, tr tier) {
 	s.memory()
 }
 
-// searched looks for the hidden value in a box. The canary is a value that the box
-// does have, in the same places: a search that does not find it would find nothing.
+// searched searches a box for the hidden value. The box does have the canary in the same
+// places, so a search that does not find it would find nothing.
 type searched struct {
 	t              *testing.T
 	b              *testBox
 	hidden, canary string
 }
 
-// forms are those in which a value could stand somewhere.
+// forms are the encodings in which a value could occur.
 func forms(value string) [][]byte {
 	return [][]byte{[]byte(value), wide(value)}
 }
 
-// wide is the value in UTF-16.
+// wide returns the value in UTF-16.
 func wide(value string) []byte {
 	var b []byte
 	for _, c := range []byte(value) {
@@ -116,7 +117,7 @@ func wide(value string) []byte {
 	return b
 }
 
-// has tells whether data holds a value.
+// has reports whether data contains a value.
 func has(data []byte, value string) bool {
 	return slices.ContainsFunc(forms(value), func(f []byte) bool { return bytes.Contains(data, f) })
 }
@@ -158,13 +159,13 @@ func (s searched) archive() {
 	}
 }
 
-// state searches what the driver keeps on the host.
+// state searches the driver's files on the host.
 func (s searched) state() {
 	s.t.Helper()
 	for _, dir := range s.b.kept {
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
-				return nil //nolint:nilerr // what goes while it is walked holds nothing
+				return nil //nolint:nilerr // a file that disappears meanwhile holds nothing
 			}
 			data, err := os.ReadFile(name)
 			if err == nil && has(data, s.hidden) {
@@ -178,7 +179,7 @@ func (s searched) state() {
 	}
 }
 
-// told searches what is recorded and reported.
+// told searches records and reports.
 func (s searched) told() {
 	s.t.Helper()
 	used := false
@@ -200,8 +201,8 @@ func (s searched) told() {
 	s.text("the words of its status", fmt.Sprintf("%+v", st), false)
 }
 
-// memory searches the memory of every process of the box, as the host sees it.
-// The gateway is none of them: it is the one that holds the value.
+// memory searches the memory of every process of the box, as seen from the host. The
+// gateway is not one of them; it holds the value.
 func (s searched) memory() {
 	s.t.Helper()
 	found, processes := false, 0

@@ -18,26 +18,25 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
-// Verdicts of a try. The first three are what a gateway can mean; the others are
-// never wanted.
+// Verdicts of a try. The first three are those of a gateway; the others are never wanted.
 const (
 	allowed    = "allowed"
 	denied     = "denied"
-	answered   = "answered" // by the policy, and no server
+	answered   = "answered" // by the policy, without a server
 	hangs      = "hangs"
-	distrusted = "distrusted" // the certificate was none to believe
+	distrusted = "distrusted" // the certificate is not trusted
 	odd        = "odd"
 )
 
-// A try is one thing that a program in a box attempts.
+// A try is one attempt of a program in a box.
 type try struct {
 	Name   string            `json:"name"`
 	Proto  string            `json:"proto"` // "https", "http", "tcp", "udp" or "dns"
 	Host   string            `json:"host"`
 	Port   uint16            `json:"port"`
-	Method string            `json:"method,omitempty"` // empty is GET
-	Path   string            `json:"path,omitempty"`   // with the query; empty is "/"
-	Header map[string]string `json:"header,omitempty"` // "$NAME" as a whole value is a variable of the environment
+	Method string            `json:"method,omitempty"` // empty means GET
+	Path   string            `json:"path,omitempty"`   // with the query; empty means "/"
+	Header map[string]string `json:"header,omitempty"` // "$NAME" as a whole value is an environment variable
 }
 
 func (y try) url() string {
@@ -58,15 +57,15 @@ func (y try) method() string {
 	return y.Method
 }
 
-// An outcome is what came of it.
+// An outcome is the result of a try.
 type outcome struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"`
-	Text    string `json:"text"` // what the program was told
+	Text    string `json:"text"` // what the program got
 	Seen    *seen  `json:"seen,omitempty"`
 }
 
-// judge gives the verdict of an HTTP answer.
+// judge returns the verdict of an HTTP answer.
 func judge(status int, header http.Header, body []byte) (string, *seen) {
 	switch header.Get(marker) {
 	case "server":
@@ -87,21 +86,21 @@ func judge(status int, header http.Header, body []byte) (string, *seen) {
 	return odd, nil
 }
 
-// A row is a try and what has to come of it.
+// A row is a try and its expected outcome.
 type row struct {
 	try
 	want string
-	sees map[string]string // headers as the server has to see them; empty is absent
+	sees map[string]string // headers that the server must see; empty means absent
 
-	// explained is what policy explain says where it cannot know better; why
-	// says so.
+	// explained is the answer of policy explain if it cannot know better, for the reason
+	// why.
 	explained, why string
 }
 
-// secretValue is of the secret in the policy.
+// secretValue is the value of the policy's secret.
 const secretValue = "trial-value-Zm9vYmFy-0123456789"
 
-// verdicts is the table.
+// verdicts returns the table.
 func verdicts(w *world) []row {
 	https := func(name, host, path, want string) row {
 		return row{try: try{Name: name, Proto: "https", Host: host, Port: w.HTTPS, Path: path}, want: want}
@@ -193,7 +192,7 @@ func verdicts(w *world) []row {
 	return slices.DeleteFunc(rows, func(r row) bool { return strings.HasPrefix(r.Host, w.Network) })
 }
 
-// names are those of the table.
+// names returns the names in the table.
 func names() []string {
 	list := []string{"exact.test", "below.exact.test", "unknown.test", "a.b.wild.test", "wild.test", "bad.wild.test", "notwild.test", "plain.test", "raw.test", "datagrams.test", "api.test", "query.test", "header.test", "scheme.test", "canned.test", "change.test", "limited.test", "led.test", "secret.test"}
 	for _, n := range []string{"one", "two", "three"} {
@@ -202,11 +201,11 @@ func names() []string {
 	return list
 }
 
-// file reads the policy with the world's ports.
+// policy reads the policy with the world's ports.
 func (w *world) policy(t *testing.T) (*policy.File, paddock.Spec, policy.Host) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/policy.yaml")
-	if os.IsNotExist(err) { // the user's process cannot see the source
+	if os.IsNotExist(err) { // the user's process cannot read the source
 		text, err = os.ReadFile(w.Programs + "/policy.yaml")
 	}
 	if err != nil {
@@ -253,7 +252,7 @@ func TestOnePolicyFileHasTheSameVerdictsOnEveryTier(t *testing.T) {
 	}
 }
 
-// withPolicy puts the policy where the user's process finds it.
+// withPolicy puts the policy where the user's process can read it.
 func (w *world) withPolicy(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -271,7 +270,7 @@ func (w *world) compare(t *testing.T, tr tier) {
 	rows := verdicts(w)
 	var got []outcome
 	if tr.name == paddock.Sim {
-		rows = slices.DeleteFunc(rows, func(r row) bool { return r.Proto != "http" && r.Proto != "https" }) // it has no programs for them
+		rows = slices.DeleteFunc(rows, func(r row) bool { return r.Proto != "http" && r.Proto != "https" }) // it has no programs for the others
 		for _, r := range rows {
 			got = append(got, b.curl(t, r.try))
 		}
@@ -297,8 +296,8 @@ func (w *world) compare(t *testing.T, tr tier) {
 	}
 }
 
-// scrubbed tells whether a header that the server echoed is a secret's, which
-// comes back as its placeholder: that it was another there is seen by the server.
+// scrubbed reports whether an echoed header is a secret's, which comes back as its
+// placeholder. The server has checked that the header had another value there.
 func scrubbed(b *testBox, r row, name, have string) bool {
 	return r.Header[name] == "$TRIAL_TOKEN" && have != "" && have != secretValue && (b.world.file == "" || b.world.sawSecret())
 }
@@ -307,7 +306,7 @@ func (w *world) sawSecret() bool {
 	return slices.ContainsFunc(w.came("/"), func(s seen) bool { return s.Header.Get("Authorization") == secretValue })
 }
 
-// probe runs the tries by the program of this package.
+// probe makes the tries with this package's program.
 func (b *testBox) probe(t *testing.T, rows []row) []outcome {
 	t.Helper()
 	var tries []try
@@ -368,7 +367,7 @@ func (b *testBox) curl(t *testing.T, y try) outcome {
 	return o
 }
 
-// splitAnswer takes what curl -i prints apart.
+// splitAnswer splits the output of curl -i.
 func splitAnswer(text string) (int, http.Header, []byte, error) {
 	head, body, ok := strings.Cut(text, "\r\n\r\n")
 	if !ok {
@@ -391,12 +390,12 @@ func splitAnswer(text string) (int, http.Header, []byte, error) {
 	return status, h, []byte(body), nil
 }
 
-// explains asks the policy about each row.
+// explains runs policy explain for each row.
 func (w *world) explains(t *testing.T) {
 	f, spec, host := w.policy(t)
 	for _, r := range verdicts(w) {
 		if r.Proto == "dns" || r.Proto == "udp" || r.Method != "" {
-			continue // there is no question about these
+			continue // these need no explanation
 		}
 		object := r.url()
 		if r.Proto == "tcp" {

@@ -23,21 +23,20 @@ import (
 	"time"
 )
 
-// worldVariable names the file that tells a test where the servers of another
-// process are.
+// worldVariable names the file with the addresses of the servers of another process.
 const worldVariable = "PADDOCK_TRIAL_WORLD"
 
-// A world is what there is to reach: servers on loopback under many names.
+// A world is everything that can be reached: servers on loopback under many names.
 type world struct {
 	Names    []string
-	CA       []byte // PEM, of who vouches for the servers
+	CA       []byte // PEM, of the servers' authority
 	Programs string // directory, readable by all
-	Network  string // what its addresses begin with
+	Network  string // prefix of its addresses
 
-	HTTPS, Other, HTTP, Echo, UDP, SSH uint16 // ports; Other is HTTPS too
-	Proxy                              uint16 // an upstream proxy's
+	HTTPS, Other, HTTP, Echo, UDP, SSH uint16 // ports; Other serves HTTPS too
+	Proxy                              uint16 // port of an upstream proxy
 
-	file string // that holds this
+	file string // the file with this struct
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 	mux  *http.ServeMux
@@ -45,11 +44,11 @@ type world struct {
 	mu       sync.Mutex
 	requests []seen                      // guarded by mu
 	leaves   map[string]*tls.Certificate // guarded by mu
-	tunnels  []string                    // guarded by mu: what the upstream proxy was asked for
+	tunnels  []string                    // guarded by mu: requests to the upstream proxy
 }
 
-// elsewhere is a name with an address that no rule of these tests lists; all
-// other names are at home.
+// elsewhere is a name whose address is in no rule of these tests; all other names are at
+// home.
 const elsewhere = "elsewhere.test"
 
 // The world's addresses.
@@ -58,10 +57,10 @@ func (w *world) unlisted() string  { return w.Network + "2" }
 func (w *world) inRange() string   { return w.Network + "65" }
 func (w *world) forbidden() string { return w.Network + "66" }
 
-// addressed tells whether a box can mean its addresses.
+// addressed reports whether a box can reach its addresses.
 func (w *world) addressed() bool { return w.Network == docs }
 
-// hosts are the addresses of the world's names.
+// hosts returns the addresses of the world's names.
 func (w *world) hosts() map[string][]netip.Addr {
 	out := map[string][]netip.Addr{elsewhere: {netip.MustParseAddr(w.unlisted())}}
 	for _, n := range w.Names {
@@ -70,7 +69,7 @@ func (w *world) hosts() map[string][]netip.Addr {
 	return out
 }
 
-// A seen request is what came to a server.
+// A seen is a request that arrived at a server.
 type seen struct {
 	TLS    bool        `json:"tls"`
 	Proto  string      `json:"proto"`
@@ -79,14 +78,14 @@ type seen struct {
 	Path   string      `json:"path"`
 	Query  string      `json:"query"`
 	Header http.Header `json:"header"`
-	Body   string      `json:"body"` // the first of it
+	Body   string      `json:"body"` // its beginning
 	Length int64       `json:"length"`
 }
 
-// marker is the header that only a server of the world sends.
+// marker is the header that only servers of the world send.
 const marker = "Trial"
 
-// newWorld starts the servers, or finds those of the process that started this.
+// newWorld starts the servers, or connects to those of the parent process.
 func newWorld(t *testing.T, names ...string) *world {
 	t.Helper()
 	if file := os.Getenv(worldVariable); file != "" {
@@ -144,7 +143,7 @@ func (w *world) put(t *testing.T, name string, data []byte) {
 	}
 }
 
-// authority makes who vouches for the servers.
+// authority makes the servers' certificate authority.
 func (w *world) authority(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -167,7 +166,7 @@ func (w *world) authority(t *testing.T) {
 	w.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// leaf makes a certificate for whatever name is asked for.
+// leaf makes a certificate for any requested name.
 func (w *world) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := hello.ServerName
 	w.mu.Lock()
@@ -197,7 +196,7 @@ func (w *world) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return w.leaves[name], nil
 }
 
-// listen opens a port at home.
+// listen opens a port on the home address.
 func (w *world) listen(t *testing.T) (net.Listener, uint16) {
 	t.Helper()
 	l, err := net.Listen("tcp", w.home()+":0")
@@ -217,7 +216,7 @@ func portOf(t *testing.T, address string) uint16 {
 	return a.Port()
 }
 
-// serve starts a web server, with TLS where config is not nil.
+// serve starts a web server, with TLS if config is not nil.
 func (w *world) serve(t *testing.T, config *tls.Config) uint16 {
 	t.Helper()
 	l, port := w.listen(t)
@@ -234,7 +233,7 @@ func (w *world) serve(t *testing.T, config *tls.Config) uint16 {
 	return port
 }
 
-// answer tells the client what came, and keeps it.
+// answer returns what arrived to the client, and records it.
 func (w *world) answer(out http.ResponseWriter, r *http.Request) {
 	const most = 1 << 16
 	var head bytes.Buffer
@@ -254,7 +253,7 @@ func (w *world) answer(out http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(out).Encode(s) //nolint:errchkjson // a client that is gone needs no answer
 }
 
-// zeros reads as zeros for ever.
+// zeros is an endless reader of zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -262,7 +261,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// came gives what servers saw with that path.
+// came returns the requests for a path.
 func (w *world) came(path string) []seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,10 +274,10 @@ func (w *world) came(path string) []seen {
 	return out
 }
 
-// greeting is what the echo server says first.
+// greeting is the first message of the echo server.
 const greeting = "trial at your service\n"
 
-// connections serves a listener with f until the test is over.
+// connections serves a listener with f until the test ends.
 func connections(t *testing.T, l net.Listener, f func(net.Conn)) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -315,7 +314,7 @@ func connections(t *testing.T, l net.Listener, f func(net.Conn)) {
 	})
 }
 
-// echo starts a server that greets and then says what it hears.
+// echo starts a server that sends a greeting and then echoes.
 func (w *world) echo(t *testing.T) uint16 {
 	t.Helper()
 	l, port := w.listen(t)
@@ -325,7 +324,7 @@ func (w *world) echo(t *testing.T) uint16 {
 		}
 	}
 	connections(t, l, greet)
-	for _, a := range []string{w.inRange(), w.forbidden(), w.unlisted()} { // the last two for who must not reach them
+	for _, a := range []string{w.inRange(), w.forbidden(), w.unlisted()} { // the last two must not be reached
 		other, err := net.Listen("tcp", net.JoinHostPort(a, strconv.Itoa(int(port))))
 		if err != nil {
 			t.Fatal(err)
@@ -335,7 +334,7 @@ func (w *world) echo(t *testing.T) uint16 {
 	return port
 }
 
-// datagrams starts the same for datagrams.
+// datagrams starts an echo server for datagrams.
 func (w *world) datagrams(t *testing.T) uint16 {
 	t.Helper()
 	c, err := net.ListenPacket("udp", w.home()+":0")
@@ -357,7 +356,7 @@ func (w *world) datagrams(t *testing.T) uint16 {
 	return portOf(t, c.LocalAddr().String())
 }
 
-// tunnel starts an upstream proxy, which knows CONNECT and leads all home.
+// tunnel starts an upstream proxy, which supports CONNECT and connects everything to home.
 func (w *world) tunnel(t *testing.T) uint16 {
 	t.Helper()
 	l, port := w.listen(t)
@@ -395,14 +394,14 @@ func (w *world) connect(c net.Conn) {
 	wg.Wait()
 }
 
-// asked gives the hosts that the upstream proxy led to.
+// asked returns the hosts to which the upstream proxy connected.
 func (w *world) asked() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.tunnels...)
 }
 
-// url gives the URL of a path at a name.
+// url returns the URL of a path at a name.
 func (w *world) url(name, path string) string {
 	return "https://" + net.JoinHostPort(name, strconv.Itoa(int(w.HTTPS))) + path
 }

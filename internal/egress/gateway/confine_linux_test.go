@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// status gives what the kernel says of a process.
+// status returns the kernel's status of a process.
 func status(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -32,8 +32,8 @@ func TestAGatewayHasGivenUpWhatItDoesNotNeed(t *testing.T) {
 	g := start(t, owner.Config{Policy: paddock.NetworkPolicy{
 		Mode: paddock.NetworkList, Secrets: []paddock.Secret{{Name: "TOKEN", Value: secret, Hosts: []string{"127.0.0.1"}}},
 	}}, owner.Callbacks{})
-	// A secret needs an authority, which this one does not have: what it says
-	// must not hold the value.
+	// A secret needs an authority, which this one does not have. Its message must not
+	// contain the value.
 	_, err := g.Ready(t.Context())
 	if err == nil || strings.Contains(err.Error(), secret) {
 		t.Fatalf("ready: %v", err)
@@ -47,7 +47,7 @@ func TestAGatewayHasGivenUpWhatItDoesNotNeed(t *testing.T) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return // whose it is, it stays; and it cannot be looked into
+		return // it keeps its owner, and cannot be inspected
 	}
 	var uid, gid [4]int
 	_, _ = fmt.Sscan(s["Uid"], &uid[0], &uid[1], &uid[2], &uid[3])

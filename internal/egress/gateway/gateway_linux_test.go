@@ -33,7 +33,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// A record remembers events.
+// A record stores events.
 type record struct {
 	mu     sync.Mutex
 	events []owner.Event
@@ -72,7 +72,7 @@ func (r *record) waitFor(t *testing.T, is func(owner.Event) bool) owner.Event {
 	}
 }
 
-// A host is a gateway with a guest at its link. Every name leads to loopback.
+// A host is a gateway with a guest on its link. Every name resolves to loopback.
 type host struct {
 	*gateway.Gateway
 	*egresstest.Guest
@@ -103,8 +103,8 @@ func open(t *testing.T, o gateway.Options) *host {
 
 var local = netip.MustParseAddr("127.0.0.1")
 
-// reachable is a rule that makes loopback an address that may be dialled, by
-// listing it, at a port that nothing uses.
+// reachable is a rule that permits connections to loopback by listing it, at a port that
+// nothing uses.
 func reachable() paddock.NetworkRule {
 	return paddock.NetworkRule{Host: local.String(), Ports: []uint16{1}}
 }
@@ -117,7 +117,7 @@ func allow(host string, port uint16) paddock.NetworkRule {
 	return paddock.NetworkRule{Host: host, Ports: []uint16{port}}
 }
 
-// serve is a server on loopback until the test is over.
+// serve starts a server on loopback until the test ends.
 func serve(t *testing.T, conn func(*net.TCPConn)) uint16 {
 	t.Helper()
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
@@ -309,7 +309,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// trusted is a certificate for a name, and who trusts it.
+// trusted returns a certificate for names, and a pool that trusts it.
 func trusted(t *testing.T, names ...string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -481,7 +481,7 @@ func TestAPersonIsAskedWhereNoRuleDecides(t *testing.T) {
 		t.Fatalf("asked for once %d times, always %d, never %d, denied %d", a, b, c, d)
 	}
 	w.record.waitFor(t, denied("never.test", "said no"))
-	// A rule that denies wins over what a person said.
+	// A deny rule takes precedence over a person's answer.
 	if err := w.Update(policy(paddock.NetworkRule{Deny: true, Host: "always.test", Ports: []uint16{port}})); err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +522,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				// All but the eight whose questions wait for this person.
+				// All except the eight whose questions wait for this person.
 				if refused++; refused == many-8 {
 					close(release)
 				}
@@ -610,7 +610,7 @@ func TestDatagramsNeedARuleOfTheirs(t *testing.T) {
 	})
 }
 
-// answer waits for a datagram. The guest's stack wakes nobody for an error.
+// answer waits for a datagram. The guest's stack does not wake readers for an error.
 func answer(c net.Conn) (string, error) {
 	buf := make([]byte, 2048)
 	for late := time.Now().Add(egresstest.Patience); ; {

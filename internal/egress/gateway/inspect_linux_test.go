@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// web answers each request with what it was for.
+// web answers each request with a description of the request.
 func web(t *testing.T, secure *tls.Config) uint16 {
 	t.Helper()
 	return serve(t, func(c *net.TCPConn) {
@@ -42,7 +42,7 @@ func web(t *testing.T, secure *tls.Config) uint16 {
 	})
 }
 
-// say sends one request as it is written, and gives the answer's status and body.
+// say sends one request verbatim, and returns the answer's status and body.
 func say(t *testing.T, c net.Conn, r *bufio.Reader, request string) (int, string) {
 	t.Helper()
 	if _, err := io.WriteString(c, strings.ReplaceAll(request, "\n", "\r\n")); err != nil {
@@ -162,7 +162,7 @@ func TestTLSIsLookedIntoWhereARuleWantsItAndSecretsArePutIn(t *testing.T) {
 	w.record.waitFor(t, func(e owner.Event) bool {
 		return e.Kind == owner.KindHTTP && e.Path == "/other" && e.Verdict == owner.VerdictDeny
 	})
-	// What the authority is not good for cannot be asked for later.
+	// Hosts for which the authority is not valid cannot be added later.
 	more := allow("b.test", port)
 	more.Inspect = true
 	if err := w.Update(policy(looked, more)); paddock.KindOf(err) != paddock.Unsupported {

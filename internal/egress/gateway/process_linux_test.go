@@ -25,17 +25,17 @@ import (
 
 func TestMain(m *testing.M) {
 	if gateway.Main() || ownerProcess() {
-		os.Exit(0) // this was a part of a test
+		os.Exit(0) // this process was a part of a test
 	}
 	os.Exit(m.Run())
 }
 
-// An audience remembers what it is told.
+// An audience records what it is told.
 type audience struct {
 	mu     sync.Mutex
 	events []owner.Event
 	ended  chan error
-	told   chan struct{} // holds one where there is something new
+	told   chan struct{} // has an element if there is something new
 }
 
 func newAudience() *audience {
@@ -108,7 +108,7 @@ func ready(t *testing.T, g *owner.Process) owner.Ready {
 	return r
 }
 
-// echoServer is a server on loopback that gives back what it gets.
+// echoServer starts an echo server on loopback.
 func echoServer(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -131,7 +131,7 @@ func echoServer(t *testing.T) netip.AddrPort {
 	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// named is a policy for which a name leads to a server on loopback.
+// named returns a policy in which a name resolves to a server on loopback.
 func named(at netip.AddrPort) owner.Config {
 	return owner.Config{
 		Sandbox: "box", Hosts: map[string][]netip.Addr{"echo.test": {at.Addr()}},
@@ -215,8 +215,8 @@ func TestWhoHasAChannelMayDialByTheRules(t *testing.T) {
 	}
 }
 
-// Whoever was refused has the answer before it is told: who asks for the names then,
-// as for a status, is told of it first.
+// A refused client has the answer before the event is reported. A call for the names, such
+// as a status, then reports the event first.
 func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
 	a := newAudience()
 	g := start(t, named(echoServer(t)), a.owner())
@@ -327,7 +327,7 @@ func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
 	a := newAudience()
 	g := start(t, c, a.owner())
 	ready(t, g)
-	// Written as JSON it takes six times as much.
+	// As JSON it is six times as long.
 	for _, path := range []string{"/" + strings.Repeat("<", 100<<10), "/after"} {
 		conn, err := g.Dial(t.Context(), "a.example", 80)
 		if err != nil {
@@ -353,8 +353,8 @@ func TestAConfigThatCannotBeFollowedIsSaid(t *testing.T) {
 	}
 }
 
-// ownerVariable has this program be the owner of a gateway, which it starts and
-// then waits to be killed.
+// ownerVariable makes this program the owner of a gateway, which it starts before it waits
+// to be killed.
 const ownerVariable = "PADDOCK_TEST_GATE_OWNER"
 
 func ownerProcess() bool {
@@ -396,14 +396,14 @@ func TestAGatewayEndsWithItsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its standard error is the pipe's writer no more once it has gone.
+	// When it has ended, it is no longer a writer of the pipe.
 	late := time.Now().Add(egresstest.Patience)
 	for tick := time.NewTicker(5 * time.Millisecond); time.Now().Before(late); <-tick.C {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 			return
 		}
 		if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(data), ") Z ") {
-			return // whoever took it over has not looked yet
+			return // the new owner has not looked yet
 		}
 	}
 	t.Fatal("the gateway goes on without its owner")

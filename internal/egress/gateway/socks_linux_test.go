@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// A socks is a connection to the SOCKS proxy that has said hello.
+// socks returns a connection to the SOCKS proxy after its greeting.
 func (w *host) socks(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := w.DialAddr(t.Context(), netip.AddrPortFrom(netstack.Gateway4(), netstack.SOCKSPort))
@@ -72,7 +72,7 @@ func TestSOCKSCarriesWhatTheRulesAllow(t *testing.T) {
 		"by the same one in IPv6's form": byAddr("::ffff:127.0.0.1", port),
 	} {
 		c := w.socks(t)
-		// What follows the request at once is the destination's.
+		// Bytes that follow the request immediately are for the destination.
 		write(t, c, append(request, "early\n"...))
 		if got := take(t, c, 10); got[0] != 5 || got[1] != 0 {
 			t.Fatalf("%s: %v", name, got)

@@ -33,7 +33,7 @@ func FuzzSOCKS(f *testing.F) {
 		if out.Len() != 2 {
 			t.Fatalf("%q was answered by %q", data, out.Bytes())
 		}
-		// Not a byte more than the request was read.
+		// No more bytes than the request were read.
 		size := 2 + int(data[1])
 		switch data[size+3] {
 		case 1:

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// A tally is a Traffic that adds up.
+// A tally is a Traffic that adds up counts.
 type tally struct{ received, sent int }
 
 func (t *tally) Received(n int) { t.received += n }
 func (t *tally) Sent(n int)     { t.sent += n }
 
-// An end is a connection whose Write does what it says.
+// An end is a connection whose Write returns fixed values.
 type end struct {
 	net.Conn
 

@@ -23,7 +23,7 @@ import (
 
 const value = "sk-real0123456789value"
 
-// bind gives the world a secret, and its placeholder.
+// bind adds a secret to the world, and returns its placeholder.
 func (w *world) bind(places ...paddock.SecretPlace) string {
 	w.t.Helper()
 	secrets := []paddock.Secret{{Name: "KEY", Value: value, Hosts: []string{name}, Places: places}}
@@ -143,7 +143,7 @@ func TestABodyThatChangesLengthSaysItsOwn(t *testing.T) {
 	}
 }
 
-// webSocket is a destination that answers every byte with the next.
+// webSocket is a destination that answers every byte with the next value.
 func webSocket(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" || r.ProtoMajor != 1 {
@@ -199,7 +199,7 @@ func TestAWebSocketThatIsDeniedEndsTheConnection(t *testing.T) {
 		return Decision{Verdict: decide.Verdict{Rule: -1, Reason: "no rule allows it"}}
 	}
 	c := w.connect()
-	// What follows is judged by nobody, so nobody may carry it.
+	// Nothing judges what follows, so nothing may carry it.
 	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a.example\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestAnOfferOfHTTP2IsDeclined(t *testing.T) {
 	}
 }
 
-// ask speaks to a proxy in absolute form.
+// ask sends a request in absolute form to a proxy.
 func ask(t *testing.T, c net.Conn, r *bufio.Reader, text string) (int, string) {
 	t.Helper()
 	if _, err := io.WriteString(c, text); err != nil {
@@ -330,7 +330,7 @@ func TestALongBodyTakesNoMemory(t *testing.T) {
 	})
 }
 
-// watcher looks once in a while.
+// watcher calls look from time to time.
 func watcher(look func()) io.Writer {
 	n := 0
 	return writer(func(b []byte) (int, error) {
@@ -361,7 +361,7 @@ func FuzzFront(f *testing.F) {
 		if !bytes.Equal(whole, cut) || (wholeErr == nil) != (cutErr == nil) {
 			t.Fatalf("%q, %v; in pieces %q, %v", whole, wholeErr, cut, cutErr)
 		}
-		// What comes through is what the standard library reads in the same way.
+		// The standard library must read the output in the same way.
 		r := bufio.NewReader(bytes.NewReader(whole))
 		for {
 			q, err := http.ReadRequest(r)
@@ -384,7 +384,7 @@ func FuzzFront(f *testing.F) {
 	})
 }
 
-// through gives what a front lets through.
+// through returns what a front lets through.
 func through(in []byte, size int) ([]byte, error) {
 	b, err := io.ReadAll(&front{Conn: &pieces{rest: in, size: size}})
 	if errors.Is(err, io.EOF) {

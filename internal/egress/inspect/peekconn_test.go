@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// hello gives what a client sends first.
+// hello returns the first bytes of a client.
 func hello(t testing.TB, c *tls.Config) []byte {
 	t.Helper()
 	client, server := net.Pipe()
@@ -39,7 +39,7 @@ func hello(t testing.TB, c *tls.Config) []byte {
 	return b[:size]
 }
 
-// feed gives a Conn that reads b in pieces of a size, and then ends.
+// feed returns a Conn that reads b in pieces of a given size, and then ends.
 func feed(t testing.TB, b []byte, piece int) *PeekConn {
 	t.Helper()
 	guest, ours := net.Pipe()
@@ -57,7 +57,7 @@ func feed(t testing.TB, b []byte, piece int) *PeekConn {
 	return NewPeekConn(ours)
 }
 
-// split puts the message of one record into records of a size.
+// split splits the message of one record into smaller records.
 func split(record []byte, size int) []byte {
 	var out []byte
 	for part := range slices.Chunk(record[5:], size) {
@@ -153,13 +153,13 @@ func TestTheBeginTellsWhatAConnectionIs(t *testing.T) {
 		"\x16\x03\x01\x00\x05":     TLS,
 		"\x16\x02\x01":             OtherProtocol,
 		"\x16\x05":                 OtherProtocol,
-		"\x15\x03\x01\x00\x02":     TLS, // an alert, which some servers pass over
+		"\x15\x03\x01\x00\x02":     TLS, // an alert, which some servers skip
 		"\x14\x03\x03":             TLS,
 		"\x13\x03\x03":             OtherProtocol,
-		"\x16\x03\xff\x00\x05":     TLS, // most servers look at the first number alone
-		"\x16\x01\x00\x00\x05\x01": TLS, // and some at none
+		"\x16\x03\xff\x00\x05":     TLS, // most servers check only the first byte of the version
+		"\x16\x01\x00\x00\x05\x01": TLS, // and some check neither
 		"\x15\x02\x00\x00\x02\x01": TLS,
-		"\x16\x00\x00\x00\x00\x00": OtherProtocol, // a length, of a database for example
+		"\x16\x00\x00\x00\x00\x00": OtherProtocol, // a length, for example of a database protocol
 		strings.Repeat("\r\n", 40) + "GET / HTTP/1.1\r\n": HTTP,
 		strings.Repeat("GET", 99) + " / HTTP/1.1\r\n":     HTTP,
 		strings.Repeat("a", 100) + "\x00":                 OtherProtocol,
@@ -256,7 +256,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// look tells what a Conn sees in b, read in pieces.
+// look returns what a Conn detects in b, read in pieces.
 func look(b []byte, piece int) (string, error) {
 	c := NewPeekConn(&pieces{rest: b, size: piece})
 	switch kind, err := c.Protocol(0); kind {
@@ -271,7 +271,7 @@ func look(b []byte, piece int) (string, error) {
 	}
 }
 
-// pieces is a connection that gives so much at a time.
+// pieces is a connection whose Read returns a limited number of bytes.
 type pieces struct {
 	net.Conn
 	rest []byte

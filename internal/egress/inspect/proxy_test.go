@@ -25,7 +25,7 @@ import (
 
 const name = "a.example"
 
-// world is a destination, a proxy before it, and what the proxy told.
+// world has a destination, a proxy before it, and the proxy's reports.
 type world struct {
 	t      *testing.T
 	proxy  *Proxy
@@ -41,7 +41,7 @@ type world struct {
 	outcomes []Outcome
 	failures []string
 	dials    int
-	told     chan struct{} // of each failure
+	told     chan struct{} // for each failure
 }
 
 func (w *world) Request(_ context.Context, _ decide.Flow, q decide.Request) Decision {
@@ -80,8 +80,8 @@ func (w *world) Failed(_ decide.Flow, reason string) {
 	w.told <- struct{}{}
 }
 
-// last gives the outcome of the last request, which is told a little after its
-// client has the answer.
+// last returns the outcome of the last request, which is reported shortly after its client
+// has the answer.
 func (w *world) last() Outcome {
 	w.t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -105,7 +105,7 @@ func hostOf(t testing.TB, text string) decide.Host {
 	return h
 }
 
-// secure begins a world whose destination speaks TLS, HTTP/2 where it is asked for.
+// secure starts a world whose destination speaks TLS, and HTTP/2 if requested.
 func secure(t *testing.T, handler http.HandlerFunc) *world {
 	t.Helper()
 	return begin(t, handler, true)
@@ -142,8 +142,8 @@ func begin(t *testing.T, handler http.HandlerFunc, secured bool) *world {
 	return w
 }
 
-// connect gives the guest's end of a connection that is looked into. At the end of the
-// test nothing of it is left.
+// connect returns the guest's end of an inspected connection. At the end of the test
+// nothing of it may be left.
 func (w *world) connect() net.Conn {
 	return w.serve(func(ctx context.Context, c net.Conn) error { return w.proxy.Serve(ctx, c, w.flow) })
 }
@@ -177,7 +177,7 @@ func (w *world) serve(serve func(context.Context, net.Conn) error) net.Conn {
 	return guest
 }
 
-// client gives one that trusts the sandbox's authority.
+// client returns a client that trusts the sandbox's authority.
 func (w *world) client(http2 bool) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.ca.PEM())
@@ -198,7 +198,7 @@ func (w *world) url(path string) string {
 	return "https://" + name + path
 }
 
-// get asks, and gives the answer with its body.
+// get sends a request, and returns the answer with its body.
 func get(t *testing.T, c *http.Client, r *http.Request) (*http.Response, string) {
 	t.Helper()
 	response, err := c.Do(r)
@@ -499,7 +499,7 @@ func TestStreamsGoBothWaysAtOnce(t *testing.T) {
 		r := request(t, "POST", w.url("/"), from)
 		r.Header.Set("TE", "trailers")
 		r.Header.Set("Content-Type", "application/grpc")
-		// The answer begins before the request is whole.
+		// The answer begins before the request is complete.
 		response, err := w.client(http2).Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -640,7 +640,7 @@ func TestACutEndsARequestInTheMiddle(t *testing.T) {
 	})
 }
 
-// meter lets so many bytes pass.
+// meter lets a number of bytes pass.
 type meter struct {
 	mu   sync.Mutex
 	left int

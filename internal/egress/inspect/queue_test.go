@@ -53,7 +53,7 @@ func TestALargeAnswerIsCarriedAsItComes(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer response.Body.Close()
-				// All of it comes though the answer is not over.
+				// All of it arrives although the answer has not ended.
 				got := make([]byte, len(piece))
 				if _, err := io.ReadFull(response.Body, got); err != nil || !bytes.Equal(got, piece) {
 					t.Fatalf("other bytes came; %v", err)
@@ -98,7 +98,7 @@ func TestQueuesAreBounded(t *testing.T) {
 	}
 }
 
-// A broken decoder ends one answer, not the gateway.
+// A failing decoder ends one answer, not the gateway.
 func TestAFaultInABodyEndsItsAnswer(t *testing.T) {
 	q := newQueue()
 	go q.fill(faulty{}, make([]byte, 8))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSplice carries bytes of a guest's connection on to one of the host's,
-// with all three ends in this process.
+// BenchmarkSplice copies bytes of a guest's connection to one of the host, with all three
+// ends in this process.
 func BenchmarkSplice(b *testing.B) {
 	for name, up := range map[string]bool{"up": true, "down": false} {
 		b.Run(name, func(b *testing.B) { splice(b, up) })
@@ -58,7 +58,7 @@ func splice(b *testing.B, up bool) {
 	}
 }
 
-// move reads all, or writes as much.
+// move reads or writes size bytes.
 func move(w io.Writer, r io.Reader, read bool, size int) {
 	buf := make([]byte, 256<<10)
 	if read {
@@ -100,7 +100,7 @@ func BenchmarkLoopback(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle says what a link takes that nothing uses.
+// BenchmarkIdle measures the cost of an unused link.
 func BenchmarkIdle(b *testing.B) {
 	const many = 20
 	var before, after runtime.MemStats

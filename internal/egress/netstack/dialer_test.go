@@ -23,11 +23,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// A network is what a dialer sees of the world in a test.
+// A network is the world of a dialer in a test.
 type network struct {
 	t     *testing.T
-	names map[string][][]netip.Addr // answers to one question after the other
-	fail  map[netip.Addr]error      // nil waits until it is given up
+	names map[string][][]netip.Addr // answers to successive queries
+	fail  map[netip.Addr]error      // nil waits until the dial is canceled
 
 	mu     sync.Mutex
 	asked  []string
@@ -53,7 +53,7 @@ func (n *network) lookup(_ context.Context, name string) ([]netip.Addr, error) {
 	return answers[0], nil
 }
 
-// A dialled connection says that it goes to where it was dialled.
+// A dialled connection reports the address that was dialled.
 type dialled struct {
 	net.Conn
 
@@ -121,7 +121,7 @@ func TestANameIsLookedUpOnceAndItsCheckedAddressDialled(t *testing.T) {
 	if len(n.asked) != 1 || !slices.Equal(n.dialed, []netip.AddrPort{netip.MustParseAddrPort("93.184.216.34:443")}) {
 		t.Errorf("asked for %v, dialled %v", n.asked, n.dialed)
 	}
-	// The name now means this host.
+	// The name now resolves to this host.
 	if c, err := d.Dial(t.Context(), target(t, "example.com:443")); !errors.Is(err, paddock.Denied) {
 		t.Errorf("second dial: %v, %v", c, err)
 	}
@@ -360,7 +360,7 @@ func proxyTarget(t *testing.T, via string) Target {
 	return to
 }
 
-// connectProxy is an HTTP proxy that says what was asked of it, then echoes.
+// connectProxy is an HTTP proxy that returns the request, then echoes.
 func connectProxy(status string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
@@ -447,7 +447,7 @@ func TestAProxyThatSaysNothingOrTooMuchIsGivenUp(t *testing.T) {
 	}
 }
 
-// socksProxy serves one client, and gives what it asks for.
+// socksProxy serves one client, and returns its request.
 func socksProxy(t *testing.T) (address string, asked <-chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// server allows example.com and all below it.
+// server allows example.com and all names below it.
 func server(asked *[]string) *DNSServer {
 	return &DNSServer{Table: &NameTable{}, Lookup: func(h decide.Host) decide.Verdict {
 		if asked != nil {
@@ -28,12 +28,12 @@ func server(asked *[]string) *DNSServer {
 	}}
 }
 
-// A question is what a test asks.
+// A question is a DNS query of a test.
 type question struct {
 	name  string
 	kind  dnsmessage.Type
 	class dnsmessage.Class
-	size  uint16 // of EDNS; 0 is none
+	size  uint16 // of EDNS; 0 means none
 	ext   uint32 // version and flags of EDNS
 	tweak func(*dnsmessage.Message)
 }
@@ -67,7 +67,7 @@ func (q question) pack(t testing.TB) []byte {
 	return b
 }
 
-// ask gives the answer as a message.
+// ask returns the answer as a message.
 func (q question) ask(t testing.TB, s *DNSServer) (dnsmessage.Message, DNSExchange) {
 	t.Helper()
 	b, asked := s.Answer(q.pack(t), true)
@@ -81,7 +81,7 @@ func (q question) ask(t testing.TB, s *DNSServer) (dnsmessage.Message, DNSExchan
 	return m, asked
 }
 
-// reason is the text of the extended error.
+// reason returns the text of the extended error.
 func reason(m dnsmessage.Message) string {
 	for _, r := range m.Additionals {
 		if o, ok := r.Body.(*dnsmessage.OPTResource); ok {
@@ -338,7 +338,7 @@ func TestAFullTableIsSaid(t *testing.T) {
 	}
 }
 
-// A wire is a connection with all that is said on it.
+// A wire is a connection that records both directions.
 type wire struct {
 	io.Reader
 	bytes.Buffer

@@ -13,10 +13,10 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// A raw is the box's end of a link, for packets of any kind.
+// A raw is the box's end of a link, for arbitrary packets.
 type raw struct {
 	end     *os.File
-	replies chan [8]byte // what answered pings held
+	replies chan [8]byte // payloads of answered pings
 	count   uint64
 }
 
@@ -27,7 +27,7 @@ func newRaw(t testing.TB, end *os.File) *raw {
 		defer close(over)
 		r.read()
 	}()
-	t.Cleanup(func() { // the link is closed by now, which ends the reading
+	t.Cleanup(func() { // the link is closed by now, which ends the reader
 		<-over
 		end.Close()
 	})
@@ -51,7 +51,7 @@ func (r *raw) read() {
 	}
 }
 
-// settle waits until all that was sent is dealt with: a ping comes back after it.
+// settle waits until everything that was sent is processed, by a ping after it.
 func (r *raw) settle(t testing.TB) {
 	t.Helper()
 	r.count++
@@ -97,7 +97,7 @@ func ip4(b []byte, protocol tcpip.TransportProtocolNumber, to netip.Addr) {
 	header.IPv4(b).SetChecksum(^header.IPv4(b).CalculateChecksum())
 }
 
-// datagram4 is a datagram of the box, or a part of one.
+// datagram4 returns a datagram of the box, or a fragment of one.
 func datagram4(from uint16, payload []byte, id, offset uint16, more bool) []byte {
 	b := make([]byte, header.IPv4MinimumSize, header.IPv4MinimumSize+header.UDPMinimumSize+len(payload))
 	if offset == 0 {
@@ -118,12 +118,12 @@ func datagram4(from uint16, payload []byte, id, offset uint16, more bool) []byte
 	return b
 }
 
-// packets parts what the fuzzer gives: two bytes of length before each.
+// packets splits the fuzzer's input: two bytes of length before each packet.
 func packets(b []byte) [][]byte {
 	var out [][]byte
 	for len(b) > 2 && len(out) < 64 {
 		n := min(int(binary.BigEndian.Uint16(b)), len(b)-2)
-		if n > 0 { // none is the end of the link
+		if n > 0 { // an empty packet would end the link
 			out = append(out, b[2:2+n])
 		}
 		b = b[2+n:]
@@ -139,8 +139,8 @@ func joined(packets ...[]byte) []byte {
 	return b
 }
 
-// FuzzPackets has a box send what it likes. The link must not break, go on
-// answering, and hold no more than it may.
+// FuzzPackets sends arbitrary packets from a box. The link must not break, must keep
+// answering, and must stay within its memory bounds.
 func FuzzPackets(f *testing.F) {
 	six := make([]byte, header.IPv6MinimumSize+20)
 	header.IPv6(six).Encode(&header.IPv6Fields{PayloadLength: 20, TransportProtocol: header.TCPProtocolNumber, HopLimit: 64, SrcAddr: tcpip.AddrFromSlice(box6.AsSlice()), DstAddr: tcpip.AddrFromSlice(web6.Addr().AsSlice())})
@@ -151,7 +151,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add(joined(datagram4(1000, []byte("hello"), 0, 0, false), datagram4(1000, nil, 0, 0, false)))
 	f.Add(joined(datagram4(1000, make([]byte, 16), 7, 0, true), datagram4(1000, make([]byte, 16), 7, 24, false)))
 	f.Add(joined(ping4(web4.Addr(), []byte("12345678")), []byte{0x45}, []byte{0x60, 0}, []byte{0}))
-	for _, next := range []byte{0, 43, 44, 58, 60} { // extension headers, and ICMP of neighbours
+	for _, next := range []byte{0, 43, 44, 58, 60} { // extension headers, and ICMP of neighbour discovery
 		p := bytes.Clone(six)
 		p[6] = next
 		f.Add(joined(p))
@@ -247,7 +247,7 @@ func TestPiecesOfDatagramsAreJoinedAndBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	// Many that never become whole do not keep one that does from it.
+	// Many incomplete datagrams do not block a complete one.
 	for i := range 20_000 {
 		if _, err := r.end.Write(datagram4(1, make([]byte, 1000), uint16(i), 1024, true)); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A handler is made of functions; what is not there refuses.
+// A handler is made of functions; a nil function refuses.
 type handler struct {
 	tcp func(*Attempt)
 	udp func(*Datagrams)
@@ -44,7 +44,7 @@ func (h handler) UDP(d *Datagrams) {
 	}
 }
 
-// accepted is a handler that gives each connection to serve.
+// accepted is a handler that passes each connection to serve.
 func accepted(t testing.TB, serve func(Conn)) handler {
 	return handler{tcp: func(a *Attempt) {
 		c, err := a.Accept(context.Background())
@@ -57,7 +57,7 @@ func accepted(t testing.TB, serve func(Conn)) handler {
 	}}
 }
 
-// A guest is a stack on the other end of a link, as a box has.
+// A guest is a network stack on the other end of a link, like that of a box.
 type guest struct {
 	stack *stack.Stack
 	end   stack.LinkEndpoint
@@ -80,7 +80,7 @@ func pair(t testing.TB) (ours, theirs *os.File) {
 	return os.NewFile(uintptr(fd), "link"), theirs
 }
 
-// open makes a link, and a guest on its other end.
+// open makes a link with a guest on its other end.
 func open(t testing.TB, o Options) (*Link, *guest) {
 	t.Helper()
 	ours, theirs := pair(t)
@@ -170,7 +170,7 @@ func (g *guest) udp(t testing.TB, to netip.AddrPort) *gonet.UDPConn {
 	return c
 }
 
-// eventually waits for what nobody tells of.
+// eventually polls for a condition.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -184,7 +184,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// goroutines counts those that run code of this package or of the stack.
+// goroutines counts goroutines with code of this package or of the stack.
 func goroutines() int {
 	buf := make([]byte, 4<<20)
 	n := 0

@@ -172,7 +172,8 @@ func TestMoreConnectionsThanAllowedAreRefused(t *testing.T) {
 	}
 }
 
-// A box that has heard all and says nothing more does not keep a place.
+// If the box has received everything but does not close its side, the connection stops
+// counting after a while.
 func TestAClosedConnectionThatTheBoxKeepsOpenIsCounted(t *testing.T) {
 	l, g := open(t, Options{MaxConns: 1, Handler: accepted(t, func(Conn) {})})
 	c := g.mustDial(t, web4)
@@ -357,7 +358,7 @@ func TestDatagramsGoBothWays(t *testing.T) {
 	}
 }
 
-// Two datagrams at once (A and AAAA of one name) are one flow, and none is lost.
+// Two simultaneous datagrams (A and AAAA of one name) are one flow, and none is lost.
 func TestDatagramsThatComeTogetherAreOneFlow(t *testing.T) {
 	flows := new(atomic.Int64)
 	_, g := open(t, Options{Handler: handler{udp: func(d *Datagrams) {
@@ -421,8 +422,8 @@ func TestMoreFlowsThanAllowedAreRefused(t *testing.T) {
 	refused(t, "one more", c)
 }
 
-// refused waits until the guest was told that nobody is there. What reads is not
-// woken by that, so it is asked again.
+// refused waits until the guest learns that nobody listens. That does not wake a reader, so
+// it polls.
 func refused(t *testing.T, what string, c *gonet.UDPConn) {
 	t.Helper()
 	eventually(t, what+" is refused", func() bool {
@@ -486,7 +487,7 @@ func TestPingsAreAnsweredForThoseThatAnswer(t *testing.T) {
 	}
 }
 
-// ping tells whether an echo request comes back as it was sent.
+// ping reports whether an echo request is returned unchanged.
 func (g *guest) ping(t *testing.T, to netip.Addr, wait time.Duration) bool {
 	t.Helper()
 	var queue waiter.Queue
@@ -615,7 +616,7 @@ func TestCloseDoesNotWaitForAHandshakeThatNobodyEnds(t *testing.T) {
 	}
 }
 
-// syn is a packet that asks for a connection.
+// syn returns a packet that opens a connection.
 func syn(from netip.Addr, to netip.AddrPort) []byte {
 	b := make([]byte, header.IPv4MinimumSize+header.TCPMinimumSize)
 	header.IPv4(b).Encode(&header.IPv4Fields{

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tun is set where this process is alone in its namespace.
+// tun is set if this process has a namespace of its own.
 var tun *os.File
 
 func newTUN() *os.File {
@@ -102,7 +102,7 @@ func TestAKernelIsOnTheOtherEnd(t *testing.T) {
 	}
 }
 
-// talk does with an address what programs do.
+// talk uses an address as programs do.
 func talk(t *testing.T, a netip.Addr) {
 	within := func(c net.Conn, err error) net.Conn {
 		t.Helper()

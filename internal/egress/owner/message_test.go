@@ -19,7 +19,7 @@ func plain(t *testing.T, s string, limit int) {
 	}
 }
 
-// FuzzMessage reads what a gateway may say, and cleans it.
+// FuzzMessage reads and cleans messages of a gateway.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{
 		`{"op":"ready","ready":{"findings":[{"control":"landlock","strength":"full"}]}}`,
@@ -58,7 +58,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzAttempt reads what a process that may dial says.
+// FuzzAttempt reads messages of a process that may dial.
 func FuzzAttempt(f *testing.F) {
 	for _, s := range []string{`{"id":1,"host":"a.test","port":443}`, `{"id":1,"cancel":true}`, `{"id":1}`, `{"id":-1}`, `{"id":1,"host":"a","port":1}{}`, `{"id":1,"host":"a","port":70000}`} {
 		f.Add([]byte(s))

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-const value = `s3cr3t/"<+&value-A0` // every encoding writes it in another way
+const value = `s3cr3t/"<+&value-A0` // every encoding writes it differently
 
 func store(t testing.TB, secrets ...paddock.Secret) *Store {
 	t.Helper()
@@ -27,7 +27,7 @@ func store(t testing.TB, secrets ...paddock.Secret) *Store {
 	return s
 }
 
-// one gives a set of one secret at its places, and its placeholder.
+// one returns a set with one secret at its places, and its placeholder.
 func one(t testing.TB, places ...paddock.SecretPlace) (*Set, string) {
 	t.Helper()
 	secret := paddock.Secret{Name: "KEY", Value: value, Hosts: []string{"a.example"}, Places: places}
@@ -181,7 +181,7 @@ func TestNoSecretsChangeNothing(t *testing.T) {
 	}
 }
 
-// A program may wait for an answer whose last byte begins a secret.
+// A program may wait for an answer whose last byte is the beginning of a secret.
 func TestWhatMayBeginASecretIsNotHeldBackForLong(t *testing.T) {
 	set, p := one(t)
 	from, to := io.Pipe()
@@ -192,7 +192,7 @@ func TestWhatMayBeginASecretIsNotHeldBackForLong(t *testing.T) {
 	if _, err := io.ReadFull(s, b); err != nil || string(b) != "ready s3" {
 		t.Fatalf("%q, %v", b, err)
 	}
-	// The rest of what began is known all the same.
+	// The rest of the secret is still recognised.
 	go func() {
 		_, _ = to.Write([]byte(value[2:] + "."))
 		_ = to.Close()

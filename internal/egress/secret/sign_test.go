@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// cloud gives a set for requests that are signed, with the placeholders of the
-// identifier, the key and the token.
+// cloud returns a set for signed requests, with the placeholders of the identifier, the key
+// and the token.
 func cloud(t *testing.T) (set *Set, id, key, token string) {
 	t.Helper()
 	secrets := []paddock.Secret{
@@ -30,7 +30,7 @@ func cloud(t *testing.T) (set *Set, id, key, token string) {
 	return s.Bound(secrets), env["ID"], env["KEY"], env["TOKEN"]
 }
 
-// sign signs r as programs do.
+// sign signs r as client programs do.
 func sign(t *testing.T, r *http.Request, service string, c aws.Credentials, sum string) {
 	t.Helper()
 	err := v4.NewSigner().SignHTTP(context.Background(), c, r, sum, service, "eu-north-1", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), func(o *v4.SignerOptions) {
@@ -60,7 +60,7 @@ func TestARequestSignedWithPlaceholdersIsSignedAgain(t *testing.T) {
 				return r
 			}
 			got := signed(aws.Credentials{AccessKeyID: id, SecretAccessKey: key, SessionToken: token})
-			got.Header.Set("Accept-Encoding", "identity") // what is not signed may change
+			got.Header.Set("Accept-Encoding", "identity") // parts that are not signed may change
 			want := signed(aws.Credentials{AccessKeyID: "AKIAREALREALREALREAL", SecretAccessKey: "real/key+that+nobody+has+to+know/at+all", SessionToken: "the-real-session-token"})
 			used, err := set.Head(got)
 			if err != nil || !slices.Equal(used, []string{"ID", "KEY", "TOKEN"}) {

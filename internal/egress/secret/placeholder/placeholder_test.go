@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// environment gives the placeholders of secrets by name.
+// environment returns the placeholders of secrets by name.
 func environment(t *testing.T, secrets ...paddock.Secret) map[string]string {
 	t.Helper()
 	list, err := New([]byte("seed"), secrets)
