@@ -94,7 +94,7 @@ func (r *Ring) Make(ctx context.Context, g Grant) (string, store.Key, error) {
 func (r *Ring) Verify(ctx context.Context, text string) (Principal, error) {
 	p, err := parse(text)
 	if err != nil {
-		return Principal{}, fmt.Errorf("this is no key: %w: %w", err, paddock.Denied)
+		return Principal{}, fmt.Errorf("this is not a key: %w: %w", err, paddock.Denied)
 	}
 	k, err := r.s.Key(ctx, p.id)
 	unknown := errors.Is(err, paddock.NotFound)

@@ -87,7 +87,7 @@ func TestAKeyInTheGrammarOfE2BLetsItsTenantIn(t *testing.T) {
 		last = "1"
 	}
 	for _, bad := range []string{text[:len(text)-2], strings.ToUpper(text), text[:len(text)-1] + last, text + "00"} {
-		denied(t, r, bad, "this is no key")
+		denied(t, r, bad, "this is not a key")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAWrongSecretAnUnknownKeyAndAnothersAreOneAnswer(t *testing.T) {
 	other, _, _ := ring(t)
 	denied(t, other, ours, "is not valid")
 	for _, text := range []string{"", "pk_", ours[1:], ours + "a", strings.ToUpper(ours), " " + ours[1:], strings.Replace(ours, "pk_", "kp_", 1)} {
-		denied(t, r, text, "this is no key")
+		denied(t, r, text, "this is not a key")
 	}
 	last := byte('a')
 	if ours[len(ours)-1] == 'a' {

@@ -78,7 +78,7 @@ func parseHex(text string) (parsed, error) {
 	var p parsed
 	data, err := hex.DecodeString(strings.TrimPrefix(text, hexPrefix))
 	if err != nil || len(data) != idBytes+tailBytes {
-		return p, errors.New("it has the wrong length, or characters that no key has")
+		return p, errors.New("it has the wrong length or invalid characters")
 	}
 	p.id = encoding().EncodeToString(data[:idBytes])
 	copy(p.secret[:], data[idBytes:])
@@ -103,10 +103,10 @@ func parse(text string) (parsed, error) {
 	}
 	data, err := encoding().DecodeString(tail)
 	if err != nil || len(data) != tailBytes {
-		return p, errors.New("it has characters that no key has")
+		return p, errors.New("it has invalid characters")
 	}
 	if _, err := encoding().DecodeString(id); err != nil {
-		return p, errors.New("it has characters that no key has")
+		return p, errors.New("it has invalid characters")
 	}
 	p.id = id
 	copy(p.secret[:], data)

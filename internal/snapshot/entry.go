@@ -91,22 +91,22 @@ func (e *Entry) valid() error {
 	}
 	switch {
 	case e.Kind < File || e.Kind > Same:
-		return fmt.Errorf("%q is of kind %d, which there is not: %w", e.Path, e.Kind, paddock.Invalid)
+		return fmt.Errorf("%q has the unknown kind %d: %w", e.Path, e.Kind, paddock.Invalid)
 	case e.Path == "" && e.Kind != Dir:
-		return fmt.Errorf("the root is no directory: %w", paddock.Invalid)
+		return fmt.Errorf("the root is not a directory: %w", paddock.Invalid)
 	case e.Mode&^0o7777 != 0:
 		return fmt.Errorf("%q has mode %#o: %w", e.Path, e.Mode, paddock.Invalid)
 	case e.Size < 0 || e.Size > maxSize || e.Size > 0 && e.Kind != File:
 		return fmt.Errorf("%q has %d bytes: %w", e.Path, e.Size, paddock.Invalid)
 	case e.Opaque && e.Kind != Dir, e.Shared && (e.Kind == Dir || e.Kind == Gone || e.Kind == Same):
-		return fmt.Errorf("%q has a mark that is not for its kind: %w", e.Path, paddock.Invalid)
+		return fmt.Errorf("%q has a mark that is invalid for its kind: %w", e.Path, paddock.Invalid)
 	case e.Kind == Same:
 		return validPath(e.Target)
 	case e.Kind == Link && (e.Target == "" || len(e.Target) > maxTarget || strings.IndexByte(e.Target, 0) >= 0),
 		e.Kind != Link && e.Target != "":
 		return fmt.Errorf("%q is a link to %q: %w", e.Path, e.Target, paddock.Invalid)
 	case e.Device != 0 && e.Kind != Char && e.Kind != Block:
-		return fmt.Errorf("%q is a device and is not: %w", e.Path, paddock.Invalid)
+		return fmt.Errorf("%q has a device number, but is not a device: %w", e.Path, paddock.Invalid)
 	}
 	return nil
 }
@@ -140,9 +140,9 @@ func (o *order) next(e *Entry) error {
 	case o.began && Compare(e.Path, o.last) <= 0:
 		return fmt.Errorf("%q comes after %q: %w", e.Path, o.last, paddock.Invalid)
 	case o.solid != "" && strings.HasPrefix(e.Path, o.solid+"/"):
-		return fmt.Errorf("%q is in %q, which is no directory: %w", e.Path, o.solid, paddock.Invalid)
+		return fmt.Errorf("%q is in %q, which is not a directory: %w", e.Path, o.solid, paddock.Invalid)
 	case e.Kind == Same && !o.shared[e.Target]:
-		return fmt.Errorf("%q is another name of %q, which is no file before it: %w", e.Path, e.Target, paddock.Invalid)
+		return fmt.Errorf("%q is a hard link to %q, which is not an earlier file: %w", e.Path, e.Target, paddock.Invalid)
 	}
 	o.began, o.last = true, e.Path
 	if e.Kind != Dir {

@@ -241,7 +241,7 @@ func (x *reader) next() (*Entry, []chunk, error) {
 	e := &Entry{Kind: Kind(kind)}
 	flags, err := x.r.ReadByte()
 	if err != nil || flags&^(flagOpaque|flagShared) != 0 {
-		return nil, nil, corrupt("an entry has marks that there are not")
+		return nil, nil, corrupt("an entry has unknown marks")
 	}
 	e.Opaque, e.Shared = flags&flagOpaque != 0, flags&flagShared != 0
 	same, err := x.number(uint64(len(x.last)))
@@ -338,17 +338,17 @@ func (x *reader) finish() error {
 		return err
 	}
 	if count != x.count {
-		return corrupt("it has %d entries and says %d", x.count, count)
+		return corrupt("it has %d entries instead of %d", x.count, count)
 	}
 	var want, more sum
 	if _, err := io.ReadFull(x.r, want[:]); err != nil {
-		return corrupt("its sum is cut off")
+		return corrupt("its checksum is cut off")
 	}
 	if n, _ := io.ReadFull(x.r, more[:1]); n != 0 {
 		return corrupt("something follows its end")
 	}
 	if sum(x.in.hash.Sum(nil)) != want {
-		return corrupt("its sum does not fit")
+		return corrupt("its checksum is wrong")
 	}
 	return io.EOF
 }

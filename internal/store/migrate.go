@@ -52,11 +52,11 @@ func (s *Store) migrate(ctx context.Context, steps []string) error {
 		}
 		switch {
 		case version > len(steps):
-			return fmt.Errorf("its schema has version %d, of a newer program; this one knows %d: %w", version, len(steps), paddock.Unsupported)
+			return fmt.Errorf("its schema has version %d, of a newer program; this one supports %d: %w", version, len(steps), paddock.Unsupported)
 		case version == len(steps):
 			return nil
 		case version < 0:
-			return fmt.Errorf("its schema has version %d, which never was: %w", version, paddock.Invalid)
+			return fmt.Errorf("its schema has version %d, which does not exist: %w", version, paddock.Invalid)
 		}
 		for i, step := range steps[version:] {
 			if err := q.run(step); err != nil {

@@ -62,7 +62,7 @@ func (s *Store) setPort(ctx context.Context, token string, port int, have string
 			return err
 		}
 		if count >= mostPorts {
-			return fmt.Errorf("something is said of %d ports of sandbox %s already: %w", count, there, paddock.Exhausted)
+			return fmt.Errorf("%d ports of sandbox %s are configured already: %w", count, there, paddock.Exhausted)
 		}
 		_, err := q.exec("INSERT INTO ports (token, port, public, epoch) VALUES (?, ?, ?, 1) "+have, clean(token), port, public)
 		return err
@@ -102,7 +102,7 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	}
 	secret, err := hex.DecodeString(text)
 	if err != nil || len(secret) != secretSize {
-		return nil, fmt.Errorf("the secret %s in the store is none: %w", name, paddock.Internal)
+		return nil, fmt.Errorf("the secret %s in the store is invalid: %w", name, paddock.Internal)
 	}
 	return secret, nil
 }

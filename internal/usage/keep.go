@@ -38,20 +38,20 @@ func (m *Meter) age(ctx context.Context, now time.Time) (done bool) {
 		before := now.Add(-m.o.Keep)
 		n, err := some(&left, func() (int, error) { return m.o.Store.DropRecords(ctx, before) })
 		if n > 0 {
-			m.o.Log.Info("old usage is forgotten", "records", n, "before", before)
+			m.o.Log.Info("old usage was deleted", "records", n, "before", before)
 		}
 		if err != nil {
-			m.o.Log.Warn("old usage could not be forgotten; it is tried again", "err", err)
+			m.o.Log.Warn("old usage could not be deleted; retrying", "err", err)
 		}
 	}
 	if m.o.Hours > 0 {
 		before := now.Add(-m.o.Hours)
 		n, err := some(&left, func() (int, error) { return m.o.Store.FoldRecords(ctx, before) })
 		if n > 0 {
-			m.o.Log.Info("old usage is kept by days", "records", n, "before", before)
+			m.o.Log.Info("old usage was summed up by days", "records", n, "before", before)
 		}
 		if err != nil {
-			m.o.Log.Warn("old usage could not be kept by days; it is tried again", "err", err)
+			m.o.Log.Warn("old usage could not be summed up by days; retrying", "err", err)
 		}
 	}
 	return left > 0

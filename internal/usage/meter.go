@@ -80,10 +80,10 @@ const leastHours = 48 * time.Hour
 // New starts a Meter.
 func New(o Options) (*Meter, error) {
 	if o.Driver == nil || o.Store == nil || o.Place == "" {
-		return nil, fmt.Errorf("a meter without a driver, a store or a place: %w", paddock.Invalid)
+		return nil, fmt.Errorf("a meter needs a driver, a store and a place: %w", paddock.Invalid)
 	}
 	if o.Hours > 0 && o.Hours < leastHours {
-		return nil, fmt.Errorf("usage is kept by the hour for %s, of at least %s: %w", o.Hours, leastHours, paddock.Invalid)
+		return nil, fmt.Errorf("usage would be kept by the hour for %s, but the minimum is %s: %w", o.Hours, leastHours, paddock.Invalid)
 	}
 	if o.Every <= 0 {
 		o.Every = 10 * time.Second
@@ -119,7 +119,7 @@ func (m *Meter) work(ctx context.Context, old oldness) {
 		}
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		if err := m.Sample(bounded); err != nil && ctx.Err() == nil {
-			m.o.Log.Warn("usage could not be counted; it is tried again", "err", err)
+			m.o.Log.Warn("usage could not be counted; retrying", "err", err)
 		}
 		cancel()
 		if now, ok := old.due(m.o.Clock); ok {
@@ -177,7 +177,7 @@ func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
 		err = m.flush(ctx)
 	}
 	if err != nil { // the next sample includes it
-		m.o.Log.Warn("usage could not be written; it is tried again", "sandbox", b.ID, "err", err)
+		m.o.Log.Warn("usage could not be written; retrying", "sandbox", b.ID, "err", err)
 	}
 }
 
@@ -252,7 +252,7 @@ func (m *Meter) flush(ctx context.Context) error {
 			for _, c := range open {
 				c.dirty = true
 			}
-			return fmt.Errorf("write down what was used: %w", err)
+			return fmt.Errorf("store usage: %w", err)
 		}
 		records = records[n:]
 	}

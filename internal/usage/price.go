@@ -112,7 +112,7 @@ func (d document) prices() (*Prices, error) {
 	case !currency.MatchString(d.Currency):
 		return nil, fmt.Errorf("currency %q: three capital letters, as EUR: %w", d.Currency, paddock.Invalid)
 	case d.Alive == nil && d.Busy == nil:
-		return nil, fmt.Errorf("prices without any: alive, busy or both: %w", paddock.Invalid)
+		return nil, fmt.Errorf("no prices: set alive, busy or both: %w", paddock.Invalid)
 	}
 	p := &Prices{Currency: d.Currency, models: make(map[Model]rates)}
 	for model, written := range map[Model]*documentRates{Alive: d.Alive, Busy: d.Busy} {
@@ -149,7 +149,7 @@ func (w documentRates) rates(model Model) (rates, error) {
 			continue
 		}
 		if !decimal.MatchString(price.text) {
-			return r, fmt.Errorf("%s.%s: %q is no decimal number of at most 12 digits before and after the point: %w", model, price.name, price.text, paddock.Invalid)
+			return r, fmt.Errorf("%s.%s: %q is not a decimal number of at most 12 digits before and after the point: %w", model, price.name, price.text, paddock.Invalid)
 		}
 		(*price.to).SetString(price.text)
 	}
@@ -201,7 +201,7 @@ func (p *Prices) Cost(model Model, s *Sum) (Amount, error) {
 			continue
 		}
 		if slices.Contains(s.Unmeasured, part.name) {
-			return Amount{}, fmt.Errorf("%s has a price, and was not measured of every sandbox: %w", part.name, paddock.Unsupported)
+			return Amount{}, fmt.Errorf("%s has a price, but was not measured for every sandbox: %w", part.name, paddock.Unsupported)
 		}
 		total.Add(total, new(big.Rat).Mul(part.price, new(big.Rat).SetFrac(part.amount, part.unit)))
 	}

@@ -80,12 +80,12 @@ type lineKey struct{ tenant, label, token string }
 func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	for _, t := range []time.Time{q.From, q.To} {
 		if !t.Equal(t.Truncate(time.Hour)) {
-			return nil, fmt.Errorf("%s: usage is added up by full hours: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
+			return nil, fmt.Errorf("%s: usage is summed by full hours: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
 		}
 		if folded, err := s.Folded(ctx, q.Tenant, t); err != nil {
-			return nil, fmt.Errorf("add up what was used: %w", err)
+			return nil, fmt.Errorf("sum usage: %w", err)
 		} else if folded {
-			return nil, fmt.Errorf("%s: what was used so long ago is known by full days, from midnight to midnight UTC: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
+			return nil, fmt.Errorf("%s: usage this old is known by full days, from midnight to midnight UTC: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
 		}
 	}
 	if q.To.Before(q.From) {
@@ -122,7 +122,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("add up what was used: %w", err)
+		return nil, fmt.Errorf("sum usage: %w", err)
 	}
 	var list []Line
 	for _, key := range slices.SortedFunc(maps.Keys(lines), func(a, b lineKey) int {

@@ -270,7 +270,7 @@ func (w *world) compare(t *testing.T, tr tier) {
 	rows := verdicts(w)
 	var got []outcome
 	if tr.name == paddock.Sim {
-		rows = slices.DeleteFunc(rows, func(r row) bool { return r.Proto != "http" && r.Proto != "https" }) // it has no programs for the others
+		rows = slices.DeleteFunc(rows, func(r row) bool { return r.Proto != "http" && r.Proto != "https" }) // it has no others
 		for _, r := range rows {
 			got = append(got, b.curl(t, r.try))
 		}

@@ -53,7 +53,7 @@ var _ Recorder = (*driver)(nil)
 // [lease.Lessor] if d is one. It owns d and closes it. The caller closes the sink.
 func New(d paddock.Driver, o Options) (paddock.Driver, error) {
 	if o.Sink == nil {
-		return nil, fmt.Errorf("actions are to be recorded nowhere: %w", paddock.Invalid)
+		return nil, fmt.Errorf("there is no log to record actions in: %w", paddock.Invalid)
 	}
 	a := &driver{d, o}
 	if k, ok := paddock.As[lease.Lessor](d); ok {
@@ -75,7 +75,7 @@ type deed struct {
 func (d *driver) ready() error {
 	select {
 	case <-d.o.Failed:
-		return fmt.Errorf("actions cannot be recorded any more, so none is done; see to the disk of the record: %w", paddock.Unavailable)
+		return fmt.Errorf("actions cannot be recorded any more, so all are refused; check the disk of the record: %w", paddock.Unavailable)
 	default:
 		return nil
 	}

@@ -32,7 +32,7 @@ func TestRoom(t *testing.T) {
 			r := set(t, &fake{}, admission.Options{})
 			r.create(t, 900*mib)
 			r.create(t, 0) // 100 MiB
-			r.full(t, 0, "1000.0 MiB", "1.0 GiB", "100.0 MiB more", "limit of memory")
+			r.full(t, 0, "1000.0 MiB", "1.0 GiB", "100.0 MiB more", "memory limit")
 			r.create(t, 24*mib)
 		},
 		"what a sandbox got beyond what was asked for counts, and is removed where there is no room": func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestLine(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			wantKind(t, "create", r.by(t.Context(), "a"), paddock.Exhausted, "2 more wait")
+			wantKind(t, "create", r.by(t.Context(), "a"), paddock.Exhausted, "2 more are waiting")
 			wg.Wait()
 			if l := r.Load(); l.Waiting != 0 || l.Sandboxes != 3 {
 				t.Errorf("%+v", l)

@@ -41,9 +41,9 @@ func (l *line) enter(ctx context.Context, key string) error {
 		waiting := l.waiting
 		l.mu.Unlock()
 		if own >= l.each && l.keys {
-			return fmt.Errorf("%d of your sandboxes wait to be made, which is the most; wait for them: %w", own, paddock.Exhausted)
+			return fmt.Errorf("%d of your sandboxes are waiting to be created, which is the maximum; wait for them: %w", own, paddock.Exhausted)
 		}
-		return fmt.Errorf("the machine makes as many sandboxes at once as it can, and %d more wait, which is the most; try again later: %w", waiting, paddock.Exhausted)
+		return fmt.Errorf("the machine creates as many sandboxes at once as it can, and %d more are waiting, which is the maximum; try again later: %w", waiting, paddock.Exhausted)
 	}
 	p := &place{ready: make(chan struct{})}
 	if len(l.places[key]) == 0 {
@@ -76,7 +76,7 @@ func (l *line) giveUp(ctx context.Context, key string, p *place) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		kind = paddock.Timeout
 	}
-	return fmt.Errorf("wait in line to make a sandbox, with %d others: %w: %w", before, kind, ctx.Err())
+	return fmt.Errorf("wait in line to create a sandbox, with %d others: %w: %w", before, kind, ctx.Err())
 }
 
 // take removes a place. mu is held.

@@ -50,12 +50,12 @@ func (h host) Disk(dir string) (int64, error) {
 func (h host) Memory() (total, available int64, err error) {
 	info, err := h.read("/proc/meminfo")
 	if err != nil {
-		return 0, 0, fmt.Errorf("how much memory there is cannot be read; say so in the options: %w: %w", paddock.Unsupported, err)
+		return 0, 0, fmt.Errorf("the amount of memory cannot be read; set it in the options: %w: %w", paddock.Unsupported, err)
 	}
 	total, ok := entry(info, "MemTotal:", 1<<10)
 	available, have := entry(info, "MemAvailable:", 1<<10)
 	if !ok || !have || total == 0 {
-		return 0, 0, fmt.Errorf("/proc/meminfo does not tell how much memory there is; say so in the options: %w", paddock.Unsupported)
+		return 0, 0, fmt.Errorf("/proc/meminfo does not have the amount of memory; set it in the options: %w", paddock.Unsupported)
 	}
 	own, err := h.read("/proc/self/cgroup")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -90,10 +90,10 @@ func (d *Driver) try(ctx context.Context, n int, memory int64) error {
 	defer d.mu.Unlock()
 	l := d.sum(ready, promised)
 	if n > 0 && l.Sandboxes+n > l.MostSandboxes {
-		return fmt.Errorf("the machine is full: %d of %d sandboxes are there; remove some, or allow more: %w", l.Sandboxes, l.MostSandboxes, paddock.Exhausted)
+		return fmt.Errorf("the machine is full: %d of %d sandboxes exist; remove some, or allow more: %w", l.Sandboxes, l.MostSandboxes, paddock.Exhausted)
 	}
 	if memory > l.MostMemory-l.Memory {
-		return fmt.Errorf("the machine is full: %s of memory are promised, of %s that may be, and %s more are asked for; ask for less by the limit of memory, remove sandboxes, or allow more to be promised: %w",
+		return fmt.Errorf("the machine is full: %s of memory are promised, of at most %s, and %s more are requested; lower the memory limit, remove sandboxes, or allow more to be promised: %w",
 			size(l.Memory), size(l.MostMemory), size(memory), paddock.Exhausted)
 	}
 	d.claims += n
@@ -142,7 +142,7 @@ func (d *Driver) left() error {
 	}
 	free, err := d.o.Machine.Disk(d.o.Dir)
 	if err != nil {
-		return fmt.Errorf("look at the disk of %s: %w", d.o.Dir, err)
+		return fmt.Errorf("check the disk of %s: %w", d.o.Dir, err)
 	}
 	if free < d.o.DiskReserve {
 		return fmt.Errorf("the machine is full: %s are left on the disk of %s, and %s are reserved; remove sandboxes, snapshots or files: %w", size(free), d.o.Dir, size(d.o.DiskReserve), paddock.Exhausted)
@@ -156,10 +156,10 @@ func (d *Driver) memoryLeft() error {
 	}
 	_, available, err := d.o.Machine.Memory()
 	if err != nil {
-		return fmt.Errorf("look at the machine's memory: %w", err)
+		return fmt.Errorf("check the machine's memory: %w", err)
 	}
 	if available < d.o.Reserve {
-		return fmt.Errorf("the machine is full: %s of memory are left, and %s are reserved; remove sandboxes, or end what else runs: %w", size(available), size(d.o.Reserve), paddock.Exhausted)
+		return fmt.Errorf("the machine is full: %s of memory are left, and %s are reserved; remove sandboxes, or end other programs: %w", size(available), size(d.o.Reserve), paddock.Exhausted)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) er
 			from = now
 		}
 		if latest := now.Add(d.o.Longest - time.Since(e.made)); d.o.Longest > 0 && from.Add(by).After(latest) {
-			return fmt.Errorf("sandbox %s may live %v and no longer, until %s: %w", id, d.o.Longest, latest.Format(time.RFC3339), paddock.Denied)
+			return fmt.Errorf("sandbox %s may live at most %v, until %s: %w", id, d.o.Longest, latest.Format(time.RFC3339), paddock.Denied)
 		}
 		r.Deadline = from.Add(by)
 		return nil

@@ -92,7 +92,7 @@ func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 		return err
 	}
 	if !info.Can(paddock.CanPause) {
-		return fmt.Errorf("terms: the tier %s cannot pause here; let them remove, or none of it: %w", info.Tier, paddock.Unsupported)
+		return fmt.Errorf("terms: the tier %s cannot pause here; use terms that only remove: %w", info.Tier, paddock.Unsupported)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms) (*entry, erro
 		}
 	}
 	if err != nil || rec.Version == 0 {
-		return nil, fmt.Errorf("write down the lifetime of sandbox %s: %w", id, err)
+		return nil, fmt.Errorf("store the lifetime of sandbox %s: %w", id, err)
 	}
 	e := newEntry(d, rec)
 	e.reckon()

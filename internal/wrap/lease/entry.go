@@ -61,7 +61,7 @@ func (e *entry) take(ctx context.Context) error {
 	case e.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("sandbox %s: wait for what is being done with it: %w", e.id, stopped(ctx))
+		return fmt.Errorf("sandbox %s: wait for the running operation: %w", e.id, stopped(ctx))
 	}
 }
 
@@ -117,7 +117,7 @@ func (e *entry) enter(wake bool) (*waking, error) {
 		if e.rec.Terms.Wake {
 			return e.wake()
 		}
-		return nil, fmt.Errorf("sandbox %s was paused since it was idle for %v; resume it: %w", e.id, e.rec.Terms.IdlePause, paddock.Conflict)
+		return nil, fmt.Errorf("sandbox %s was paused because it was idle for %v; resume it: %w", e.id, e.rec.Terms.IdlePause, paddock.Conflict)
 	case ByDeadline:
 		return nil, fmt.Errorf("sandbox %s was paused %s; extend it: %w", e.id, e.rec.words(ByDeadline), paddock.Conflict)
 	case ByLease:
@@ -217,7 +217,7 @@ func (e *entry) runs(ctx context.Context) {
 		return
 	}
 	if err := e.save(ctx, func(r *Record) { r.Paused, r.Active = "", time.Time{} }); err != nil {
-		e.d.log.Warn("it could not be written down that a sandbox runs", "id", e.id, "err", err)
+		e.d.log.Warn("the state of a running sandbox could not be stored", "id", e.id, "err", err)
 		e.mu.Lock()
 		e.rec.Paused, e.rec.Active = "", time.Time{}
 		e.mu.Unlock()
@@ -239,7 +239,7 @@ func (e *entry) save(ctx context.Context, change func(*Record)) error {
 		return errors.Join(err, e.reload(ctx))
 	}
 	if err != nil {
-		return fmt.Errorf("write down the lifetime of sandbox %s: %w", e.id, err)
+		return fmt.Errorf("store the lifetime of sandbox %s: %w", e.id, err)
 	}
 	rec.Version = version
 	e.mu.Lock()

@@ -36,7 +36,7 @@ func (e *entry) amend(st *paddock.Status) {
 	if e.failure == nil || st.Reason != "" {
 		return
 	}
-	st.Reason = fmt.Sprintf("its lifetime could not be carried out, %d times so far: %v", e.failures, e.failure)
+	st.Reason = fmt.Sprintf("its terms could not be applied, %d times so far: %v", e.failures, e.failure)
 }
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {

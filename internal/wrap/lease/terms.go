@@ -70,9 +70,9 @@ func (t Terms) check() error {
 	}
 	switch {
 	case t.OnEnd != Remove && t.OnEnd != Pause:
-		return fmt.Errorf("terms: at the end %q, which is neither %q nor empty: %w", t.OnEnd, Pause, paddock.Invalid)
+		return fmt.Errorf("terms: on_end is %q, which is neither %q nor empty: %w", t.OnEnd, Pause, paddock.Invalid)
 	case t.Wake && t.IdlePause == 0:
-		return fmt.Errorf("terms: nothing is to wake where nothing pauses: set an idle pause: %w", paddock.Invalid)
+		return fmt.Errorf("terms: wake needs an idle pause: %w", paddock.Invalid)
 	case t.IdlePause > 0 && t.IdleRemove > 0 && t.IdleRemove <= t.IdlePause:
 		return fmt.Errorf("terms: removed after %v idle, which is not longer than the %v to a pause: %w", t.IdleRemove, t.IdlePause, paddock.Invalid)
 	}
@@ -124,11 +124,11 @@ func (r Record) words(why Why) string {
 	case ByDeadline:
 		return "at its deadline of " + r.Deadline.UTC().Format(time.RFC3339)
 	case ByLease:
-		return fmt.Sprintf("since its lease was not renewed within %v", r.Terms.KeepAlive)
+		return fmt.Sprintf("because its lease was not renewed within %v", r.Terms.KeepAlive)
 	case ByIdle:
-		return fmt.Sprintf("since it was idle for %v", r.Terms.IdleRemove)
+		return fmt.Sprintf("because it was idle for %v", r.Terms.IdleRemove)
 	case ByPerson:
 		return "by request"
 	}
-	return "for a reason that is not known here"
+	return "for an unknown reason"
 }

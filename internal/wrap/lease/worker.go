@@ -89,7 +89,7 @@ func (d *Driver) work(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		if d.clock.jumped() {
-			d.log.Warn("the wall clock jumped; deadlines are reckoned again", "now", d.clock.now())
+			d.log.Warn("the wall clock jumped; deadlines are computed again", "now", d.clock.now())
 			for _, e := range d.all() {
 				e.jump()
 				d.schedule(e)
@@ -162,7 +162,7 @@ func (e *entry) act(ctx context.Context) {
 	failures, again := e.failures, e.again
 	e.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
-		e.d.log.Error("a sandbox's lifetime could not be carried out", "id", e.id, "failures", failures, "again", again, "err", err)
+		e.d.log.Error("a sandbox's terms could not be applied", "id", e.id, "failures", failures, "again", again, "err", err)
 	}
 	e.d.schedule(e)
 }
@@ -362,7 +362,7 @@ func (e *entry) remove(ctx context.Context) error {
 	rec.Ended = e.d.clock.now()
 	version, err := e.d.store.Save(ctx, rec)
 	if err != nil { // a restarted driver will notice that the sandbox is gone
-		e.d.log.Warn("it could not be written down that a sandbox was removed", "id", e.id, "err", err)
+		e.d.log.Warn("the removal of a sandbox could not be stored", "id", e.id, "err", err)
 	} else {
 		rec.Version = version
 	}
@@ -392,6 +392,6 @@ func (e *entry) drop(ctx context.Context) {
 	e.mu.Unlock()
 	e.d.forget(e)
 	if err := e.d.store.Delete(ctx, e.id, version); err != nil && !errors.Is(err, paddock.Conflict) {
-		e.d.log.Warn("the record of a sandbox that is gone could not be removed", "id", e.id, "err", err)
+		e.d.log.Warn("the record of a removed sandbox could not be removed", "id", e.id, "err", err)
 	}
 }

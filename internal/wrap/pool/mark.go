@@ -33,7 +33,7 @@ func Clean(ctx context.Context, d paddock.Driver, mark string) (removed []paddoc
 	}
 	all, err := d.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for ready sandboxes of before: %w", err)
+		return nil, fmt.Errorf("find ready sandboxes of an earlier process: %w", err)
 	}
 	var errs []error
 	for _, st := range all {
@@ -48,7 +48,7 @@ func Clean(ctx context.Context, d paddock.Driver, mark string) (removed []paddoc
 		case err == nil:
 			removed = append(removed, st.ID)
 		case !errors.Is(err, paddock.NotFound):
-			errs = append(errs, fmt.Errorf("remove the ready sandbox %s of before: %w", st.ID, err))
+			errs = append(errs, fmt.Errorf("remove the ready sandbox %s of an earlier process: %w", st.ID, err))
 		}
 	}
 	return removed, errors.Join(errs...)

@@ -137,9 +137,9 @@ func (p *Pool) check(s *stock) error {
 	case s.ttl < 0 || s.ttl > 0 && s.ttl < time.Second:
 		return fmt.Errorf("an age of at most %v, which is less than a second: %w", s.ttl, paddock.Invalid)
 	case s.spec.ID != "":
-		return fmt.Errorf("an ID, %q, for sandboxes that are many: %w", s.spec.ID, paddock.Invalid)
+		return fmt.Errorf("the ID %q for several sandboxes: %w", s.spec.ID, paddock.Invalid)
 	case !s.spec.Ephemeral && p.mark == "":
-		return fmt.Errorf("sandboxes that outlive this process, of which nobody would know after a crash whether they are unused; give a mark, or make them ephemeral: %w", paddock.Invalid)
+		return fmt.Errorf("sandboxes that outlive this process, so that nobody could tell after a crash whether they are unused; set a mark, or make them ephemeral: %w", paddock.Invalid)
 	case s.spec.Labels[Label] != "":
 		return fmt.Errorf("the label %s, which is the pool's: %w", Label, paddock.Invalid)
 	case p.stock(s.spec) != nil:

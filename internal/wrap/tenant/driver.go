@@ -112,19 +112,19 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, paddock.Status, error) {
 	st, err := paddock.FirstStatus(ctx, sb)
 	if err != nil {
-		return b, st, fmt.Errorf("sandbox %s was made and does not say how it is: %w", sb.ID(), err)
+		return b, st, fmt.Errorf("sandbox %s was made, but its status cannot be read: %w", sb.ID(), err)
 	}
 	most := larger(b.Reserved, counted(st.Limits))
 	if most != b.Reserved {
 		_, err := d.ts.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
 			func(have *store.Total) error { return d.fits(have, most) })
 		if err != nil {
-			return b, st, fmt.Errorf("sandbox %s got more than was asked for: %w", sb.ID(), err)
+			return b, st, fmt.Errorf("sandbox %s got more than was requested: %w", sb.ID(), err)
 		}
 	}
 	b.ID, b.State, b.Tier, b.Reserved = sb.ID(), store.Ready, cmp.Or(st.Tier, b.Tier), most
 	if err := d.ts.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
-		return b, st, fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
+		return b, st, fmt.Errorf("sandbox %s was made, but could not be stored: %w", b.ID, err)
 	}
 	return b, st, nil
 }
@@ -227,7 +227,7 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	case b.State == store.Making:
 		return nil, missing("sandbox", string(id))
 	case b.Place != d.ts.o.Place:
-		return nil, fmt.Errorf("sandbox %s is at %s, and this server is for %s: %w", id, b.Place, d.ts.o.Place, paddock.NotFound)
+		return nil, fmt.Errorf("sandbox %s is at %s, but this server is for %s: %w", id, b.Place, d.ts.o.Place, paddock.NotFound)
 	case b.State == store.Lost:
 		return &lost{d.ts, b}, nil
 	}
@@ -282,7 +282,7 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 		return err
 	}
 	if name := string(id); name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return fmt.Errorf("snapshot %q: no snapshot has such a name: %w", id, paddock.Invalid)
+		return fmt.Errorf("snapshot %q is not a valid name: %w", id, paddock.Invalid)
 	}
 	_, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, id)
 	if errors.Is(err, paddock.NotFound) {

@@ -77,23 +77,23 @@ const (
 // ordinary refuses labels that a caller may not set, or that are too large.
 func ordinary(labels map[string]string) error {
 	if len(labels) > mostLabels {
-		return fmt.Errorf("%d labels, and there may be %d: %w", len(labels), mostLabels, paddock.Invalid)
+		return fmt.Errorf("%d labels, but the maximum is %d: %w", len(labels), mostLabels, paddock.Invalid)
 	}
 	sum := 0
 	for name, value := range labels {
 		if len(name) > longName {
-			return fmt.Errorf("label %.32q…: its name has %d bytes, and may have %d: %w", name, len(name), longName, paddock.Invalid)
+			return fmt.Errorf("label %.32q…: its name has %d bytes, but the maximum is %d: %w", name, len(name), longName, paddock.Invalid)
 		}
 		if len(value) > longValue {
-			return fmt.Errorf("label %q: its value has %d bytes, and may have %d: %w", name, len(value), longValue, paddock.Invalid)
+			return fmt.Errorf("label %q: its value has %d bytes, but the maximum is %d: %w", name, len(value), longValue, paddock.Invalid)
 		}
 		sum += len(name) + len(value)
 	}
 	if sum > longLabels {
-		return fmt.Errorf("the labels have %d bytes in sum, and may have %d: %w", sum, longLabels, paddock.Invalid)
+		return fmt.Errorf("the labels have %d bytes in total, but the maximum is %d: %w", sum, longLabels, paddock.Invalid)
 	}
 	if _, ok := labels[Label]; ok {
-		return fmt.Errorf("label %s is the server's: %w", Label, paddock.Invalid)
+		return fmt.Errorf("label %s is reserved for the server: %w", Label, paddock.Invalid)
 	}
 	return nil
 }

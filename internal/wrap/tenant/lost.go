@@ -27,7 +27,7 @@ func (*lost) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 func told(b store.Sandbox) paddock.Status {
 	return paddock.Status{
 		ID: b.ID, Tier: b.Tier, State: paddock.Dead, Created: b.Created, Labels: b.Labels, Limits: b.Spec.Limits,
-		Reason: "it was not there any more when the server began again",
+		Reason: "it no longer existed when the server restarted",
 		Usage:  paddock.Usage{Wall: -1, CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1},
 	}
 }

@@ -24,7 +24,7 @@ func reserve(l, defaults paddock.Limits) (store.Reserved, error) {
 		"memory": float64(l.Memory), "cpus": l.CPUs * 1000, "pids": float64(l.PIDs), "disk": float64(l.Disk), "files": float64(l.Files), "io": float64(l.IO), "lifetime": float64(l.Lifetime),
 	} {
 		if bounded := name != "files" && name != "io" && name != "lifetime"; math.IsNaN(v) || v < 0 || (bounded && v > most) {
-			return store.Reserved{}, fmt.Errorf("limit of %s: it is negative, or more than any machine has: %w", name, paddock.Invalid)
+			return store.Reserved{}, fmt.Errorf("limit of %s: it is negative or too large: %w", name, paddock.Invalid)
 		}
 	}
 	return counted(filled(l, defaults)), nil

@@ -96,7 +96,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	}
 	if labels != nil {
 		if err := s.d.ts.o.Store.LabelSandbox(late, s.b.Token, labels); err != nil {
-			return errors.Join(fmt.Errorf("write down the labels: %w", err), settled)
+			return errors.Join(fmt.Errorf("store the labels: %w", err), settled)
 		}
 	}
 	s.d.ts.note(late, s.b, s.Sandbox)
@@ -129,7 +129,7 @@ func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Re
 	}
 	st, err := s.Sandbox.Status(ctx)
 	if err != nil { // the whole reservation is kept
-		return fmt.Errorf("ask for the new limits: %w", err)
+		return fmt.Errorf("read the new limits: %w", err)
 	}
 	has := counted(st.Limits)
 	if wrong {
@@ -171,7 +171,7 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.ts.o.Now().Round(0),
 	}, s.d.keep)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.ts.d.RemoveSnapshot(ctx, id))
+		return "", errors.Join(fmt.Errorf("store the snapshot: %w", err), s.d.ts.d.RemoveSnapshot(ctx, id))
 	}
 	return id, nil
 }

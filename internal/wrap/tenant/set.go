@@ -52,7 +52,7 @@ type Set struct {
 // belongs to the caller. Call [Set.Adopt] before anything else.
 func New(d paddock.Driver, o Options) (*Set, error) {
 	if o.Store == nil || o.Place == "" {
-		return nil, fmt.Errorf("a set of tenants without a store or a place: %w", paddock.Invalid)
+		return nil, fmt.Errorf("a set of tenants needs a store and a place: %w", paddock.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
