@@ -24,13 +24,13 @@ const (
 	ConnFD    = 4
 )
 
-// A box that is full must not end its agent, and a Go program that cannot make
-// a thread when it needs one ends. So of a box's processes and threads
-// AgentThreads are counted as the agent's, beside the limit, and SpareThreads
-// more can be made by nobody but the agent.
+// A box that is full must not end its agent. A Go program that cannot make a thread when
+// it needs one ends. So the agent has AgentThreads from the start, and keeps them. They
+// are counted beside the limit of processes. Where it needs more for a while, it may have
+// SpareThreads more, which no command can take: a command inherits a bound without them.
 const (
-	AgentThreads = 8
-	SpareThreads = 16
+	AgentThreads = 16
+	SpareThreads = 256
 )
 
 // BrokerFailed is the exit status of a box whose broker failed.

@@ -29,12 +29,12 @@ type guard struct {
 	taken    chan error // one for each process
 }
 
-func (b *box) listen() (*guard, error) {
+func (p *initProcess) listen() (*guard, error) {
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: guardSocket, Net: "unixpacket"})
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{listener: l, broker: b.broker, trees: len(b.config.Trees) > 0, taken: make(chan error, 16)}
+	g := &guard{listener: l, broker: p.broker, trees: len(p.config.Trees) > 0, taken: make(chan error, 16)}
 	go func() { // ends with complete
 		for {
 			c, err := l.AcceptUnix()

@@ -99,49 +99,49 @@ func (t *Template) Close(whole bool) {
 }
 
 // runGuestKernel starts the guest kernel and then stands between it and the host for as long as it lives.
-func (b *box) runGuestKernel(came *Files, report func(Report)) error {
-	k := b.config.GuestKernel
+func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
+	k := p.config.GuestKernel
 	if k == nil || len(k.Token) != guestinit.TokenSize {
 		return fmt.Errorf("the configuration has no guest kernel: %w", paddock.Internal)
 	}
-	files := GuestKernelFiles{Link: b.giveLink, Events: came.One(FileEvents), Image: came.Of(FileImage), Supplies: came}
+	files := GuestKernelFiles{Link: p.giveLink, Events: came.One(FileEvents), Image: came.Of(FileImage), Supplies: came}
 	var guard *guard
 	files.Seal = func() error {
-		if err := guard.complete(b.guestKernel.Processes()); err != nil {
+		if err := guard.complete(p.guestKernel.Processes()); err != nil {
 			return err
 		}
-		b.broker.sealed.Store(true)
+		p.broker.sealed.Store(true)
 		return nil
 	}
 	if written := came.One(FileWritten); written != nil {
 		files.Template = &Template{Files: came.Of(FileTemplate), Room: k.Room, told: written}
 	}
-	if err := b.confineGuestKernel(); err != nil {
+	if err := p.confineGuestKernel(); err != nil {
 		return err
 	}
-	b.step = "start the kernel"
+	p.step = "start the kernel"
 	var err error
-	if guard, err = b.listen(); err != nil {
+	if guard, err = p.listen(); err != nil {
 		return err
 	}
-	if err := b.guestKernel.Start(&b.config, files); err != nil {
+	if err := p.guestKernel.Start(&p.config, files); err != nil {
 		return err
 	}
-	if !b.broker.sealed.Load() {
+	if !p.broker.sealed.Load() {
 		return fmt.Errorf("the kernel was started without its guard: %w", paddock.Internal)
 	}
 	came.Close()
-	b.step = "run a first command"
-	if _, err := b.tell(guestinit.Settle); err != nil {
+	p.step = "run a first command"
+	if _, err := p.tell(guestinit.Settle); err != nil {
 		return err
 	}
-	b.step = "drop capabilities"
+	p.step = "drop capabilities"
 	// One is left: to read what the kernel asks the broker for.
 	if err := errors.Join(kernel.KeepOnlyPtrace(), kernel.NotDumpable()); err != nil {
 		return err
 	}
 	go func() {
-		if err := b.guestKernel.Wait(); err != nil {
+		if err := p.guestKernel.Wait(); err != nil {
 			report(Report{Error: Words(err.Error(), MaxWords), Kind: paddock.KindOf(err), Step: "run the kernel"})
 		}
 		os.Exit(GuestKernelEnded)
@@ -150,23 +150,23 @@ func (b *box) runGuestKernel(came *Files, report func(Report)) error {
 	if err != nil {
 		return err
 	}
-	go b.join(conn)
+	go p.join(conn)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
 	saveMemory()
 	for {
-		data, fds, err := b.control.Receive()
+		data, fds, err := p.control.Receive()
 		if err != nil || len(data) == 0 || len(fds) == 0 {
 			os.Exit(0) // as process 1 we take everything with us
 		}
-		go b.carryOut(Op(data[0]), data[1:], fds)
+		go p.carryOut(Op(data[0]), data[1:], fds)
 	}
 }
 
 // confineGuestKernel puts up the walls around the kernel, and what of them can stand
 // already around its starter.
-func (b *box) confineGuestKernel() error {
-	b.step = "filter system calls"
+func (p *initProcess) confineGuestKernel() error {
+	p.step = "filter system calls"
 	base, err := seccomp.GuestKernel()
 	if err != nil {
 		return err
@@ -174,31 +174,31 @@ func (b *box) confineGuestKernel() error {
 	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
 		return err
 	}
-	b.broker, err = newBroker(&b.config)
+	p.broker, err = newBroker(&p.config)
 	return err
 }
 
 // tell tells the agent what the host has decided, and gives its answer: with
 // guestinit.Settle, when a command has run.
-func (b *box) tell(what byte) (guestinit.Answer, error) {
+func (p *initProcess) tell(what byte) (guestinit.Answer, error) {
 	var answer guestinit.Answer
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
 	defer cancel()
-	conn, err := b.guestKernel.Connect(ctx)
+	conn, err := p.guestKernel.Connect(ctx)
 	if err != nil {
 		return answer, fmt.Errorf("connect to the agent: %w", err)
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(answerTime))
-	b.mu.Lock()
-	c := b.config
-	b.mu.Unlock()
+	p.mu.Lock()
+	c := p.config
+	p.mu.Unlock()
 	s := guestinit.Settings{PIDs: c.PIDs}
 	if what == guestinit.Settle {
 		s = guestinit.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs}
 	}
-	form := guestinit.Form(b.config.GuestKernel.Machine != nil)
-	said := bytes.NewBuffer(b.greeting(what))
+	form := guestinit.Form(p.config.GuestKernel.Machine != nil)
+	said := bytes.NewBuffer(p.greeting(what))
 	if err := form.Write(said, &s); err != nil {
 		return answer, err
 	}
@@ -215,8 +215,8 @@ func (b *box) tell(what byte) (guestinit.Answer, error) {
 }
 
 // greeting begins a connection to the agent.
-func (b *box) greeting(what byte) []byte {
-	return append([]byte{what}, b.config.GuestKernel.Token...)
+func (p *initProcess) greeting(what byte) []byte {
+	return append([]byte{what}, p.config.GuestKernel.Token...)
 }
 
 // answerTime bounds what the agent has no reason to take long for.
@@ -227,7 +227,7 @@ const answerTime = 20 * time.Second
 const connectTime = 2 * time.Minute
 
 // carryOut does what the host asks. The first descriptor is for the answer.
-func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
+func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 	defer func() {
 		for _, f := range fds[1:] {
 			f.Close()
@@ -238,41 +238,41 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		return
 	}
 	if op == OpConnect {
-		b.join(conn)
+		p.join(conn)
 		return
 	}
 	defer conn.Close()
 	switch op {
 	case OpInspect:
-		i := Inspection{Refusals: b.broker.Refusals(), PIDs: -1}
-		if a, err := b.tell(guestinit.Inspect); err == nil {
+		i := Inspection{Refusals: p.broker.Refusals(), PIDs: -1}
+		if a, err := p.tell(guestinit.Inspect); err == nil {
 			i.PIDs = a.PIDs
 		}
-		if m, ok := b.guestKernel.(Bounder); ok {
+		if m, ok := p.guestKernel.(Bounder); ok {
 			i.Kills, i.Memory, i.Peak, _ = m.Measure() // what it does not tell is none
 		}
 		send(conn, i)
 	case OpSave, OpStop:
-		b.saving.Lock()
-		err = b.guestKernel.Save(fds[1:], op == OpStop, roomOf(arg))
-		b.saving.Unlock()
+		p.saving.Lock()
+		err = p.guestKernel.Save(fds[1:], op == OpStop, roomOf(arg))
+		p.saving.Unlock()
 	case OpGo:
-		b.saving.Lock() // until what is being saved is
-		err = b.guestKernel.Go()
-		b.saving.Unlock()
+		p.saving.Lock() // until what is being saved is
+		err = p.guestKernel.Go()
+		p.saving.Unlock()
 	case OpFiles:
 		if len(fds) == 2 {
-			err = b.guestKernel.Archive(fds[1], roomOf(arg))
+			err = p.guestKernel.Archive(fds[1], roomOf(arg))
 		}
 	case OpBound:
 		if len(arg) == 4 {
-			b.mu.Lock()
-			b.config.PIDs = int(binary.LittleEndian.Uint32(arg))
-			b.mu.Unlock()
-			_, err = b.tell(guestinit.Bound)
+			p.mu.Lock()
+			p.config.PIDs = int(binary.LittleEndian.Uint32(arg))
+			p.mu.Unlock()
+			_, err = p.tell(guestinit.Bound)
 		}
 	case OpMemory:
-		if m, ok := b.guestKernel.(Bounder); ok && len(arg) == 8 {
+		if m, ok := p.guestKernel.(Bounder); ok && len(arg) == 8 {
 			err = m.Bound(int64(binary.LittleEndian.Uint64(arg)))
 		}
 	default:
@@ -296,16 +296,16 @@ func send(conn net.Conn, v any) {
 }
 
 // join carries a connection of the host's to the agent, until one side ends.
-func (b *box) join(host net.Conn) {
+func (p *initProcess) join(host net.Conn) {
 	defer host.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
-	agent, err := b.guestKernel.Connect(ctx)
+	agent, err := p.guestKernel.Connect(ctx)
 	cancel()
 	if err != nil {
 		return
 	}
 	defer agent.Close()
-	if _, err := agent.Write(b.greeting(guestinit.Serve)); err != nil {
+	if _, err := agent.Write(p.greeting(guestinit.Serve)); err != nil {
 		return
 	}
 	var wg sync.WaitGroup

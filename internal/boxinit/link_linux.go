@@ -11,8 +11,8 @@ import (
 
 // makeLink makes the only interface of the box's network namespace. Who has the
 // descriptor behind it is the way out; here it is closed.
-func (b *box) makeLink(files *Files) (err error) {
-	b.step = "make the link"
+func (p *initProcess) makeLink(files *Files) (err error) {
+	p.step = "make the link"
 	tun := files.One(FileTUN)
 	if tun == nil { // the host's tree is still there
 		if tun, err = kernel.OpenTUN(); err != nil {
@@ -24,16 +24,16 @@ func (b *box) makeLink(files *Files) (err error) {
 	if err := link.Make(tun); err != nil {
 		return err
 	}
-	return b.giveLink(tun)
+	return p.giveLink(tun)
 }
 
 // giveLink gives the host its end of the link.
-func (b *box) giveLink(theirs *os.File) error {
+func (p *initProcess) giveLink(theirs *os.File) error {
 	data, err := json.Marshal(Report{Link: true})
 	if err != nil {
 		return err
 	}
-	if err := b.control.Send(data, theirs); err != nil {
+	if err := p.control.Send(data, theirs); err != nil {
 		return fmt.Errorf("give the host its link: %w", err)
 	}
 	return nil

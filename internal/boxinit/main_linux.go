@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -33,13 +32,14 @@ func Main(k GuestKernel) {
 			_ = control.Send(data) // a host that went away needs no report
 		}
 	}
-	b := &box{control: control, guestKernel: k, gate: make(chan struct{})}
-	err = b.run(report) // which ends only by failing
-	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
+	p := &initProcess{control: control, guestKernel: k, gate: make(chan struct{})}
+	err = p.run(report) // which ends only by failing
+	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: p.step})
 	os.Exit(1)
 }
 
-type box struct {
+// An initProcess is the box's process 1.
+type initProcess struct {
 	control     *kernel.Channel
 	guestKernel GuestKernel // nil is the host's
 	step        string      // what is being done, for the report of a failure
@@ -54,8 +54,8 @@ type box struct {
 	saving sync.Mutex // held while the kernel is saved, or goes on
 }
 
-func (b *box) run(report func(Report)) error {
-	b.step = "start"
+func (p *initProcess) run(report func(Report)) error {
+	p.step = "start"
 	if err := kernel.DieWithParent(); err != nil {
 		return err
 	}
@@ -64,71 +64,72 @@ func (b *box) run(report func(Report)) error {
 		return err
 	}
 	kernel.CloseOnExec(ConnFD)
-	files, err := b.receive()
+	files, err := p.receive()
 	if err != nil {
 		return err
 	}
 	// Opened while it may be: a process that is not dumpable may no more.
-	if b.score, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err != nil {
+	if p.score, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err != nil {
 		return err
 	}
-	if b.guestKernel == nil { // else the kernel's processes are still to be made, which needs this one's /proc
+	if p.guestKernel == nil { // else the kernel's processes are still to be made, which needs this one's /proc
 		if err := kernel.NotDumpable(); err != nil {
 			return err
 		}
-		if err := b.prepareAgent(); err != nil {
+		if err := p.prepareAgent(); err != nil {
 			return err
 		}
 	}
-	if b.config.Link && b.guestKernel == nil {
-		if err := b.makeLink(files); err != nil {
+	if p.config.Link && p.guestKernel == nil {
+		if err := p.makeLink(files); err != nil {
 			return err
 		}
 	}
-	b.step = "build the file tree"
+	p.step = "build the file tree"
 	kernel.Umask(0)
-	if err := build(b.config.Mounts, files); err != nil {
+	if err := build(p.config.Mounts, files); err != nil {
 		return err
 	}
-	if b.guestKernel != nil {
-		return b.runGuestKernel(files, report)
+	if p.guestKernel != nil {
+		return p.runGuestKernel(files, report)
 	}
-	b.step = "enter the working directory"
-	if st, err := os.Stat(b.config.Dir); err != nil || !st.IsDir() {
-		return fmt.Errorf("%s is not a directory in the sandbox: %w", b.config.Dir, paddock.Invalid)
+	files.Close() // what came is mounted, or the host's again; the agent has no use for it
+	p.step = "enter the working directory"
+	if st, err := os.Stat(p.config.Dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("%s is not a directory in the sandbox: %w", p.config.Dir, paddock.Invalid)
 	}
-	b.step = "name the box"
-	if err := kernel.SetHostname(b.config.Hostname); err != nil {
+	p.step = "name the box"
+	if err := kernel.SetHostname(p.config.Hostname); err != nil {
 		return err
 	}
-	if !b.config.HostNet {
+	if !p.config.HostNet {
 		if err := kernel.LoopbackUp(); err != nil {
 			return err
 		}
 	}
-	if err := b.confine(); err != nil {
+	if err := p.confine(); err != nil {
 		return err
 	}
-	return b.serve(report)
+	return p.serve(report)
 }
 
 // receive reads the configuration and the descriptors that come with it.
-func (b *box) receive() (*Files, error) {
-	data, fds, err := b.control.Receive()
+func (p *initProcess) receive() (*Files, error) {
+	data, fds, err := p.control.Receive()
 	if err != nil {
 		return nil, fmt.Errorf("receive configuration: %w", err)
 	}
-	if err := json.Unmarshal(data, &b.config); err != nil {
+	if err := json.Unmarshal(data, &p.config); err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return NamedFiles(b.config.Names, fds)
+	return NamedFiles(p.config.Names, fds)
 }
 
 // confine gives up every privilege and puts up the walls. The order matters:
 // each step still needs what the later ones take away.
-func (b *box) confine() error {
-	c := &b.config
-	b.step = "set resource limits"
+func (p *initProcess) confine() error {
+	c := &p.config
+	p.step = "set resource limits"
 	// A core of one byte: of zero bytes, a host that has a program receive
 	// cores would still run it.
 	for _, l := range []struct {
@@ -144,20 +145,20 @@ func (b *box) confine() error {
 			return err
 		}
 	}
-	b.step = "drop capabilities"
+	p.step = "drop capabilities"
 	// The thread that starts commands loses more than the others: what it has
 	// not, no command ever has.
-	b.spawn = newSpawner(b.score, c.PIDs)
-	if err := b.spawn.do(func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }); err != nil {
+	p.spawn = newSpawner(p.score, c.PIDs-SpareThreads)
+	if err := p.spawn.do(func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }); err != nil {
 		return err
 	}
-	if err := b.spawn.do(kernel.NewSessionKeyring); err != nil {
+	if err := p.spawn.do(kernel.NewSessionKeyring); err != nil {
 		return err
 	}
 	if err := kernel.DropCapabilities(); err != nil {
 		return err
 	}
-	b.step = "filter system calls"
+	p.step = "filter system calls"
 	base, err := seccomp.Base()
 	if err != nil {
 		return err
@@ -165,8 +166,8 @@ func (b *box) confine() error {
 	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
 		return err
 	}
-	b.step = "restrict commands"
-	return b.confineCommands()
+	p.step = "restrict commands"
+	return p.confineCommands()
 }
 
 // confineCommands puts up the walls that stand only around what is started.
@@ -174,8 +175,8 @@ func (b *box) confine() error {
 // Landlock is one of them, and not around the agent: the broker must do what
 // commands may not, and a process can look into another one (to read the path
 // in a system call) only if it is not restricted more than that one.
-func (b *box) confineCommands() error {
-	c := &b.config
+func (p *initProcess) confineCommands() error {
+	c := &p.config
 	reported, err := seccomp.Reported(len(c.Trees) > 0)
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func (b *box) confineCommands() error {
 		return err
 	}
 	var listener *os.File
-	err = b.spawn.do(func() error {
+	err = p.spawn.do(func() error {
 		// The broker's umask is zero, because it applies the callers'.
 		if err := kernel.OwnFiles(); err != nil {
 			return err
@@ -202,62 +203,64 @@ func (b *box) confineCommands() error {
 	if err != nil {
 		return err
 	}
-	b.broker = br
+	p.broker = br
 	return br.serve(listener)
 }
 
 // prepareAgent makes the agent and lets it serve the first connection, while
-// the box is still being built: it answers nothing before b.gate is closed.
-func (b *box) prepareAgent() error {
+// the box is still being built: it answers nothing before p.gate is closed.
+func (p *initProcess) prepareAgent() error {
 	server, err := guest.New(guest.Options{
-		User: b.config.User, Env: b.config.Env, Dir: b.config.Dir, Init: true, Gate: b.gate,
+		User: p.config.User, Env: p.config.Env, Dir: p.config.Dir, Init: true, Gate: p.gate,
 		StartProcess: func(argv0 string, argv []string, attr *guest.ProcAttr) (int, error) {
-			return b.spawn.start(argv0, argv, attr)
+			return p.spawn.start(argv0, argv, attr)
 		},
-		Guard: b, Refusals: b.refusals,
+		Guard: p, Refusals: p.refusals,
 	})
 	if err != nil {
 		return err
 	}
-	b.server = server
+	p.server = server
 	go guestpb.Warm() // soon over, on a processor that has nothing else to do
 	conn, err := connOf(os.NewFile(ConnFD, "connection"))
 	if err != nil {
 		return err
 	}
-	b.answer(conn)
+	p.answer(conn)
 	return nil
 }
 
 // answer serves a connection until it ends; the box ends with the last of them
 // or before.
-func (b *box) answer(conn net.Conn) {
-	go func() { _ = b.server.Serve(context.Background(), conn) }()
+func (p *initProcess) answer(conn net.Conn) {
+	go func() { _ = p.server.Serve(context.Background(), conn) }()
 }
 
 // Check is guest.Guard.
-func (b *box) Check(op string, dir *os.File, base string) error {
-	return b.broker.Check(op, dir, base)
+func (p *initProcess) Check(op string, dir *os.File, base string) error {
+	return p.broker.Check(op, dir, base)
 }
 
-func (b *box) refusals() []paddock.Refusal {
-	return b.broker.Refusals()
+func (p *initProcess) refusals() []paddock.Refusal {
+	return p.broker.Refusals()
 }
 
 // serve opens the gate and takes further connections until the host goes away.
 // Then the box ends.
-func (b *box) serve(report func(Report)) error {
-	b.step = "run a first command"
-	if err := guest.First(b.spawn.start); err != nil {
+func (p *initProcess) serve(report func(Report)) error {
+	p.step = "run a first command"
+	reserved := make(chan error)
+	go func() { reserved <- kernel.ReserveThreads(AgentThreads) }() // on the processor that does not wait for the command
+	if err := errors.Join(guest.First(p.spawn.start), <-reserved); err != nil {
 		return err
 	}
-	close(b.gate)
+	close(p.gate)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
 	saveMemory()
 	// The host sends a descriptor for each connection; its end is ours.
 	for {
-		_, fds, err := b.control.Receive()
+		_, fds, err := p.control.Receive()
 		if err != nil || len(fds) == 0 {
 			os.Exit(0) // as process 1 we take everything with us
 		}
@@ -265,7 +268,7 @@ func (b *box) serve(report func(Report)) error {
 		if err != nil {
 			continue
 		}
-		b.answer(conn)
+		p.answer(conn)
 	}
 }
 
@@ -291,7 +294,7 @@ type spawner struct {
 	calls chan func()
 	score *os.File
 	own   []byte // what score says of the agent
-	pids  int    // processes and threads of the box, with the agent's
+	pids  int    // processes and threads of commands, and AgentThreads
 }
 
 func newSpawner(score *os.File, pids int) *spawner {
@@ -327,34 +330,22 @@ func (s *spawner) do(f func() error) error {
 
 // start is guest.Options.StartProcess.
 func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
-	files := make([]uintptr, len(attr.Files))
-	for i, f := range attr.Files {
-		files[i] = f.Fd()
-	}
-	sys := &syscall.SysProcAttr{Setsid: true}
-	if attr.Terminal {
-		sys.Setctty, sys.Ctty = true, 0
-	}
 	err = s.do(func() error {
 		// Commands are to be killed for lack of memory before the agent is.
 		// A process may always raise its score and take that back.
 		if _, err := s.score.WriteAt([]byte("500"), 0); err != nil {
 			return err
 		}
-		// Commands may have fewer processes than the agent. A limit is inherited
-		// as it is at the fork, and the agent's own is back at once.
-		if err := kernel.SoftPIDs(s.pids - SpareThreads); err != nil {
-			return err
-		}
-		pid, err = syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files, Sys: sys})
-		if e := kernel.SoftPIDs(s.pids); e != nil && err == nil {
-			err = e
-		}
+		// Commands may have fewer processes than the agent: it must not be without a
+		// thread. The bound is the new process's own from its beginning, and the
+		// agent's stays as it is, because its other threads may need one meanwhile.
+		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{
+			Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: os.Getuid(), PIDs: s.pids,
+		})
 		if _, e := s.score.WriteAt(s.own, 0); e != nil && err == nil {
 			err = e
 		}
 		return err
 	})
-	runtime.KeepAlive(attr)
 	return pid, err
 }

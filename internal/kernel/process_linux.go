@@ -8,7 +8,9 @@ import (
 	"math/bits"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -342,18 +344,38 @@ func SetResource(r Resource, n uint64) (uint64, error) {
 	return n, nil
 }
 
-// SoftPIDs sets how many processes and threads this process's user may have, up
-// to the hard limit.
-func SoftPIDs(n int) error {
-	var now unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
-		return fmt.Errorf("getrlimit: %w", err)
-	}
-	now.Cur = min(uint64(max(n, 1)), now.Max)
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &now); err != nil {
-		return fmt.Errorf("setrlimit: %w", err)
+// ReserveThreads has the Go runtime make threads until this process has n of them. They
+// stay, and wait. The runtime takes one that waits before it makes another, and ends the
+// process where it cannot make one.
+func ReserveThreads(n int) error {
+	var held sync.WaitGroup
+	release := make(chan struct{})
+	defer held.Wait()
+	defer close(release)
+	for range n {
+		have, err := threads()
+		if err != nil || have >= n {
+			return err
+		}
+		holds := make(chan struct{})
+		held.Go(func() {
+			runtime.LockOSThread() // which no other goroutine has meanwhile
+			defer runtime.UnlockOSThread()
+			close(holds)
+			<-release
+		})
+		<-holds
 	}
 	return nil
+}
+
+// threads counts this process's.
+func threads() (int, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/task", &st); err != nil {
+		return 0, fmt.Errorf("count the threads: %w", err)
+	}
+	return int(st.Nlink) - 2, nil
 }
 
 // Umask sets the mask for new files.

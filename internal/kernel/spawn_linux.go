@@ -28,16 +28,23 @@ type SpawnAttr struct {
 	// its pids.current, then says more than Most it does not begin: EAGAIN.
 	Group, Count *os.File
 	Most         int
+
+	// PIDs bounds the processes and threads of its user, for it and for everything that
+	// it starts; none of them can raise that. Where there are so many already it does
+	// not begin: EAGAIN. This process keeps its own bound. Zero is this process's.
+	PIDs int
 }
 
-// Spawn starts a program as its own session, with no signal blocked and those
-// caught that this process ignores ignored. It is in its group and behind its
-// filter before its first instruction. The calling thread needs CAP_SETUID for a
-// user that is not one of its own, CAP_SETGID for Other, and NoNewPrivs or CAP_SYS_ADMIN for a filter.
+// Spawn starts a program as its own session, with no signal blocked and the default
+// action for each that this process does not ignore. It is in its group, within its
+// bound and behind its filter before its first instruction. The calling thread needs
+// CAP_SETUID for a user that is not one of its own, CAP_SETGID for Other, and
+// NoNewPrivs or CAP_SYS_ADMIN for a filter.
 // Whoever reaps all children must not do it meanwhile. A process that somebody
 // keeps from beginning is killed in the end, and is there to be reaped.
 //
-// syscall.ForkExec does less, and takes a call for each signal to do it.
+// syscall.ForkExec does less, and takes a call for each signal to do it. So does this
+// where a filter refuses clone3, and no signal is ignored then.
 func Spawn(argv0 string, argv []string, attr *SpawnAttr) (pid int, err error) {
 	c, err := newChild(argv0, argv, attr)
 	if err != nil {
@@ -56,7 +63,7 @@ func Spawn(argv0 string, argv []string, attr *SpawnAttr) (pid int, err error) {
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(attr)
 	if errno != 0 {
-		return 0, fmt.Errorf("clone3: %w", errno)
+		return 0, fmt.Errorf("clone: %w", errno)
 	}
 	pid = int(n)
 	if c.failed == 0 { // or it was killed, which is for whoever reaps it
@@ -86,6 +93,15 @@ type child struct {
 	group, count uintptr // none without most
 	most         uintptr
 	counted      bool
+	bounded      bool // by bound
+	bound        unix.Rlimit
+	tried        bool        // whether there is room for it
+	trial        unix.Rlimit // with room for one more
+
+	older    bool     // it was made by clone, and has this process's signals
+	unsignal [32]byte // struct sigaction: the default
+	blocked  uint64   // all signals
+	was      uint64   // those that the calling thread blocks
 
 	zero   [1]byte  // "0": whoever writes it
 	text   [32]byte //nolint:unused // begin uses it
@@ -104,7 +120,7 @@ type cloneArgs struct {
 }
 
 func newChild(argv0 string, argv []string, attr *SpawnAttr) (c *child, err error) {
-	c = &child{zero: [1]byte{'0'}, user: uintptr(attr.User), most: uintptr(max(attr.Most, 0))}
+	c = &child{zero: [1]byte{'0'}, user: uintptr(attr.User), most: uintptr(max(attr.Most, 0)), blocked: ^uint64(0)}
 	c.clone = cloneArgs{
 		flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_PARENT_SETTID,
 		pid:   uint64(uintptr(unsafe.Pointer(&c.pid))), exit: uint64(unix.SIGCHLD),
@@ -139,17 +155,36 @@ func newChild(argv0 string, argv []string, attr *SpawnAttr) (c *child, err error
 	if attr.Group != nil {
 		c.group, c.count, c.counted = attr.Group.Fd(), attr.Count.Fd(), true
 	}
+	if n := uint64(max(attr.PIDs, 0)); n > 0 {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
+			return nil, fmt.Errorf("getrlimit: %w", err)
+		}
+		c.bounded, c.bound = true, unix.Rlimit{Cur: min(n, now.Cur), Max: min(n, now.Max)}
+		// Where this process has no higher bound, the kernel looks at that.
+		c.tried, c.trial = now.Cur > n, unix.Rlimit{Cur: n + 1, Max: n + 1}
+	}
 	return c, nil
 }
 
 // fork makes the child, and comes back when that has executed its program or
 // ended. Others go on meanwhile: somebody may stop a child.
 //
+// A filter that cannot see what clone3 is asked for refuses it with ENOSYS. A child of
+// clone begins with this process's signal handlers, which must not run in it: so all
+// signals are blocked until it has taken them away.
+//
 //go:nosplit
 //go:norace
 func fork(c *child) (pid uintptr, errno syscall.Errno) {
 	entersyscall()
-	pid, errno = vfork(&c.clone, unsafe.Sizeof(c.clone), c)
+	pid, errno = vfork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&c.clone)), unsafe.Sizeof(c.clone), 0, c)
+	if errno == unix.ENOSYS {
+		c.older = true
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.blocked)), uintptr(unsafe.Pointer(&c.was)), unsafe.Sizeof(c.was), 0, 0)
+		pid, errno = vfork(unix.SYS_CLONE, uintptr(c.clone.flags&^unix.CLONE_CLEAR_SIGHAND|c.clone.exit), uintptr(c.clone.stack+c.clone.size), uintptr(c.clone.pid), c)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.was)), 0, unsafe.Sizeof(c.was), 0, 0)
+	}
 	exitsyscall()
 	return pid, errno
 }
@@ -183,6 +218,22 @@ func begin(c *child) {
 		}
 		if i == 0 || digits > c.most {
 			e = unix.EAGAIN
+			goto failed
+		}
+	}
+	if c.tried {
+		// The kernel looks at a bound where a process is made, and this one was made
+		// within another. So one more is made, which ends at once, with room for it.
+		if _, _, e = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&c.trial)), 0, 0, 0); e != 0 {
+			goto failed
+		}
+		if n, e = tryFork(); e != 0 {
+			goto failed
+		}
+		_, _, _ = syscall.RawSyscall6(unix.SYS_WAIT4, n, 0, unix.WALL, 0, 0, 0)
+	}
+	if c.bounded {
+		if _, _, e = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&c.bound)), 0, 0, 0); e != 0 {
 			goto failed
 		}
 	}
@@ -224,6 +275,11 @@ func begin(c *child) {
 		}
 	}
 
+	if c.older {
+		for i = 1; i <= 64; i++ {
+			_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(i), uintptr(unsafe.Pointer(&c.unsignal)), 0, unsafe.Sizeof(c.mask), 0, 0)
+		}
+	}
 	if _, _, e = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.mask)), 0, unsafe.Sizeof(c.mask), 0, 0); e != 0 {
 		goto failed
 	}
@@ -251,8 +307,11 @@ failed:
 	}
 }
 
-// vfork is clone3. The child does begin.
-func vfork(args *cloneArgs, size uintptr, c *child) (pid uintptr, errno syscall.Errno)
+// vfork is clone3 or clone with these arguments. The child does begin.
+func vfork(call, one, two, three uintptr, c *child) (pid uintptr, errno syscall.Errno)
+
+// tryFork makes a process that ends at once. It sends no signal.
+func tryFork() (pid uintptr, errno syscall.Errno)
 
 // What the runtime does around a call that may take long.
 //

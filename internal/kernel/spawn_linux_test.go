@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spawn starts a program in /, as who runs the tests. A machine may refuse clone3.
+// spawn starts a program in /, as who runs the tests.
 func spawn(t *testing.T, argv0 string, argv []string, attr SpawnAttr) (int, error) {
 	t.Helper()
 	attr.User = os.Geteuid()
@@ -27,11 +28,7 @@ func spawn(t *testing.T, argv0 string, argv []string, attr SpawnAttr) (int, erro
 	if attr.Files == nil {
 		attr.Files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	}
-	pid, err := Spawn(argv0, argv, &attr)
-	if errors.Is(err, syscall.ENOSYS) {
-		t.Skip("clone3 is refused here: ", err)
-	}
-	return pid, err
+	return Spawn(argv0, argv, &attr)
 }
 
 func reap(t *testing.T, pid int) syscall.WaitStatus {
@@ -312,6 +309,120 @@ func TestSpawningManyDisturbsNobody(t *testing.T) {
 			if status := reap(t, pid); status != 0 {
 				t.Fatalf("%d: %#x", i, status)
 			}
+		}
+	}
+}
+
+// A box's own filter refuses clone3. All that is promised of a spawned process holds there too.
+func TestProcessesAreSpawnedAlikeWhereClone3IsRefused(t *testing.T) {
+	const inner = "PADDOCK_TEST_SPAWN_OLDER"
+	if os.Getenv(inner) != "" {
+		return // this is what it runs
+	}
+	runtime.LockOSThread() // and never unlocked: no_new_privs stays with it
+	if err := NoNewPrivs(); err != nil {
+		t.Fatal(err)
+	}
+	refuse := []Instruction{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE3, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	pid, err := spawn(t, "/proc/self/exe", []string{"test", "-test.v", "-test.short", "-test.run=(?i)spawn|AProcessThatCannotBegin|AFilterHolds"},
+		SpawnAttr{Filter: refuse, Env: append(os.Environ(), inner+"=1"), Files: []*os.File{os.Stdin, w, w}})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	if status := reap(t, pid); err != nil || status != 0 || bytes.Count(out, []byte("\n--- PASS")) < 7 {
+		t.Errorf("%#x, %v: %s", status, err, out)
+	}
+}
+
+func TestASpawnedProcessIsWithinABoundThatItCannotRaise(t *testing.T) {
+	const inner = "PADDOCK_TEST_SPAWN_BOUND"
+	if os.Getenv(inner) == "" {
+		// The bound is not for root, and counts what the user has.
+		cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run=^"+t.Name()+"$")
+		cmd.Env, cmd.Dir = append(os.Environ(), inner+"=1"), "/"
+		if os.Geteuid() == 0 {
+			const nobodyInParticular = 64104
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyInParticular, Gid: nobodyInParticular}}
+		}
+		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	var was, is unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &was); err != nil {
+		t.Fatal(err)
+	}
+	have, err := count(os.Geteuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const room = 8
+	bound := SpawnAttr{PIDs: have + room}
+	if got := said(t, "(ulimit -H -u || ulimit -H -p) 2>/dev/null", bound, 1); got != fmt.Sprintln(have+room) {
+		t.Errorf("the bound is %d, and it may have %s", have+room, got)
+	}
+	var all []int
+	defer func() {
+		for _, pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			reap(t, pid)
+		}
+	}()
+	for err == nil && len(all) <= room {
+		var pid int
+		if pid, err = spawn(t, "/bin/sleep", []string{"sleep", "1000"}, bound); err == nil {
+			all = append(all, pid)
+		}
+	}
+	if !errors.Is(err, syscall.EAGAIN) || len(all) == 0 {
+		t.Errorf("%d began where %d may be, and then: %v", len(all), room, err)
+	}
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &is); err != nil || is != was {
+		t.Errorf("this process's own bound was %v, and is %v (%v)", was, is, err)
+	}
+	pid, err := spawn(t, "/bin/true", []string{"true"}, SpawnAttr{})
+	if err != nil {
+		t.Fatal("one that is not bounded: ", err)
+	}
+	reap(t, pid)
+}
+
+// count tells how many threads a user has.
+func count(uid int) (n int, err error) {
+	all, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*")
+	for _, name := range all {
+		var st unix.Stat_t
+		if unix.Stat(name, &st) == nil && int(st.Uid) == uid {
+			n++
+		}
+	}
+	return n, err
+}
+
+func TestThreadsAreReservedOnceAndStay(t *testing.T) {
+	have, err := threads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := ReserveThreads(have + 10); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := threads(); err != nil || now < have+10 || now > have+14 {
+			t.Errorf("%d threads of %d, and there were %d (%v)", now, have+10, have, err)
 		}
 	}
 }

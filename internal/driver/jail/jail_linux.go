@@ -48,10 +48,15 @@ func configure(_ *box.Box, c *box.Configuration) error {
 // A limiter leaves limits to the control group, but for that of processes, which commands also inherit.
 type limiter struct{}
 
-// HostLimits implements box.Limiter. The agent's threads are counted beside those of commands.
-func (limiter) HostLimits(_ *box.Layout, l paddock.Limits) paddock.Limits {
+// HostLimits implements box.Limiter. The agent's threads are counted beside those of commands. Its spare
+// ones have room only beside the limit that commands inherit, because the control group cannot tell
+// whose a process is.
+func (limiter) HostLimits(layout *box.Layout, l paddock.Limits) paddock.Limits {
 	if l.PIDs > 0 {
-		l.PIDs += boxinit.AgentThreads + boxinit.SpareThreads
+		inherited := layout.Config.PIDs - boxinit.AgentThreads - boxinit.SpareThreads
+		if l.PIDs += boxinit.AgentThreads; l.PIDs >= inherited+boxinit.AgentThreads {
+			l.PIDs += boxinit.SpareThreads
+		}
 	}
 	return l
 }
