@@ -14,22 +14,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A count bounds how many processes and threads commands have: a control group
-// of the kernel's own, which only the agent can reach. The host's cannot do it,
-// because it knows the kernel's processes only.
+// A count bounds the number of the commands' processes and threads, by a control group of
+// the guest kernel that only the agent can reach. The host's control group cannot do it,
+// because it only counts the guest kernel's own threads.
 type count struct {
-	// Files of the group: cgroup.procs, pids.max and pids.current. What may be
-	// written depends on who opened them.
+	// Files of the group: cgroup.procs, pids.max and pids.current. The opener's permissions
+	// decide what may be written.
 	procs, max, now *os.File
 
-	// memory.events, where the groups bound memory, too; else nil.
+	// memory.events, if the groups also bound memory; otherwise nil.
 	events *os.File
 
-	most atomic.Int64 // what max says
+	most atomic.Int64 // the value of max
 }
 
-// newCount makes the group, with the control groups mounted at dir, and leaves
-// dir covered.
+// newCount makes the group. It mounts the control groups at dir, and covers dir afterwards.
 func newCount(dir string) (*count, error) {
 	if err := kernel.MountGroups(dir); err != nil {
 		return nil, err
@@ -37,7 +36,8 @@ func newCount(dir string) (*count, error) {
 	group := dir + "/commands"
 	c := &count{}
 	for _, step := range []func() error{
-		// A group that divides what it has can hold no process itself.
+		// A group that distributes a controller to children cannot contain processes
+		// itself.
 		func() error { return makeGroup(dir + "/agent") },
 		func() error { return write(dir+"/agent/cgroup.procs", strconv.Itoa(os.Getpid())) },
 		func() error { return write(dir+"/cgroup.subtree_control", "+pids") },
@@ -51,8 +51,8 @@ func newCount(dir string) (*count, error) {
 			}
 			return err
 		},
-		// Whoever makes a user namespace may mount the groups again. They are not
-		// the commands' to change there.
+		// A process that makes a user namespace may mount the groups again. Commands must
+		// not be able to change them there.
 		func() error { return notTheirs(dir+"/agent", group) },
 		func() error { return kernel.MountEmpty(dir) },
 	} {
@@ -63,8 +63,8 @@ func newCount(dir string) (*count, error) {
 	return c, nil
 }
 
-// makeGroup makes a group, unless whoever started the agent has made it: to bound
-// what is in it otherwise.
+// makeGroup makes a group, unless the process that started the agent has made it to set
+// further limits.
 func makeGroup(path string) error {
 	if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
 		return err
@@ -72,8 +72,8 @@ func makeGroup(path string) error {
 	return nil
 }
 
-// notTheirs gives groups to a user that no command is or can map, and nobody else
-// enters them.
+// notTheirs gives groups to a user that no command is or can map, and removes access for
+// all others.
 func notTheirs(groups ...string) error {
 	for _, group := range groups {
 		if err := os.Lchown(group, nobody(), nobody()); err != nil {
@@ -92,7 +92,7 @@ func write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// bound sets how many there may be.
+// bound sets the maximum number.
 func (c *count) bound(n int) error {
 	if _, err := c.max.WriteAt([]byte(strconv.Itoa(n)), 0); err != nil {
 		return fmt.Errorf("bound the processes: %w", err)
@@ -101,7 +101,7 @@ func (c *count) bound(n int) error {
 	return nil
 }
 
-// read tells how many there are.
+// read returns the present number.
 func (c *count) read() (int, error) {
 	buf := make([]byte, 32)
 	n, err := c.now.ReadAt(buf, 0)
@@ -111,7 +111,7 @@ func (c *count) read() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(buf[:n])))
 }
 
-// killed tells how many of the commands' processes were killed for lack of memory.
+// killed returns how many of the commands' processes were killed for lack of memory.
 func (c *count) killed() (int64, error) {
 	buf := make([]byte, 512)
 	n, err := c.events.ReadAt(buf, 0)

@@ -12,56 +12,56 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest"
 )
 
-// Argv0 is the path of the agent's program, by which it knows that it was
-// started as this agent. It stays the same in a box that is saved and goes on
-// elsewhere; nobody but the agent sees it.
+// Argv0 is the path of the agent's program. The program checks it to detect that it was
+// started as the agent. It stays the same in a box that is saved and restored elsewhere.
+// Only the agent sees it.
 const (
 	Argv0 = Dir + "/agent"
 	Dir   = "/.paddock"
 )
 
-// OnPort is the agent's argument in a machine, where there is no link: descriptor
-// 3 is a port of the machine's, which only the agent has. On it come sessions
-// (yamux), one after another, whose streams are connections to the agent. The
-// agent is the first process of its own namespace there.
+// OnPort is the agent's argument in a virtual machine, which has no link. Descriptor 3 is a
+// port of the machine that only the agent has. On it arrive sessions (yamux), one after
+// another, and their streams are connections to the agent. The agent is the first process
+// of its own namespace there.
 //
-// It is started before the machine is anybody's, and may be saved and go on in
-// many machines: it does what is the same in all of them, and then waits for an
-// Order. What it made of random numbers before is the same in all, too: seeds of
-// the Go runtime, and where its own memory is. Nothing secret comes of those: the
-// token is brought to it, and commands have random numbers from the kernel.
+// The agent starts before the machine belongs to a box, and the machine may be saved and
+// restored many times. So the agent first does what is the same in all of them, and then
+// waits for an Order. Anything that it derived from random numbers before that is the same
+// in all of them, too: seeds of the Go runtime, and the addresses of its memory. Nothing
+// secret depends on those: the agent receives the token from outside, and commands get
+// random numbers from the kernel.
 const OnPort = "port"
 
-// WithSudo is the agent's argument where it is to answer what commands ask by
-// sudo. In a machine the Order says it.
+// WithSudo is the agent's argument if it answers sudo requests of commands. In a virtual
+// machine the Order decides that.
 const WithSudo = "sudo"
 
-// An Order makes the waiting agent one of a box: it comes on OrderFD, and no more.
+// An Order assigns the waiting agent to a box. It is read from OrderFD, once.
 type Order struct {
 	Tree string // the commands' tree, as the agent sees it
 	UID  int    // the box's user
 	GID  int
-	Sudo bool // it answers what commands ask by sudo
+	Sudo bool // it answers sudo requests of commands
 }
 
-// Directories that the agent finds made, in the tree that it waits in, for what it
-// mounts meanwhile. Mounts that are made there reach the agent, not the other way
-// round.
+// Directories that exist in the tree in which the agent waits, for its own mounts. Mounts
+// made there from outside propagate to the agent, but not the other way round.
 const (
 	OwnProc   = "/agent-proc"
 	OwnGroups = "/agent-groups"
 )
 
-// Descriptors that the agent begins with in a machine.
+// Descriptors of the agent in a virtual machine.
 const (
 	PortFD  = 3 // the port
-	StateFD = 4 // takes a byte whenever a session begins and when it has ended
+	StateFD = 4 // gets a byte when a session begins and when it has ended
 	OrderFD = 5 // gives an Order
 )
 
-// Bytes on StateFD. Who connects anew before a session has ended is taken for a
-// part of it. AgentReady is the first, and comes once: nothing is left to be done
-// before the Order, and a first program has run.
+// Bytes on StateFD. A new connection before a session has ended is treated as a part of
+// that session. AgentReady comes first, and once: nothing is left to do before the Order,
+// and a first program has run.
 const (
 	AgentReady    = 'r'
 	SessionBegins = 'b'
@@ -78,25 +78,25 @@ const (
 // TokenSize is the size of a token in bytes.
 const TokenSize = 32
 
-// The first byte of a connection says what it is for; a token follows.
+// The first byte of a connection names its purpose; a token follows.
 const (
-	Settle  = 'S' // Settings and an Answer follow, in the Form of where the agent is, and no more
-	Bound   = 'P' // Settings, of which PIDs counts, and an Answer follow likewise
-	Inspect = 'I' // Settings, of which nothing counts, and an Answer follow likewise
+	Settle  = 'S' // Settings and an Answer follow, in the Form of the agent's environment, and nothing else
+	Bound   = 'P' // Settings, of which only PIDs is used, and an Answer follow likewise
+	Inspect = 'I' // Settings, of which nothing is used, and an Answer follow likewise
 	Serve   = 'C' // calls to the agent
 )
 
-// Settings are what the host decides. They come first of all, and again after
-// the box was restored.
+// Settings are the host's decisions. They come before anything else, and again after the
+// box was restored.
 type Settings struct {
-	User  guest.User        `json:"user"` // counts the first time only
+	User  guest.User        `json:"user"` // used only the first time
 	Env   map[string]string `json:"env"`
 	Dir   string            `json:"dir"`
-	Files int               `json:"files"` // RLIMIT_NOFILE of commands; counts the first time only
+	Files int               `json:"files"` // RLIMIT_NOFILE of commands; used only the first time
 	PIDs  int               `json:"pids"`  // processes and threads of all commands
 }
 
-// An Answer tells that a command has run, or why not.
+// An Answer reports that a command has run, or why not.
 type Answer struct {
 	PIDs  int          `json:"pids"` // processes and threads of commands now
 	Error string       `json:"error,omitempty"`

@@ -19,7 +19,7 @@ import (
 
 // Main runs the agent and does not return.
 func Main() {
-	fmt.Fprintln(os.Stderr, "paddock: the agent:", run()) // which ends only by failing
+	fmt.Fprintln(os.Stderr, "paddock: the agent:", run()) // run only returns after a failure
 	os.Exit(1)
 }
 
@@ -27,7 +27,7 @@ func run() error {
 	if len(os.Args) == 2 && os.Args[1] == OnPort {
 		return runOnPort()
 	}
-	// What a package opened while it was initialised is not for commands.
+	// Commands must not get what packages opened during initialisation.
 	if err := kernel.CloseFrom(3); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func run() error {
 			return err
 		}
 	}
-	// What covers the group of processes covers the program, too.
+	// Covering the directory of the control groups also covers the program.
 	a, err := newAgent(Dir)
 	if err == nil {
 		a.sudo = sudo
@@ -53,7 +53,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// Who waits for this needs not ask again and again.
+	// The host can wait for this connection instead of polling.
 	first, err := net.Dial("tcp4", net.JoinHostPort(Peer, strconv.Itoa(Port)))
 	if err != nil {
 		return err
@@ -72,8 +72,8 @@ func run() error {
 	}
 }
 
-// newAgent makes what the agent needs privileges for. The control groups are
-// mounted at dir, which is covered then.
+// newAgent does what the agent needs privileges for. It mounts the control groups at dir,
+// which is covered afterwards.
 func newAgent(dir string) (*agent, error) {
 	s, err := newSpawner(dir)
 	if err != nil {
@@ -88,13 +88,13 @@ func newAgent(dir string) (*agent, error) {
 	return a, err
 }
 
-// giveUp gives up what this process has, but for what the agent needs.
+// giveUp drops all privileges that the agent does not need.
 func (a *agent) giveUp() error {
-	// From here on the agent is as weak as its commands, but for what it holds,
-	// the listener, and for what the thread needs that starts them. Nobody looks
-	// into it, and none of its threads can be sent a signal, which gVisor does
-	// not spare a first process as Linux does. A filter could not keep them from
-	// that: threads come and go, with numbers that no filter knows.
+	// From here on the agent is as weak as its commands, except for its open descriptors,
+	// the listener, and the privileges that the thread needs which starts commands. No
+	// command can inspect the agent or signal one of its threads. gVisor does not protect a
+	// first process from signals as Linux does. A filter could not prevent signals, because
+	// threads come and go with numbers that no filter knows.
 	for _, step := range []func() error{
 		func() error { return kernel.OutOfReach(nobody()) },
 		kernel.ReserveStarting,
@@ -108,10 +108,10 @@ func (a *agent) giveUp() error {
 	return nil
 }
 
-// beyond are users that no box has, but for the caller's own number.
+// User numbers from beyond on are not used in boxes, except for the caller's own number.
 const beyond = 1 << 30
 
-// nobody is a user that no command is or can be.
+// nobody returns a user that no command is or can be.
 func nobody() int {
 	if os.Geteuid() == beyond {
 		return beyond + 1
@@ -119,8 +119,8 @@ func nobody() int {
 	return beyond
 }
 
-// fromOutside tells whether a connection comes over the link: nobody inside can
-// have that address.
+// fromOutside reports whether a connection comes over the link. No process inside can have
+// that address.
 func fromOutside(conn net.Conn) bool {
 	a, ok := conn.RemoteAddr().(*net.TCPAddr)
 	return ok && a.IP.Equal(net.ParseIP(Peer))
@@ -129,10 +129,10 @@ func fromOutside(conn net.Conn) bool {
 type agent struct {
 	spawn *spawner
 	form  Form
-	probe *guest.Probe      // of before there was a box; nil is none
-	sudo  *net.UnixListener // where commands ask for sudo; nil is nowhere
+	probe *guest.Probe      // made before there was a box; nil means none
+	sudo  *net.UnixListener // address for sudo requests of commands; nil means none
 	made  *guest.Server
-	gate  chan struct{} // made's; closed when it is settled
+	gate  chan struct{} // of made; closed when it is settled
 
 	mu     sync.Mutex
 	server *guest.Server // guarded by mu: made, once it is settled
@@ -164,7 +164,7 @@ func (a *agent) answer(conn net.Conn) {
 		if err != nil {
 			answer = Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
 		}
-		_ = a.form.Write(conn, &answer) // whoever does not hear it asks again
+		_ = a.form.Write(conn, &answer) // a host that does not receive it asks again
 	case Serve:
 		a.mu.Lock()
 		server := a.server
@@ -179,15 +179,15 @@ func (a *agent) answer(conn net.Conn) {
 	}
 }
 
-// knows tells whether a token is the one that the first connection brought, which
-// was made before there was a command.
+// knows reports whether a token is that of the first connection, which was made before
+// there was a command.
 func (a *agent) knows(token []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.token == nil || subtle.ConstantTimeCompare(a.token, token) == 1
 }
 
-// settle takes the host's decisions, and shows that a command runs.
+// settle applies the host's decisions, and checks that a command runs.
 func (a *agent) settle(s *Settings, token []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

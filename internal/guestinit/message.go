@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest"
 )
 
-// A Form is how Settings and Answers are written. A box that was saved goes on with the
-// agent that it had: behind a link that may be one of an earlier release, which speaks
-// JSON. In a machine it is of this one, or the machine does not go on.
+// A Form is the encoding of Settings and Answers. A restored box keeps its agent, which
+// behind a link may be that of an earlier release and uses JSON. In a virtual machine the
+// agent is always of this release, because otherwise the machine is not restored.
 type Form bool
 
 // Forms.
@@ -20,7 +20,7 @@ const (
 	OfMachine Form = true  // package framing
 )
 
-// Write writes one.
+// Write writes one message.
 func (f Form) Write(w io.Writer, m framing.Message) error {
 	if f == OfMachine {
 		return framing.Write(w, m)
@@ -32,7 +32,7 @@ func (f Form) Write(w io.Writer, m framing.Message) error {
 	return err
 }
 
-// Read reads one.
+// Read reads one message.
 func (f Form) Read(r io.Reader, m framing.Message) error {
 	if f == OfMachine {
 		return framing.Read(r, m, MaxSettings)
@@ -69,7 +69,7 @@ func (s *Settings) Append(b []byte) []byte {
 	return framing.AppendInt(b, int64(s.PIDs))
 }
 
-// variableLeast is how many bytes a variable takes at least.
+// variableLeast is the minimum encoded size of a variable, in bytes.
 const variableLeast = 4 + 4
 
 // Take implements framing.Message.

@@ -31,7 +31,7 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// An agent of an earlier release, in a box that was saved, speaks so.
+// An agent of an earlier release in a restored box uses this form.
 func TestBehindALinkMessagesAreJSON(t *testing.T) {
 	var b bytes.Buffer
 	if err := OfLink.Write(&b, &Settings{PIDs: 7}); err != nil || !bytes.HasPrefix(b.Bytes(), []byte(`{"user":{`)) || !bytes.HasSuffix(b.Bytes(), []byte(`"pids":7}`)) {

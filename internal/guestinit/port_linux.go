@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// runOnPort is run in a machine.
+// runOnPort runs the agent in a virtual machine.
 func runOnPort() error {
 	if err := kernel.FollowMounts(); err != nil {
 		return err
@@ -48,8 +48,8 @@ func runOnPort() error {
 	if err := a.probe.Run(a.spawn.early); err != nil {
 		return err
 	}
-	// What is done once is done before there is a box, and no collection is due when
-	// there is one: this may be the memory that many go on from.
+	// One-time work is done before there is a box, and no garbage collection is due at its
+	// start, because many boxes may continue from this memory.
 	if err := a.spawn.divide(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func runOnPort() error {
 			return err
 		}
 		a.session(port)
-		// What is left of a session that broke is nobody's.
+		// Discard the remains of a session that broke.
 		if _, err := io.Copy(io.Discard, port); err != nil {
 			return err
 		}
@@ -79,14 +79,14 @@ func runOnPort() error {
 	}
 }
 
-// follow waits for an Order, and does it. Nothing of the box's runs before.
+// follow waits for an Order and follows it. Nothing of the box runs before.
 func (a *agent) follow(f *os.File) error {
 	var o Order
 	err := framing.Read(f, &o, MaxSettings)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("wait for a box: %w", err)
 	}
-	if o.UID == nobody() { // whose the control groups are
+	if o.UID == nobody() { // the owner of the control groups
 		return fmt.Errorf("commands as user %d: %w", o.UID, paddock.Unsupported)
 	}
 	proc, err := kernel.CloneTree(kernel.AtCWD, OwnProc, true)
@@ -94,7 +94,7 @@ func (a *agent) follow(f *os.File) error {
 		return err
 	}
 	defer proc.Close()
-	// The spawner has a root of its own.
+	// The spawner has its own root directory.
 	root := func() error { return kernel.EnterRoot(o.Tree) }
 	for _, step := range []func() error{
 		func() error { return a.spawn.do(root) },
@@ -123,11 +123,11 @@ func (a *agent) follow(f *os.File) error {
 	return err
 }
 
-// session answers until the host closes its end, or makes no sense.
+// session serves until the host closes its end or sends nonsense.
 func (a *agent) session(port *kernel.Port) {
 	s, err := yamux.Server(&ending{port, Whole{Writer: port}}, sessions())
 	if err != nil {
-		return // which only a configuration without sense can be
+		return // only an invalid configuration fails
 	}
 	for {
 		stream, err := s.AcceptStream()
@@ -140,8 +140,8 @@ func (a *agent) session(port *kernel.Port) {
 	port.Resume()
 }
 
-// sessions says how sessions are. There is no network between the two ends, so
-// nothing is ever late: who does not answer was stopped, and will go on.
+// sessions returns the configuration of sessions. There is no network between the two ends,
+// so nothing is ever late. An end that does not answer was stopped, and will continue.
 func sessions() *yamux.Config {
 	c := yamux.DefaultConfig()
 	c.EnableKeepAlive = false
@@ -152,7 +152,7 @@ func sessions() *yamux.Config {
 	return c
 }
 
-// An ending is a port whose Close ends what waits on it, and not the port.
+// An ending is a port whose Close ends its readers and writers, but not the port.
 type ending struct {
 	port  *kernel.Port
 	whole Whole
@@ -170,9 +170,8 @@ func (e *ending) Close() error {
 	return nil
 }
 
-// ownProc mounts what is to be the agent's own /proc, in which nothing of the
-// machine's can be changed: some of it asks for no capability, but for user 0, who
-// a command may be.
+// ownProc mounts the agent's own /proc, in which nothing of the machine can be changed.
+// Some files there require no capability, but only user 0, which a command may be.
 func ownProc(dir string) error {
 	const attrs = kernel.NoSUID | kernel.NoDev | kernel.NoExec
 	if err := kernel.MountAt("proc", dir, attrs, ""); err != nil {
@@ -183,7 +182,7 @@ func ownProc(dir string) error {
 			return err
 		}
 	}
-	// As a box on the host's kernel has it. Nothing of it is a secret of the host's.
+	// As in a box on the host's kernel. None of these is a secret of the host.
 	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kmsg",
 		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
 		if err := cover("/dev/null", dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
@@ -193,8 +192,7 @@ func ownProc(dir string) error {
 	return nil
 }
 
-// cover mounts what is at a path over what is at another one, if there is
-// something.
+// cover mounts the file at from over the one at to, if that exists.
 func cover(from, to string, attrs uint64) error {
 	at, err := kernel.OpenPath(nil, to, false)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
 
-// A spawner is the thread that starts commands. What it has given up, none of
-// them ever has.
+// A spawner is the thread that starts commands. A command never has a privilege that this
+// thread has dropped.
 type spawner struct {
 	calls  chan func()
 	count  *count
-	user   int                  // commands run as
-	filter []kernel.Instruction // of each command, beside what the thread has
+	user   int                  // user of the commands
+	filter []kernel.Instruction // of each command, in addition to the thread's filter
 
-	held, each []kernel.Instruction // filter's parts, once it is divided
+	held, each []kernel.Instruction // the filter's parts, once it is divided
 }
 
 func newSpawner(dir string) (*spawner, error) {
@@ -42,7 +42,7 @@ func newSpawner(dir string) (*spawner, error) {
 			return err
 		}
 		kernel.Umask(0o022)
-		if err := kernel.TimerSlack(kernel.UsualSlack); err != nil { // the agent's own may be another
+		if err := kernel.TimerSlack(kernel.UsualSlack); err != nil { // the agent's own may differ
 			return err
 		}
 		if err := kernel.DropBounding(); err != nil {
@@ -56,15 +56,15 @@ func newSpawner(dir string) (*spawner, error) {
 	})
 }
 
-// divide has the filter ready for hold.
+// divide prepares the filter for hold.
 func (s *spawner) divide() (err error) {
 	s.held, s.each, err = seccomp.InsideParts()
 	return err
 }
 
-// hold puts up on the thread what of the filter of commands it can do without, so that
-// each of them is put behind the rest only. In a machine that is emulated a filter
-// takes a fifth of a command's start. The filter is divided.
+// hold installs the part of the commands' filter that the thread itself can work with, so
+// that only the rest remains to be installed for each command. In an emulated machine
+// installing the filter takes a fifth of a command's start. divide must have been called.
 func (s *spawner) hold() error {
 	return s.do(func() error {
 		err := kernel.SeccompThread(s.held)
@@ -82,7 +82,7 @@ func (s *spawner) do(f func() error) error {
 	return <-done
 }
 
-// bound sets what a command may have.
+// bound sets the resource limits of commands.
 func (s *spawner) bound(o *Settings) error {
 	if _, err := kernel.SetResource(kernel.ResourceCore, 0); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (s *spawner) bound(o *Settings) error {
 	return err
 }
 
-// early starts what this program brings itself, before there is a box whose limit
-// or user it could have.
+// early starts a program that this program brings along, before there is a box with limits
+// and a user.
 func (s *spawner) early(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
 	err = s.do(func() error {
 		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, User: os.Getuid(), Filter: s.filter})
@@ -120,8 +120,8 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 	return pid, err
 }
 
-// another refuses users whom commands may not be: the agent is one of those, who
-// could signal and trace it, and the control groups are theirs.
+// another rejects user numbers from beyond on. One of them is the agent's, which also owns the
+// control groups: a command of that user could signal and trace the agent.
 func another(u *guest.User) error {
 	if u.UID < 0 || u.UID >= beyond || u.GID < 0 || u.GID >= beyond {
 		return fmt.Errorf("commands as user %d in group %d: %w", u.UID, u.GID, paddock.Unsupported)

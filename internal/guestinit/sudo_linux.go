@@ -13,16 +13,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// listenSudo takes the address at which commands ask for sudo, before there is a
-// command that could.
+// listenSudo occupies the address for sudo requests before there is a command that could
+// take it.
 func listenSudo() (*net.UnixListener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: sudo.Address, Net: "unix"})
 }
 
-// showSudo puts this program, which the tree has for the agent, where commands look
-// for sudo. It is a mount, so nobody changes or removes it; below it an empty file
-// is in the private layer, where the tree had none. Nothing of the sandbox's runs
-// yet, but what ran before in the same tree may have left any links: none is
+// showSudo mounts this program, which the tree has for the agent, where commands look for
+// sudo. Because it is a mount, nobody can change or remove it. If the tree has no sudo, an
+// empty file below the mount is made in the private layer. Nothing of the sandbox runs yet,
+// but an earlier sandbox with the same tree may have left any links. So no link is
 // followed.
 func showSudo() error {
 	for dir := path.Dir(sudo.Path); dir != "/"; dir = path.Dir(dir) {

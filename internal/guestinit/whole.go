@@ -5,28 +5,27 @@ import (
 	"io"
 )
 
-// A Whole writes each short frame of a session (yamux) at once, which the session gives
-// in two parts. What is written to a machine's port takes its other end's turn, and an
-// interrupt, each time. One goroutine at a time may write.
+// A Whole writes each short frame of a session (yamux) in one piece, which the session
+// writes in two parts. Each write to a machine's port makes the other end run, and costs an
+// interrupt. Only one goroutine at a time may write.
 type Whole struct {
 	io.Writer
 
 	frame [wholeMost]byte
-	have  int // bytes of a head whose data is to follow
+	have  int // bytes of a header whose data follows
 }
 
-// A frame of a session begins with its head: the second byte is its kind, the last
-// four say how much data follows one of data.
+// A frame of a session begins with a header. Its second byte is the frame's type, and for
+// data frames the last four bytes are the length of the data.
 const (
 	wholeHead = 12
 	wholeData = 0
-	// wholeMost is how long a frame is that is put together. It is as much as a
-	// machine's kernel takes from its host at a time; to copy what is longer costs more
-	// than a turn.
+	// wholeMost is the maximum size of a combined frame. A machine's kernel reads as much
+	// from its host at a time. Copying more costs more than a separate write.
 	wholeMost = 4096
 )
 
-// Write implements io.Writer. A head is only written with the data that it is for.
+// Write implements io.Writer. It writes a header only together with its data.
 func (w *Whole) Write(p []byte) (int, error) {
 	if w.have == 0 {
 		if len(p) != wholeHead || p[1] != wholeData || binary.BigEndian.Uint32(p[8:]) == 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// parts keeps each write by itself, up to a failure.
+// parts records each write separately, until a failure.
 type parts struct {
 	list [][]byte
 	fail error
@@ -43,8 +43,8 @@ func TestAFrameIsWrittenAtOnce(t *testing.T) {
 	long := bytes.Repeat([]byte("long"), wholeMost)
 	write(headOf(wholeData, 5))
 	write([]byte("short"))
-	write(headOf(1, 7))         // of a kind that no data follows
-	write(headOf(wholeData, 0)) // of no data
+	write(headOf(1, 7))         // a type without data
+	write(headOf(wholeData, 0)) // without data
 	write(headOf(wholeData, len(long)))
 	write(long)
 	var sizes []int

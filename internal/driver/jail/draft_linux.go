@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A drafter refuses what a jail cannot be. Its boxes need nothing beside what every box has.
+// A drafter refuses what a jail cannot do. Its boxes need nothing besides what every box
+// has.
 type drafter struct{}
 
 // Draft implements box.Drafter.
@@ -33,7 +34,7 @@ func (drafter) Trial() (box.Draft, paddock.Limits, *box.Failure) {
 	}}, box.Defaults(), nil
 }
 
-// refuse answers what this host or tier cannot do, before anything is made.
+// refuse returns an error for what this host or tier cannot do, before anything is made.
 func refuse(spec *paddock.Spec) error {
 	if spec.Policy.Network.Mode == paddock.NetworkList {
 		if f := rules(); f.Strength != paddock.Full {

@@ -1,5 +1,5 @@
-// Package jail is the tier of namespaces, Landlock, seccomp and control groups
-// on the host's own kernel: a container whose commands run at native speed.
+// Package jail implements the tier that runs commands at native speed on the host's own
+// kernel, in a container made of namespaces, Landlock, seccomp and control groups.
 package jail
 
 import (
@@ -15,32 +15,31 @@ import (
 // Options configure a driver.
 type Options struct {
 	State   string   // see box.Options
-	Environ []string // likewise
-	Cache   string   // likewise
+	Environ []string // see box.Options
+	Cache   string   // see box.Options
 
-	// Guest is the guest program (cmd/paddock-guest). Without it the calling
-	// program itself is executed as the guest: it must call box.Main
-	// first.
+	// Guest is the guest program (cmd/paddock-guest). If it is unset, the calling program
+	// itself is executed as the guest. It must then call box.Main first.
 	Guest program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the calling program itself is executed as one: it must
-	// call gateway.Main first.
+	// Gateway is the gateway program (cmd/paddock-gateway). If it is unset, the calling
+	// program itself is executed as the gateway. It must then call gateway.Main first.
 	Gateway program.Program
 
-	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper). Without it the calling program itself
-	// is executed as one: it must call box.Main first.
+	// Keeper is the program that owns a sandbox which outlives the process that made it
+	// (cmd/paddock-keeper). If it is unset, the calling program itself is executed as the
+	// keeper. It must then call box.Main first.
 	Keeper program.Program
 
 	Ask   func(context.Context, owner.Question) owner.Answer // see box.Options
-	Hosts map[string][]netip.Addr                            // likewise
-	Roots []byte                                             // likewise
-	Audit audit.Sink                                         // likewise
+	Hosts map[string][]netip.Addr                            // see box.Options
+	Roots []byte                                             // see box.Options
+	Audit audit.Sink                                         // see box.Options
 
-	Spares int // likewise
+	Spares int // see box.Options
 }
 
-// driver are the options as package box has them.
+// driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
 		State: o.State, Environ: o.Environ, Cache: o.Cache, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,

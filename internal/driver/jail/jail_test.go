@@ -94,7 +94,7 @@ func TestASandboxThatIsGoneIsNotTheNextOneOfItsName(t *testing.T) {
 	}
 }
 
-// A server opens a sandbox anew for most calls, and drops it.
+// A server opens a sandbox for most calls, and drops it afterwards.
 func TestASandboxThatIsOpenedAndDroppedLeavesNothing(t *testing.T) {
 	d, err := open(t.TempDir())
 	if err != nil {
@@ -131,7 +131,7 @@ func TestASandboxThatIsOpenedAndDroppedLeavesNothing(t *testing.T) {
 	}
 }
 
-// descriptors counts this process's.
+// descriptors counts the open descriptors of this process.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")

@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 )
 
-// Runtime has no part on this system.
+// Runtime does nothing on this system.
 func Runtime() *box.Runtime { return &box.Runtime{} }
 
-// New returns a driver that says that this system is not Linux.
+// New returns a driver that reports that this system is not Linux.
 func New(Options) (*box.Driver, error) { return box.Elsewhere(paddock.Jail), nil }

@@ -10,11 +10,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// landlockNeeded is the version of Landlock that the tier stands on: the first
-// that also knows cutting files short (Linux 6.2).
+// landlockNeeded is the version of Landlock that the tier needs. It is the first one that
+// also controls truncation (Linux 6.2).
 const landlockNeeded = 3
 
-// A probe finds out what this host's kernel has.
+// A probe detects the features of this host's kernel.
 type probe struct{ site *box.Site }
 
 // Version implements box.Probe.
@@ -62,7 +62,8 @@ func (p probe) Limits() []paddock.Finding {
 	return p.site.LimitFindings(paddock.Finding{Control: paddock.ControlPIDs, Strength: paddock.Full, How: "RLIMIT_NPROC, counted in the sandbox's own user namespace"})
 }
 
-// landlock tells whether this kernel restricts commands' files as the tier needs it.
+// landlock reports whether this kernel can restrict the files of commands as the tier
+// needs.
 func landlock() paddock.Finding {
 	abi := kernel.LandlockABI()
 	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: fmt.Sprintf("version %d", abi)}
@@ -77,7 +78,8 @@ func landlock() paddock.Finding {
 	return f
 }
 
-// rules tells whether this host can give a box a link, which a network with rules needs.
+// rules reports whether this host can make a link for a box, which a network with rules
+// needs.
 func rules() paddock.Finding {
 	tun, err := kernel.OpenTUN()
 	if err == nil {

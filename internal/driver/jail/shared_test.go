@@ -10,8 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 )
 
-// both gives two drivers of one state, as two servers have it, or a server and its
-// next one.
+// both returns two drivers with one state, like two servers, or a server and its successor.
 func both(t *testing.T) (a, b paddock.Driver) {
 	t.Helper()
 	state := t.TempDir()
@@ -25,7 +24,7 @@ func both(t *testing.T) (a, b paddock.Driver) {
 	return a, b
 }
 
-// starts tells how a command can be started.
+// starts returns the error of starting a command.
 func starts(t *testing.T, sb paddock.Sandbox) error {
 	t.Helper()
 	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"true"}})

@@ -49,7 +49,7 @@ func keepers(t *testing.T) (pids []int) {
 	return pids
 }
 
-// until waits for so many keepers, and gives them.
+// until waits for n keepers, and returns them.
 func until(t *testing.T, n int) []int {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -107,13 +107,13 @@ func TestSpareKeepersAreTakenReplacedAndEndWithTheDriver(t *testing.T) {
 	if err := first.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for _, pid := range until(t, before+2) { // those that have no sandbox
+	for _, pid := range until(t, before+2) { // those without a sandbox
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
 	until(t, before)
-	third := make() // though both are dead
+	third := make() // although both are dead
 	if err := third.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
