@@ -17,29 +17,27 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// A broker does the changes of files that the guest may not do itself.
+// A broker makes the changes to files that the guest may not make itself.
 //
-// Landlock takes from everything in the box every right to change anything
-// below the broker's trees. What remains is to ask: each system call that
-// could change a file is reported to the broker, which copies its arguments,
-// opens the directory that it is about, looks at where that directory really
-// is, decides by name, and then does the call itself relative to the open
-// directory. So it does not matter what the guest changes in its memory, its
-// descriptors or the tree meanwhile. A call that turns out not to be about a
-// tree goes on as it is: if it was changed to be about one after all, Landlock
-// refuses it.
+// Landlock removes from all processes in the box the right to change anything below the
+// broker's trees. They can only ask: each system call that could change a file is reported
+// to the broker. It copies the arguments, opens the directory in question, finds out where
+// that directory really is, decides by name, and then makes the call itself relative to the
+// open directory. So it does not matter how the guest changes its memory, its descriptors
+// or the tree meanwhile. If a call does not concern a tree, the kernel continues it
+// unchanged. If the guest then changes it to concern a tree after all, Landlock refuses it.
 type broker struct {
 	trees    []tree
-	root     string   // before every path, where that is not the guest's own root
+	root     string   // prefix of every path, if that is not the guest's own root
 	hosts    []string // where host files are mounted
-	hostNet  bool     // abstract sockets are the host's
+	hostNet  bool     // abstract sockets are those of the host
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
 	slow     chan struct{}
 
-	// sealed has nothing go on that is reported: of a kernel of the box's own,
-	// once it runs, everything is about a tree, and the broker's to do. No
-	// Landlock would refuse what is changed after the question.
+	// sealed is set once a guest kernel runs. Then no reported call is continued. Every
+	// call concerns a tree, and the broker makes it, because Landlock would not refuse a
+	// call that was changed after the decision.
 	sealed atomic.Bool
 
 	mu      sync.Mutex
@@ -47,7 +45,7 @@ type broker struct {
 	order   []string                    // guarded by mu
 }
 
-// A tree is a directory (or a single file) of which the broker decides.
+// A tree is a directory (or a single file) whose changes the broker decides.
 type tree struct {
 	path      string
 	protected *protect.Set // nil protects nothing: a private directory
@@ -58,7 +56,7 @@ const (
 	pathMax     = 4096
 	linkMax     = 40
 	refusalsMax = 1000
-	slowMax     = 8 // calls that wait, such as a connection being made
+	slowMax     = 8 // waiting calls, such as connects
 )
 
 func newBroker(c *Config) (*broker, error) {
@@ -74,7 +72,7 @@ func newBroker(c *Config) (*broker, error) {
 		bt := tree{path: t.Path}
 		if t.Protected {
 			bt.protected = set
-			// A mount of a protected place itself was asked for by name.
+			// The caller mounted the protected place itself by name.
 			if _, hit := set.Match(strings.Trim(t.Source, "/")); hit != protect.Protected {
 				bt.above = strings.Trim(t.Source, "/") + "/"
 			}
@@ -89,7 +87,7 @@ func newBroker(c *Config) (*broker, error) {
 	return b, nil
 }
 
-// serve begins to answer the system calls that a filter reports on listener.
+// serve starts to answer the system calls that a filter reports on listener.
 func (b *broker) serve(listener *os.File) error {
 	f, p, err := kernel.NewPoller(listener)
 	if err != nil {
@@ -106,9 +104,9 @@ func (b *broker) serve(listener *os.File) error {
 	return nil
 }
 
-// run answers system calls until nobody is left who could call.
+// run answers system calls until no process is left that could make one.
 //
-// The box ends with it: its commands would wait for answers for ever.
+// Then the box ends, because its commands would wait forever for answers.
 func (b *broker) run(listener int, poller *kernel.Poller) {
 	defer os.Exit(BrokerFailed)
 	for poller.Wait() == nil {
@@ -124,9 +122,9 @@ func (b *broker) run(listener int, poller *kernel.Poller) {
 	}
 }
 
-// A reply is how a call ends.
+// A reply is the result of a call.
 type reply struct {
-	goOn bool // the kernel does it
+	goOn bool // the kernel continues the call
 	err  syscall.Errno
 	fd   int // given to the caller, if open is set
 	open bool
@@ -165,7 +163,7 @@ func (b *broker) answer(listener int, n kernel.Notif) {
 		return
 	}
 	if isConnect(n.NR) {
-		// It may wait for the other side, so it waits beside the others.
+		// It may wait for its peer, so it gets its own goroutine.
 		go func() {
 			b.slow <- struct{}{}
 			defer func() { <-b.slow }()
@@ -177,7 +175,7 @@ func (b *broker) answer(listener int, n kernel.Notif) {
 }
 
 func (c *call) send(r reply) {
-	// An answer that finds nobody is for a caller that was killed.
+	// The answer has no receiver if the caller was killed.
 	switch {
 	case r.open:
 		if err := kernel.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
@@ -193,7 +191,7 @@ func (c *call) send(r reply) {
 	}
 }
 
-// A call is one system call of the guest. Everything in it is hostile.
+// A call is one system call of the guest. All of its content is hostile.
 type call struct {
 	*broker
 	listener int
@@ -202,27 +200,27 @@ type call struct {
 	args     [6]uint64
 }
 
-// fd gives argument i as a directory descriptor.
+// fd returns argument i as a directory descriptor.
 func (c *call) fd(i int) int { return int(int32(uint32(c.args[i]))) }
 
 // A place is a name in an open directory.
 type place struct {
 	dir   int
 	base  string
-	full  string // where that is now
-	slash bool   // the guest wrote a slash behind it
-	tree  *tree  // nil: not the broker's
+	full  string // its present path
+	slash bool   // the guest's path ends in a slash
+	tree  *tree  // nil: not in a tree
 }
 
 func (p *place) close() { kernel.Close(p.dir) }
 
 var errGoOn = errors.New("not the broker's")
 
-// find resolves a path argument to a place in one of the trees. errGoOn is
-// for everything else, also what the kernel will refuse by itself.
+// find resolves a path argument to a place in one of the trees. It returns errGoOn for
+// everything else, including what the kernel refuses by itself.
 func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
-	// A process whose memory cannot be read (one that is not dumpable) is left
-	// to the kernel and Landlock, as is everything that is wrong in itself.
+	// If the memory of a process cannot be read (because it is not dumpable), the kernel
+	// and Landlock decide, as for every invalid call.
 	path, err := kernel.ReadString(c.tid, addr, pathMax)
 	if err != nil {
 		return nil, errGoOn
@@ -234,16 +232,16 @@ func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
 		}
 		defer kernel.Close(start)
 	}
-	// Only now is it certain that tid was the caller's and not that of a
-	// later thread of the same number.
+	// Only now it is certain that tid was the caller's, and not that of a later thread with
+	// the same number.
 	if !kernel.NotifValid(c.listener, c.id) {
 		return nil, errGoOn
 	}
 	return c.resolve(start, path, follow)
 }
 
-// resolve walks path from the open directory start, and with follow also
-// through links at its last name.
+// resolve walks path from the open directory start. With follow it also follows a link at
+// the last name.
 func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 	at := start
 	for range linkMax {
@@ -256,7 +254,7 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 		dir, err := kernel.ResolveDir(at, dirPart)
 		closeUnless(at, start)
 		if err != nil {
-			return nil, errGoOn // the kernel says what is wrong; a magic link is Landlock's
+			return nil, errGoOn // the kernel reports the error; Landlock handles a magic link
 		}
 		if follow {
 			if target, err := kernel.ReadLinkAt(dir, base); err == nil {
@@ -267,7 +265,7 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 				at, path = dir, target
 				if strings.HasPrefix(target, "/") {
 					kernel.Close(dir)
-					at = start // not used: the path is absolute
+					at = start // unused, because the path is absolute
 				}
 				continue
 			}
@@ -294,8 +292,7 @@ func closeUnless(fd, keep int) {
 	}
 }
 
-// split cuts off the last name of a path; the directory part of a name alone
-// is ".".
+// split cuts off the last name of a path. The directory part of a name alone is ".".
 func split(path string) (dir, base string) {
 	path = strings.TrimRight(path, "/")
 	i := strings.LastIndexByte(path, '/')
@@ -323,13 +320,12 @@ func (b *broker) pathIn(dir int, base string) (string, error) {
 	return path + "/" + base, nil
 }
 
-// where gives the present path of an open file.
+// where returns the present path of an open file.
 //
-// The host's kernel tells it as the mounts have it through which the file was
-// opened. Processes of a kernel of the box's own have had mount namespaces of
-// their own to make; one that was taken over could show a protected directory at
-// another path. So what is at the path from here has to be the same file. What
-// has no name any more is nowhere, and cannot be that.
+// The host's kernel reports the path in the mounts through which the file was opened.
+// Processes of a guest kernel had to make their own mount namespaces. One that was taken
+// over could show a protected directory at another path. So the file at that path from here
+// must be the same file. A file that has no name any more is nowhere, so it passes.
 func (b *broker) where(fd int) (string, error) {
 	path, err := kernel.PathOf(fd)
 	if err != nil || b.root == "" { // commands on the host's kernel make no mounts
@@ -341,7 +337,7 @@ func (b *broker) where(fd int) (string, error) {
 	}
 	at, err := kernel.ResolvePlain(path)
 	if err != nil {
-		// A name may end like that, too; only a file without any is nowhere.
+		// A real name may end like that, too; only a file without names is nowhere.
 		nameless := is.Links == 0 && is.Mode&syscall.S_IFMT != syscall.S_IFDIR
 		if nameless && errors.Is(err, syscall.ENOENT) && strings.HasSuffix(path, " (deleted)") {
 			return path, nil
@@ -355,7 +351,7 @@ func (b *broker) where(fd int) (string, error) {
 	return path, nil
 }
 
-// treeOf gives the innermost tree that path is in.
+// treeOf returns the innermost tree that contains path.
 func (b *broker) treeOf(path string) *tree {
 	var best *tree
 	for i := range b.trees {
@@ -370,7 +366,7 @@ func below(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// judge tells the rule that protects a path, and how.
+// judge returns the rule that protects a path, and how.
 func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
 	for _, d := range b.deny {
 		if below(full, d) {
@@ -395,8 +391,8 @@ func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
 	return t.protected.Match(t.above + rel)
 }
 
-// may decides an operation by name. Operations that can only make or use a
-// real directory pass where a path is a mere beginning of a protected one.
+// may decides an operation by name. A path that is only a beginning of a protected one
+// permits operations that can only make or use a real directory.
 func (b *broker) may(op, full string, t *tree, directory bool) bool {
 	rule, hit := b.judge(t, full)
 	if hit == protect.Miss || hit == protect.Prefix && directory {
@@ -437,8 +433,8 @@ func (b *broker) refuse(op, target, rule string) {
 	b.order = append(b.order, key)
 }
 
-// ours tells whether a path is the box's own: in a private place, and not in
-// something of the host's that is mounted there.
+// ours reports whether a path belongs to the box itself: it is in a private place, and not
+// in a file tree of the host that is mounted there.
 func (b *broker) ours(path string) bool {
 	longest, own := 0, false
 	for _, w := range b.writable {
@@ -459,7 +455,7 @@ func (b *broker) ours(path string) bool {
 	return own
 }
 
-// Refusals lists what was refused, oldest first.
+// Refusals lists refused operations, oldest first.
 func (b *broker) Refusals() []paddock.Refusal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -470,7 +466,7 @@ func (b *broker) Refusals() []paddock.Refusal {
 	return list
 }
 
-// Check is the guest.Guard for changes that the agent does for the host.
+// Check implements guest.Guard, for changes that the agent makes for the host.
 func (b *broker) Check(op string, dir *os.File, base string) error {
 	full, err := b.pathIn(int(dir.Fd()), base)
 	if err != nil {

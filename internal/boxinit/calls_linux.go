@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// handlers gives what the broker does, by number of the call. It is one map, which never
-// changes, made at the first call: only a box's init has a broker, and other programs
-// import this package.
+// handlers returns the broker's functions by system call number. It is one map, which never
+// changes. It is made at the first call, because only a box's init has a broker, and other
+// programs import this package.
 var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 	at := func(c *call) int { return c.fd(0) }
 	cwd := func(*call) int { return kernel.AtCWD }
@@ -64,11 +64,11 @@ func orGoOn(err error) reply {
 	return fails(err)
 }
 
-// open is done here only if it changes something below a tree; the filter
-// reports no other.
+// open opens here only if the call changes something below a tree. The filter reports no
+// other calls.
 func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 	if flags&kernel.OpenPathOnly != 0 {
-		return goOn // it can change nothing
+		return goOn // it cannot change anything
 	}
 	if flags&kernel.OpenTmpfile == kernel.OpenTmpfile {
 		return c.openTmpfile(dirfd, addr, flags, mode)
@@ -99,7 +99,7 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 	} else {
 		mode = 0
 	}
-	// O_NONBLOCK, so that a FIFO cannot hold the broker up.
+	// O_NONBLOCK, so that a FIFO cannot block the broker.
 	fd, err := kernel.Openat(p.dir, p.base, flags&^syscall.O_CLOEXEC|syscall.O_NONBLOCK, mode)
 	if err != nil {
 		return fails(err)
@@ -113,7 +113,7 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
 }
 
-// openTmpfile makes a file without a name in a directory of a tree.
+// openTmpfile makes an unnamed file in a directory of a tree.
 func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply {
 	path, err := kernel.ReadString(c.tid, addr, pathMax)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply
 	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
 }
 
-// masked applies the caller's umask; ours is zero.
+// masked applies the caller's umask; the broker's is zero.
 func (c *call) masked(mode uint32) (uint32, error) {
 	mask, err := kernel.UmaskOf(c.tid)
 	return mode & 0o1777 &^ mask, err
@@ -243,8 +243,8 @@ func (c *call) truncate(addr uint64, size int64) reply {
 	return result(kernel.Truncate(fd, size))
 }
 
-// rename wants both ends in trees. A move between a tree and what is not one
-// crosses mounts, which the kernel refuses by itself.
+// rename requires both ends in trees. A move between a tree and another place crosses
+// mounts, which the kernel refuses by itself.
 func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) reply {
 	if flags&kernel.RenameWhiteout != 0 {
 		return reply{err: syscall.EINVAL}
@@ -274,8 +274,8 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 	return result(kernel.Renameat2(a.dir, a.base, b.dir, toBase, flags))
 }
 
-// renameError says why the second path of a rename is in no tree: most often
-// its directory is not there.
+// renameError returns why the second path of a rename is in no tree: most often its
+// directory does not exist.
 func (c *call) renameError(dirfd int, addr uint64) syscall.Errno {
 	path, err := kernel.ReadString(c.tid, addr, pathMax)
 	if err != nil || path == "" {
@@ -314,7 +314,7 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 		return reply{err: syscall.EACCES}
 	}
 	if flags&kernel.FollowLink != 0 {
-		// The way in which a file without a name gets one.
+		// This is how an unnamed file gets a name.
 		if path, err := kernel.ReadString(c.tid, from, pathMax); err == nil {
 			if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
 				return c.linkFD(n, b)
@@ -359,7 +359,7 @@ func (c *call) linkFD(number string, to *place) reply {
 	if st.Mode&kernel.TypeMask != kernel.TypeRegular {
 		return reply{err: syscall.EPERM}
 	}
-	// A second name for a protected file would be a way to write to it.
+	// A second name for a protected file would allow writing to it.
 	if path, err := c.where(fd); err != nil {
 		return fails(err)
 	} else if t := c.treeOf(path); t != nil && !c.may("link", path, t, false) {
@@ -368,7 +368,7 @@ func (c *call) linkFD(number string, to *place) reply {
 	return result(kernel.LinkFD(fd, to.dir, to.base))
 }
 
-// descriptor gives a copy of one of the caller's open files.
+// descriptor returns a copy of one of the caller's open files.
 func (c *call) descriptor(n int) (int, error) {
 	tgid, err := kernel.ProcessOf(c.tid)
 	if err != nil {
@@ -385,8 +385,8 @@ func (c *call) descriptor(n int) (int, error) {
 	return fd, nil
 }
 
-// chmod is done here wherever the file is: Landlock would not stop one that was
-// let go on and then turned out to be below a tree.
+// chmod is always made here, wherever the file is. Landlock would not stop a call that is
+// continued and then turns out to concern a tree.
 func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
 	path, err := kernel.ReadString(c.tid, addr, pathMax)
 	if err != nil {
@@ -433,7 +433,7 @@ func (c *call) fchmod(n int, mode uint32) reply {
 	return c.chmodFile(fd, mode)
 }
 
-// chmodFile changes the mode of an open file, if its present name allows that.
+// chmodFile changes the mode of an open file, if its present name permits that.
 func (c *call) chmodFile(fd int, mode uint32) reply {
 	path, err := c.where(fd)
 	if err != nil {
@@ -441,7 +441,7 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 	}
 	t := c.treeOf(path)
 	if t == nil && c.sealed.Load() {
-		// A file of a tree that is mounted nowhere any more: nobody can tell its name.
+		// A file of a tree that is no longer mounted: its name cannot be determined.
 		return reply{err: syscall.EPERM}
 	}
 	if t != nil && !c.may("chmod", path, t, true) {
@@ -452,8 +452,8 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 
 const addressMax = 128 // of a socket, as in sockaddr_storage
 
-// address copies a socket address and the socket that it is for, and tells the
-// path of the socket file if it is one.
+// address copies a socket address and the socket of the call. It returns the path if the
+// address is a socket file.
 func (c *call) address() (fd int, addr []byte, path string, err error) {
 	n := uint32(c.args[2])
 	if n > addressMax {
@@ -479,8 +479,8 @@ func (c *call) address() (fd int, addr []byte, path string, err error) {
 	return fd, addr, path, nil
 }
 
-// connect is done here always: whether a descriptor is a Unix socket can
-// change between asking and doing.
+// connect is always made here, because the guest can change whether a descriptor is a Unix
+// socket between the decision and the call.
 func (c *call) connect() reply {
 	fd, addr, path, err := c.address()
 	if err != nil {
@@ -505,15 +505,15 @@ func (c *call) connect() reply {
 	return result(kernel.ConnectFile(fd, file))
 }
 
-// abstract tells whether an address is an abstract Unix socket of the host's:
-// with the host's network they are shared, and the agent is not restricted.
+// abstract reports whether an address is an abstract Unix socket of the host. With the
+// host's network they are shared, and the agent is not restricted.
 func (c *call) abstract(fd int, addr []byte) bool {
 	family, err := kernel.SocketFamily(fd)
 	return c.hostNet && (err != nil || family == kernel.FamilyUnix) && len(addr) > 2
 }
 
-// socketFile opens the file at path as the caller sees it, links followed, and
-// tells where it is.
+// socketFile opens the file at path as the caller sees it, following links, and returns
+// where it is.
 func (c *call) socketFile(path string) (file int, full string, err error) {
 	start, err := kernel.DirOf(c.tid, kernel.AtCWD)
 	if err != nil {
@@ -535,8 +535,8 @@ func (c *call) socketFile(path string) (file int, full string, err error) {
 	return file, full, nil
 }
 
-// bind makes socket files in private trees. Elsewhere below a tree a socket
-// would be a door from the host into the box.
+// bind makes socket files in private trees only. In other trees a socket would let the host
+// connect to the box.
 func (c *call) bind() reply {
 	fd, addr, path, err := c.address()
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 const (
 	FileTUN      = "tun"              // the device that makes the link; without it the init opens the host's by path
 	FileAgent    = "agent"            // the agent's program, which a guest kernel executes
-	FileEvents   = "events"           // takes the events of a guest kernel's processes
-	FileImage    = "image"            // the parts of a saved box that is to go on, in the order in which Save wrote them
-	FileTemplate = "template"         // take the parts of a template, in the same order
-	FileWritten  = "template written" // takes one byte when the template is whole
+	FileEvents   = "events"           // receives the events of a guest kernel's processes
+	FileImage    = "image"            // the parts of a saved box, in the order in which Save wrote them
+	FileTemplate = "template"         // receive the parts of a template, in the same order
+	FileWritten  = "template written" // receives one byte when the template is complete
 )
 
 // Files is a table of open files by name. The sender adds files and transmits Names beside the
@@ -81,8 +81,8 @@ func (t *Files) One(name string) *os.File {
 	return nil
 }
 
-// Close closes every file and empties the table. Whoever needs to know whether a file was
-// written completely closes it itself, before.
+// Close closes every file and empties the table. To check that a file was written
+// completely, the caller closes it first.
 func (t *Files) Close() {
 	for _, f := range t.All() {
 		f.Close()

@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// build makes the file tree and enters it. Sources are opened before the new
-// root covers anything, and targets are walked without following any link, so
-// that nothing a former guest left in a workspace can divert them.
+// build makes the file tree and enters it. It opens sources before the new root covers
+// anything, and follows no link on the way to targets. So nothing that a former guest left
+// in a workspace can divert them.
 func build(mounts []Mount, files *Files) error {
 	if err := kernel.MakePrivate(); err != nil {
 		return err
@@ -54,8 +54,8 @@ func build(mounts []Mount, files *Files) error {
 	if err := kernel.LockMount("/"); err != nil {
 		return err
 	}
-	// What was needed to build is closed now; the descriptors were the last
-	// way to the old tree.
+	// Close everything that building needed. The descriptors were the last access to the
+	// old tree.
 	for _, f := range sources {
 		if f != nil {
 			f.Close()
@@ -64,7 +64,7 @@ func build(mounts []Mount, files *Files) error {
 	return root.Close()
 }
 
-// enterable attaches the new root somewhere, and opens it.
+// enterable attaches the new root at some directory, and opens it.
 func enterable(root *os.File) (*os.File, error) {
 	for _, at := range []string{"/tmp", "/mnt", "/run", "/var", "/usr"} {
 		dir, err := kernel.OpenPath(nil, at, false)
@@ -81,7 +81,7 @@ func enterable(root *os.File) (*os.File, error) {
 	return nil, fmt.Errorf("no directory to build on: %w", paddock.Unsupported)
 }
 
-// came returns the file of a mount that came along by name.
+// came returns the file that came along for a mount, by name.
 func came(m Mount, files *Files) (*os.File, error) {
 	f := files.One(m.File)
 	if f == nil {
@@ -140,8 +140,8 @@ func attrs(m Mount) int {
 	return a
 }
 
-// setAttrs sets what the mount and everything below it may be used for. Only
-// restrictions are added; those that the host had stay.
+// setAttrs sets what the mount and everything below it may be used for. It only adds
+// restrictions; those of the host stay.
 func setAttrs(f *os.File, m Mount) error {
 	set := uint64(attrs(m))
 	if m.Kind == MountOverlay {
@@ -150,7 +150,7 @@ func setAttrs(f *os.File, m Mount) error {
 	return kernel.SetMountAttr(f, set, true)
 }
 
-// step does one below root.
+// step makes one mount below root.
 func step(root *os.File, m Mount, src *os.File) error {
 	switch m.Kind {
 	case MountDir:
@@ -195,7 +195,7 @@ func step(root *os.File, m Mount, src *os.File) error {
 		}
 		defer src.Close()
 	}
-	if src == nil { // a source that may be missing, and is
+	if src == nil { // a missing source that may be missing
 		return nil
 	}
 	at, err := target(root, m)
@@ -206,7 +206,7 @@ func step(root *os.File, m Mount, src *os.File) error {
 	return kernel.Attach(src, at)
 }
 
-// target opens where a mount goes, and makes what is missing there.
+// target opens a mount's target, and makes what is missing on the way.
 func target(root *os.File, m Mount) (*os.File, error) {
 	if !m.IsFile {
 		return walk(root, m.Target, 0o755)
@@ -226,14 +226,13 @@ func target(root *os.File, m Mount) (*os.File, error) {
 	return kernel.OpenPath(dir, path.Base(m.Target), true)
 }
 
-// walk opens a directory below root by its names, links refused, and makes
-// what is missing.
+// walk opens a directory below root by its names, refuses links, and makes what is missing.
 func walk(root *os.File, name string, mode uint32) (*os.File, error) {
 	rel := strings.Trim(name, "/")
 	if rel == "" {
 		return kernel.OpenPath(root, ".", true)
 	}
-	// Mostly it is there.
+	// Mostly it exists.
 	if f, err := kernel.OpenPath(root, rel, true); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return f, refusedLink(name, err)
 	}
@@ -275,11 +274,11 @@ func cannotMake(name string, err error) error {
 	return fmt.Errorf("make %s: %w", name, err)
 }
 
-// emptyDir holds what masks are made of.
+// emptyDir holds the files of masks.
 const emptyDir = "/.empty"
 
-// mask hides what is at a path behind something empty that nobody may read.
-// The host has seen it there, and it is not a link, or there is no box.
+// mask covers a path with something empty that nobody may read. The host has seen that the
+// path exists. If it is missing or a link, making the box fails.
 func mask(root *os.File, m Mount) error {
 	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
@@ -314,7 +313,7 @@ func mask(root *os.File, m Mount) error {
 	return cover(empty, name, at, kernel.ReadOnly|kernel.NoExec)
 }
 
-// replace puts a new file over what is there.
+// replace mounts a new file over the existing one.
 func replace(root *os.File, m Mount, content []byte) error {
 	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
@@ -347,8 +346,8 @@ func copyFile(root *os.File, m Mount, program *os.File) error {
 	return kernel.WriteAt(dir, path.Base(m.Target), data, 0o555)
 }
 
-// private makes a directory of the root tmpfs a mount of its own, which stays
-// writable when the root no longer is.
+// private makes a directory of the root tmpfs a mount of its own, which stays writable when
+// the root becomes read-only.
 func private(root *os.File, m Mount) error {
 	at, err := walk(root, m.Target, m.Mode)
 	if err != nil {
@@ -358,7 +357,7 @@ func private(root *os.File, m Mount) error {
 	return cover(at, "", at, 0)
 }
 
-// cover attaches a copy of the mount at name of dir (or of dir itself) to at.
+// cover attaches a copy of the mount at name in dir (or of dir itself) to at.
 func cover(dir *os.File, name string, at *os.File, set uint64) error {
 	f, err := kernel.CloneTree(int(dir.Fd()), name, false)
 	if err != nil {
@@ -371,13 +370,13 @@ func cover(dir *os.File, name string, at *os.File, set uint64) error {
 	return kernel.Attach(f, at)
 }
 
-// lock makes what is at a path read-only, and a mount of its own, so that it
-// can be neither renamed nor removed.
+// lock makes a path read-only, and a mount of its own, so that it can be neither renamed
+// nor removed.
 func lock(root *os.File, m Mount) error {
 	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			return nil // the broker keeps it from being made
+			return nil // the broker prevents that it is made
 		}
 		if m.Maybe && errors.Is(err, os.ErrPermission) {
 			return nil
@@ -402,8 +401,8 @@ func lock(root *os.File, m Mount) error {
 // workDir holds the private layer while the tree is built.
 const workDir = "/.paddock"
 
-// overlay makes a private layer, a tmpfs of the mount's size, on top of lower.
-// The result stands at workDir/merged until build detaches workDir.
+// overlay makes a private layer, a tmpfs of the mount's size, on top of lower. The result
+// is at workDir/merged until build detaches workDir.
 func overlay(root *os.File, m Mount, lower *os.File) error {
 	layer, err := kernel.NewMount("tmpfs", kernel.NoSUID|kernel.NoDev, kernel.Option{Key: "mode", Value: "755"},
 		kernel.Option{Key: "size", Value: strconv.FormatInt(m.Size, 10)})
@@ -449,7 +448,7 @@ func attachAt(root *os.File, name string, mount *os.File) error {
 	return kernel.Attach(mount, at)
 }
 
-// fromLayer gives a copy of one entry of the merged tree.
+// fromLayer returns a copy of one entry of the merged tree.
 func fromLayer(root *os.File, m Mount) (*os.File, error) {
 	at, err := kernel.OpenPath(root, strings.Trim(workDir, "/")+"/merged/"+m.Source, true)
 	if err != nil {

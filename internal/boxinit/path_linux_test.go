@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// hostile gives names and paths that have tricked others.
+// hostile returns names and paths that have deceived other programs.
 func hostile() []string {
 	return []string{
 		"", "/", "//", "///", ".", "..", "./", "../", "a", "a/", "a//", "/a", "//a", "/a//b///", "a/..", "/..", "/proj/.",
@@ -44,27 +44,27 @@ func FuzzSplit(f *testing.F) {
 		if joined != whole {
 			t.Fatalf("%q is split into %q and %q", path, dir, base)
 		}
-		// A directory part that is absolute where the path is not, or the
-		// other way round, would begin somewhere else.
+		// If only one of path and directory part were absolute, they would begin at
+		// different places.
 		if base != "" && strings.HasPrefix(dir, "/") != strings.HasPrefix(path, "/") {
 			t.Fatalf("%q is split into %q and %q", path, dir, base)
 		}
 	})
 }
 
-// names gives the components of a path.
+// names returns the components of a path.
 func names(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// inside is below, told by components.
+// within compares by components.
 func within(path, dir string) bool {
 	p, d := names(path), names(dir)
 	return len(p) >= len(d) && slices.Equal(p[:len(d)], d)
 }
 
-// real gives the path that the kernel could tell for hostile bytes: absolute,
-// and without empty names, dots or NULs.
+// real returns a path that the kernel could report for hostile bytes: absolute, and without
+// empty names, dots or NULs.
 func real(path string) string {
 	list := slices.DeleteFunc(names(path), func(n string) bool {
 		return n == "." || n == ".." || strings.Contains(n, "\x00")
@@ -135,8 +135,8 @@ func FuzzJudge(f *testing.F) {
 			t.Fatalf("%q is in %v, want %v", path, got, want)
 		}
 
-		// Only what lies in a private place, and in nothing of the host's that
-		// is within that, is the box's own.
+		// Only what is in a private place, and in no tree of the host within it, belongs to
+		// the box.
 		deepest := func(list []string) int {
 			n := -1
 			for _, d := range list {
@@ -177,7 +177,7 @@ func FuzzJudge(f *testing.F) {
 		}
 		rel := strings.TrimPrefix(path, got.path+"/")
 		for _, name := range []string{rel, got.above + rel} {
-			// Where judge says a beginning, it is of a mount or a denied name.
+			// If judge returns a beginning, it is that of a mount or a denied name.
 			if _, direct := set.Match(name); direct == protect.Protected && hit == protect.Miss {
 				t.Fatalf("%q is protected as %q, and yet free", path, name)
 			}

@@ -1,7 +1,7 @@
 package boxinit
 
 import (
-	"crypto/sha1" //nolint:gosec // the format has it; nobody relies on it
+	"crypto/sha1" //nolint:gosec // required by the format; nothing relies on it
 	"encoding/binary"
 	"encoding/pem"
 	"errors"
@@ -15,12 +15,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// trustMax bounds a file of certificates, in bytes. That of a system is a
-// quarter of a megabyte.
+// trustMax bounds a file of certificates, in bytes. A system's file has a quarter of a
+// megabyte.
 const trustMax = 8 << 20
 
-// extend puts a file over what is there that is made from a file of the box:
-// that one itself and more, or a keystore of the certificates in another one.
+// extend mounts a file over an existing one. It is made from a file of the box: the
+// existing file with additions, or a keystore of the certificates in another file.
 func extend(root *os.File, m Mount) error {
 	from := m.Target
 	if m.Kind == MountKeys {
@@ -42,7 +42,7 @@ func extend(root *os.File, m Mount) error {
 	return replace(root, m, append(content, m.Source...))
 }
 
-// readFile reads a file of the tree that is being built, no link on the way.
+// readFile reads a file of the tree that is being built, and follows no link.
 func readFile(root *os.File, name string) ([]byte, error) {
 	at, err := kernel.OpenPath(root, strings.Trim(name, "/"), true)
 	if err != nil {
@@ -61,8 +61,8 @@ func readFile(root *os.File, name string) ([]byte, error) {
 	return data, err
 }
 
-// keystore gives the certificates of a file in PEM as a Java keystore (JKS, which
-// every release reads), under the password that all such files have.
+// keystore returns the certificates of a PEM file as a Java keystore (JKS, which every
+// release reads), with the usual password of such files.
 func keystore(text []byte) []byte {
 	var entries []byte
 	count := uint32(0)
@@ -76,14 +76,14 @@ func keystore(text []byte) []byte {
 		}
 		entries = binary.BigEndian.AppendUint32(entries, 2) // a trusted certificate
 		entries = appendText(entries, fmt.Sprintf("paddock-%d", count))
-		entries = binary.BigEndian.AppendUint64(entries, 0) // made when nobody knows
+		entries = binary.BigEndian.AppendUint64(entries, 0) // creation time unknown
 		entries = appendText(entries, "X.509")
 		entries = binary.BigEndian.AppendUint32(entries, uint32(len(block.Bytes)))
 		entries = append(entries, block.Bytes...)
 		count++
 	}
 	store := binary.BigEndian.AppendUint32(nil, 0xfeedfeed)
-	store = binary.BigEndian.AppendUint32(store, 2) // the version
+	store = binary.BigEndian.AppendUint32(store, 2) // version
 	store = binary.BigEndian.AppendUint32(store, count)
 	store = append(store, entries...)
 	sum := sha1.New() //nolint:gosec // see above

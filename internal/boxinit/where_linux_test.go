@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// elsewhere runs a shell in a mount namespace of its own, and gives its number
-// when it has said something. What is mounted there nobody else sees.
+// elsewhere runs a shell in its own mount namespace, and returns its PID when it has
+// printed something. Its mounts are visible only there.
 func elsewhere(t *testing.T, script string) int {
 	t.Helper()
 	cmd := exec.Command("unshare", "-r", "-m", "sh", "-e", "-c", script+"\necho ready\nread _")
@@ -38,7 +38,7 @@ func elsewhere(t *testing.T, script string) int {
 	t.Cleanup(func() {
 		_ = in.Close()
 		_, _ = io.Copy(io.Discard, out)
-		_ = cmd.Wait() // that it ends is enough
+		_ = cmd.Wait() // its end is enough
 	})
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("%q, %v", line, err)
@@ -46,8 +46,8 @@ func elsewhere(t *testing.T, script string) int {
 	return cmd.Process.Pid
 }
 
-// A sentry or gofer that was taken over, and that could still mount, would show
-// a protected directory where none is.
+// A sentry or gofer that was taken over, and that could still mount, could show a protected
+// directory at an unprotected path.
 func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -57,7 +57,7 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.root = "/" // which it is here
+	b.root = "/" // as it is here
 	for _, name := range []string{".git/hooks", "plain", "decoy"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
