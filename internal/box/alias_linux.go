@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// aliases denies what protected names at the top of a writable mount lead to,
-// where one of them is a link or a git file that says where the repository is:
-// the broker judges by where a file really is.
+// aliases denies the real paths of protected names at the top of a writable mount, if one
+// of them is a link or a git file that names the repository. The broker judges by where a
+// file really is.
 func (l *Layout) aliases() error {
 	set, err := protect.New(l.Config.Protect, l.Config.Unprotect)
 	if err != nil {
@@ -41,8 +41,8 @@ func (l *Layout) aliases() error {
 	return nil
 }
 
-// alias follows a protected name from the top of a host directory. It tells
-// where that leads if a link is on the way.
+// alias follows a protected name from the top of a host directory. If a link is on the way,
+// it returns where the name leads.
 func alias(dir, rule string) (string, bool) {
 	at, linked := dir, false
 	parts := strings.Split(rule, "/")
@@ -54,11 +54,11 @@ func alias(dir, rule string) (string, bool) {
 		st, err := os.Lstat(next)
 		switch {
 		case err != nil:
-			// What is not there yet would be made there.
+			// A missing file would be made there.
 			return filepath.Join(append([]string{at}, parts[i:]...)...), linked
 		case st.Mode()&os.ModeSymlink != 0:
 			real, err := filepath.EvalSymlinks(next)
-			if err != nil { // it leads to what is not there yet, and could be made
+			if err != nil { // the link's target is missing, and could be made
 				to, err := os.Readlink(next)
 				if err != nil {
 					return "", false
@@ -81,11 +81,11 @@ func alias(dir, rule string) (string, bool) {
 	return at, linked
 }
 
-// gitDir reads a git file: "gitdir: PATH".
+// gitDir parses a git file: "gitdir: PATH".
 func gitDir(file string) (string, bool) {
-	const longest = 4096 + 16 // a path and what stands before it
-	// Whoever works in the directory may swap the file at any time: nothing
-	// that is opened may block, and nothing is read without an end.
+	const longest = 4096 + 16 // a path and its prefix
+	// Users of the directory may swap the file at any time. So opening must not block, and
+	// reading must be bounded.
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", false

@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A board is a word in memory that a keeper shares with whoever uses its sandbox:
-// whether that goes. To ask the keeper before each command and file takes two
-// switches of processes and a packet; this takes a look. What it shows is what the
-// keeper would have answered, no more: where it does not show that the sandbox goes,
-// the keeper is asked. A keeper that was killed leaves its board as it was, and takes
-// its sandbox along, whose agent then does not answer.
+// A statusBoard is a word in memory by which a keeper tells users of its sandbox whether
+// the sandbox runs. Asking the keeper before each command and file would take two process
+// switches and a packet; reading the board takes neither. The board shows only what the
+// keeper would have answered. If it does not show that the sandbox runs, the caller must
+// ask the keeper. A keeper that was killed leaves its board unchanged, but its sandbox dies
+// with it, and then the agent does not answer.
 type statusBoard struct{ words *kernel.Counters }
 
 const (
-	boardWord = 0 // of the words
-	boardGoes = 1 // else the keeper is to be asked
+	boardWord = 0 // index of the word
+	boardGoes = 1 // the sandbox runs; for other values ask the keeper
 )
 
-// newBoard makes the keeper's, and the file by which others read it.
+// newBoard makes a keeper's board, and the file by which others read it.
 func newBoard() (statusBoard, *os.File, error) {
 	reader, f, err := kernel.NewCounters("board")
 	if err != nil {
@@ -34,7 +34,7 @@ func newBoard() (statusBoard, *os.File, error) {
 	return statusBoard{writer}, f, nil
 }
 
-// readBoard gives that of a keeper, which sent the file.
+// readBoard opens a keeper's board by the file that the keeper sent.
 func readBoard(f *os.File) (*statusBoard, error) {
 	words, err := kernel.ReadCounters(int(f.Fd()))
 	if err != nil {
@@ -43,14 +43,14 @@ func readBoard(f *os.File) (*statusBoard, error) {
 	return &statusBoard{words}, nil
 }
 
-// close lets go of what readBoard gave.
+// close releases a board of readBoard.
 func (b *statusBoard) close() {
 	if b != nil {
-		_ = b.words.Close() // it is of no use any more
+		_ = b.words.Close() // it is not used any more
 	}
 }
 
-// show is the keeper's.
+// show is called by the keeper.
 func (b statusBoard) show(st Standing, err error) {
 	word := uint64(0)
 	if err == nil && st.State == paddock.Ready {
@@ -59,6 +59,6 @@ func (b statusBoard) show(st Standing, err error) {
 	b.words.Set(boardWord, word)
 }
 
-// goes tells whether the keeper shows that its sandbox does; without a board nobody
-// does.
+// goes reports whether the keeper shows that its sandbox runs. It returns false without a
+// board.
 func (b *statusBoard) goes() bool { return b != nil && b.words.Load(boardWord) == boardGoes }

@@ -42,7 +42,7 @@ func TestABoardShowsOnlyThatASandboxGoes(t *testing.T) {
 	}
 }
 
-// lately is a driver's sandbox of a name.
+// lately returns a recently used sandbox of a driver.
 func lately(id paddock.ID, made time.Time) *Sandbox {
 	return &Sandbox{id: id, owner: remoteOwner{group: noGroup}, about: about{Created: made}, dialing: make(chan struct{}, 1)}
 }
@@ -56,7 +56,7 @@ func TestRecentsGiveTheLatestOfAName(t *testing.T) {
 	}
 	r.use(first)
 	r.use(second)
-	r.drop(first) // which has lost its name
+	r.drop(first) // it has lost its name
 	if r.find("a") != second {
 		t.Error("the second has gone with the first")
 	}
@@ -86,7 +86,7 @@ func TestRecentsDropWhatNobodyUsesAgain(t *testing.T) {
 	r.mu.Lock()
 	r.open["old"].used = time.Now().Add(-recentTime)
 	r.mu.Unlock()
-	if r.find("old") == nil { // to look does not count
+	if r.find("old") == nil { // a look does not count
 		t.Error("it is dropped before its time")
 	}
 	r.sweep()

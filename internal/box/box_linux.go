@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A meter bounds and measures a box: a control group, or where there is none
-// a watchdog.
+// A meter bounds and measures a box. It is a control group or, if there is none, a
+// watchdog.
 type meter interface {
 	Usage() (paddock.Usage, error)
 	OOM() (kills, peak int64, err error)
@@ -28,18 +28,18 @@ type meter interface {
 	Remove(ctx context.Context) error
 }
 
-// A Box is the process tree of one sandbox on the host, as its owner has it.
+// A Box is the process tree of one sandbox on the host, as its owner sees it.
 type Box struct {
 	created time.Time
 	plan    Plan            // its layout may be completed while the box is made
-	control *kernel.Channel // to the box's init; its end is the box's end
+	control *kernel.Channel // to the box's init; when it ends, the box ends
 	pid     int
-	Group   *cgroup.Group // nil where the meter is a watchdog
+	Group   *cgroup.Group // nil if the meter is a watchdog
 	meter   meter
 	stood   atomic.Bool   // it was ready once
 	ended   chan struct{} // closed when init was waited for
-	events  *os.File      // what its runtime reports; nil without events
-	heard   chan struct{} // closed when all that it reported was recorded
+	events  *os.File      // reports of its runtime; nil without events
+	heard   chan struct{} // closed when all reports were recorded
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -47,16 +47,16 @@ type Box struct {
 	paused bool           // guarded by mu
 	limits paddock.Limits // guarded by mu
 
-	mostCPUs float64 // guarded by mu: the highest limit of those before, if any
+	mostCPUs float64 // guarded by mu: the highest earlier limit, if any
 }
 
-// Plan returns what the box was made with. The caller changes nothing in it.
+// Plan returns the plan of the box. The caller must not change it.
 func (b *Box) Plan() *Plan { return &b.plan }
 
 // Ended is closed when the box's init has ended.
 func (b *Box) Ended() <-chan struct{} { return b.ended }
 
-// A making is what the stages of making a box pass on.
+// A making is the state that the stages of making a box share.
 type making struct {
 	p    *Plan
 	b    *Box
@@ -67,8 +67,8 @@ type making struct {
 	mine         *os.File // the owner's end of conn
 }
 
-// Make makes a box and returns, when a command has run in it, the box and the first connection to
-// its agent. After an error nothing is left.
+// Make makes a box. When a command has run in the box, it returns the box and the first
+// connection to the agent. After an error nothing is left.
 func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
 	b := &Box{created: time.Now(), plan: p, limits: p.Limits, ended: make(chan struct{})}
 	m := &making{p: &b.plan, b: b}
@@ -78,14 +78,14 @@ func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
 			if m.conn != nil {
 				m.conn.Close()
 			}
-			m.own.close() // or the box's end of the events would stay open
+			m.own.close() // otherwise the box's end of the events would stay open
 			return nil, nil, errors.Join(err, b.Remove(context.WithoutCancel(ctx)))
 		}
 	}
 	return b, m.conn, nil
 }
 
-// startGateway starts the way out, at the same time as the box.
+// startGateway starts the gateway while the box starts.
 func (m *making) startGateway(ctx context.Context) error {
 	if m.p.Gateway == nil {
 		return nil
@@ -93,7 +93,7 @@ func (m *making) startGateway(ctx context.Context) error {
 	return m.p.Gateway.Start(ctx, m.p.Programs.One(fileGateway))
 }
 
-// bound makes the control group that the box starts in.
+// bound makes the box's control group.
 func (m *making) bound(context.Context) error {
 	if !m.p.Groups {
 		return nil
@@ -126,7 +126,7 @@ func (m *making) channels(context.Context) (err error) {
 	return nil
 }
 
-// start starts the box's init, which then waits for its configuration.
+// start starts the box's init, which waits for its configuration.
 func (m *making) start(context.Context) error {
 	if err := m.b.launch(m.theirs, m.link); err != nil {
 		return m.b.Impossible(fmt.Errorf("start the box: %w", err))
@@ -143,13 +143,13 @@ func (m *making) start(context.Context) error {
 			}
 		})
 	}
-	// Only the box has its ends now: when it dies, the owner's ends report it.
+	// Only the box has its ends now, so the owner's ends report its death.
 	m.theirs.Close()
 	m.link.Close()
 	return nil
 }
 
-// watch bounds the box by a watchdog where there is no control group.
+// watch starts a watchdog if there is no control group.
 func (m *making) watch(context.Context) error {
 	if m.p.Groups {
 		return nil
@@ -161,8 +161,8 @@ func (m *making) watch(context.Context) error {
 	return err
 }
 
-// connect makes the first connection to the agent. Nothing is answered on it yet: the box builds its
-// tree meanwhile, for which it was sent what it needs before.
+// connect makes the first connection to the agent. The box does not answer on it yet,
+// because it builds its tree meanwhile. The configuration was sent before.
 func (m *making) connect(context.Context) error {
 	conn, err := net.FileConn(m.mine)
 	if err != nil {
@@ -174,7 +174,7 @@ func (m *making) connect(context.Context) error {
 	return nil
 }
 
-// A Configuration is what the box's init is sent: a layout, and files by name.
+// A Configuration is what the owner sends to the box's init: a layout, and files by name.
 type Configuration struct {
 	Layout *Layout // a copy, which belongs to this box
 	Files  boxinit.Files
@@ -183,20 +183,20 @@ type Configuration struct {
 	own *closers
 }
 
-// Own has a file closed when the configuration was sent.
+// Own makes the configuration close a file after it is sent.
 func (c *Configuration) Own(f *os.File) { c.own.add(f) }
 
-// PID is the number of the box's init on the host.
+// PID returns the PID of the box's init on the host.
 func (c *Configuration) PID() int { return c.b.pid }
 
-// configure sends the box's init what it is to build.
+// configure sends the configuration to the box's init.
 func (m *making) configure(context.Context) error {
 	if m.p.finish != nil {
 		if err := m.p.finish(); err != nil {
 			return err
 		}
 	}
-	// A plan may be used again, for another box.
+	// A plan may be used again for another box.
 	c := &Configuration{Layout: m.p.Layout.clone(), b: m.b, own: &m.own}
 	if err := openForeign(c); err != nil {
 		return m.b.Impossible(err)
@@ -218,7 +218,7 @@ func (m *making) configure(context.Context) error {
 	return nil
 }
 
-// await waits until a command has run, and the way out is open.
+// await waits until a command has run and the gateway is ready.
 func (m *making) await(ctx context.Context) error {
 	if err := m.b.ready(ctx); err != nil {
 		return m.b.starved(m.b.Impossible(err))
@@ -229,7 +229,7 @@ func (m *making) await(ctx context.Context) error {
 	return m.p.Gateway.Ready(ctx)
 }
 
-// closers are files that go when a function ends, however it ends.
+// closers are files that are closed when a function returns.
 type closers struct{ files []*os.File }
 
 func (c *closers) add(f ...*os.File) { c.files = append(c.files, f...) }
@@ -248,7 +248,7 @@ func EndKind(err error) paddock.Kind {
 	return paddock.Canceled
 }
 
-// explain adds how init ended to an error about it.
+// explain adds the cause of init's end to an error that may follow from it.
 func (b *Box) explain(err error) error {
 	b.kill()
 	<-b.ended
@@ -262,23 +262,23 @@ func (b *Box) Reason() string {
 	return b.why
 }
 
-// kill ends every process in the box: the kernel takes all with the init.
+// kill ends every process in the box, because the kernel kills them all with the init.
 func (b *Box) kill() {
 	if b.pid > 0 {
 		select {
 		case <-b.ended:
 		default:
-			_ = syscall.Kill(b.pid, syscall.SIGKILL) // not reaped yet, so the number is its own
+			_ = syscall.Kill(b.pid, syscall.SIGKILL) // not reaped yet, so the PID is still its own
 		}
 	}
 }
 
-// connect gives a new connection to the agent.
+// connect returns a new connection to the agent.
 func (b *Box) connect() (*os.File, error) {
 	return b.Ask(boxinit.OpConnect, nil)
 }
 
-// Ask asks the box for something; the answer comes on the file.
+// Ask sends a request to the box. The answer arrives on the returned file.
 func (b *Box) Ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error) {
 	mine, theirs, err := kernel.Pair()
 	if err != nil {
@@ -292,7 +292,7 @@ func (b *Box) Ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error
 	return mine, nil
 }
 
-// Remove ends the box. Twice is fine.
+// Remove ends the box. It may be called again.
 func (b *Box) Remove(ctx context.Context) error {
 	b.mu.Lock()
 	if b.why == "" {
@@ -301,7 +301,7 @@ func (b *Box) Remove(ctx context.Context) error {
 	b.mu.Unlock()
 	b.kill()
 	if b.Group != nil {
-		_ = b.Group.Thaw() // what is frozen does not die on version 1
+		_ = b.Group.Thaw() // frozen processes do not die with cgroup version 1
 	}
 	if b.pid > 0 {
 		select {
@@ -311,18 +311,18 @@ func (b *Box) Remove(ctx context.Context) error {
 		}
 	}
 	if b.control != nil {
-		_ = b.control.Close() // its end is what matters
+		_ = b.control.Close() // only its end matters
 	}
 	if b.events != nil {
-		select { // what was told before the end is still to be recorded
+		select { // reports from before the end must still be recorded
 		case <-b.heard:
 		case <-time.After(endTime):
 		case <-ctx.Done():
 		}
-		_ = b.events.Close() // its end is what matters
+		_ = b.events.Close() // only its end matters
 	}
 	b.wg.Wait()
-	if b.plan.Gateway != nil { // of a box that never began
+	if b.plan.Gateway != nil { // of a box that never started
 		b.plan.Gateway.Stop()
 	}
 	if b.meter != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A Failure is why a box cannot be made here, and what to do.
+// A Failure is the reason why a box cannot be made here, and the remedy.
 type Failure struct {
 	Cause, Remedy string
-	Control       paddock.Control // that is missing; empty is namespaces
+	Control       paddock.Control // that is missing; empty means namespaces
 }
 
-// Impossible turns the failure to make a box into what this host lacks, where
-// that is known. Any other error stays as it is; nil stays nil.
+// Impossible converts the failure to make a box to the feature that this host lacks, if
+// that is known. It returns other errors, and nil, unchanged.
 func (b *Box) Impossible(err error) error { return impossible(err, b.plan.Runtime) }
 
 func impossible(err error, r *Runtime) error {
@@ -36,14 +36,14 @@ func impossible(err error, r *Runtime) error {
 	return &paddock.MissingError{Finding: paddock.Finding{Control: cmp.Or(f.Control, paddock.ControlUserNS), Strength: paddock.Absent, Cause: f.Cause, Remedy: f.Remedy}}
 }
 
-// Surroundings are what a cause is looked for in: this host, and the container
-// that this process may itself be in.
+// Surroundings describe this host, and the container in which this process may be, for the
+// search for a cause.
 type Surroundings struct {
 	root  bool
 	admin bool                     // CAP_SYS_ADMIN
 	exe   string                   // this program
-	Trace error                    // what the kernel answers who wants to trace nobody
-	Read  func(name string) string // a file of the kernel's, trimmed; empty where there is none
+	Trace error                    // the kernel's answer to a ptrace call on no process
+	Read  func(name string) string // a kernel file, trimmed; empty if it is missing
 }
 
 func around() Surroundings {
@@ -58,8 +58,8 @@ func around() Surroundings {
 	}
 }
 
-// Diagnose finds the cause of a box that cannot be made, where it is known. What
-// was told by the box has come as text.
+// Diagnose returns the cause why a box cannot be made, if it is known. Errors of the box
+// arrive as text.
 func (s Surroundings) Diagnose(err error, r *Runtime) *Failure {
 	said := err.Error()
 	says := func(words ...string) bool {
@@ -101,7 +101,7 @@ func (s Surroundings) Diagnose(err error, r *Runtime) *Failure {
 	return &Failure{Cause: said}
 }
 
-// switchedOff are the settings of a host that forbid a box.
+// switchedOff checks settings of the host that forbid boxes.
 func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
 	switch {
 	case s.Read("/proc/sys/user/max_user_namespaces") == "0":
@@ -120,9 +120,9 @@ func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
 	return nil
 }
 
-// Contained says what to do inside a container, whose walls stand behind one
-// another: a trial tells of the first one only, and so the remedy names all that are
-// seen here. Where none is, it is otherwise.
+// Contained returns the remedy inside a container. A container may have several
+// restrictions that prevent boxes, and a trial only finds the first one. So the remedy
+// names all that are visible here. If there are none, it returns otherwise.
 func (s Surroundings) Contained(otherwise string) string {
 	options := s.options()
 	if options == "" {
@@ -138,8 +138,8 @@ func (s Surroundings) Contained(otherwise string) string {
 	return remedy + "; outside of containers, " + otherwise
 }
 
-// options are those of a container that would take down the walls which are seen
-// around this process, as Docker and Podman call them.
+// options returns the options of a container, as Docker and Podman name them, that would
+// remove the restrictions which are visible from this process.
 func (s Surroundings) options() string {
 	var list []string
 	for line := range strings.Lines(s.Read("/proc/self/status")) {

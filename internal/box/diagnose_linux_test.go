@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// What a container looks like from its inside.
+// The view from inside a container.
 const (
 	filtered   = "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1"
 	unfiltered = "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0"
@@ -41,8 +41,8 @@ func TestAFailureIsToldWithItsRemedy(t *testing.T) {
 		name          string
 		around        Surroundings
 		err           error
-		cause, remedy string // each word of which is to be there
-		not           string // which is not
+		cause, remedy string // all of these words must occur
+		not           string // must not occur
 	}{
 		{"no user namespaces at all", host("/proc/sys/user/max_user_namespaces", "0"), start(syscall.ENOSPC), "max_user_namespaces is 0", "sysctl user.max_user_namespaces=15000", ""},
 		{"none for users", host("/proc/sys/kernel/unprivileged_userns_clone", "0"), start(syscall.EPERM), "unprivileged_userns_clone", "sysctl kernel.unprivileged_userns_clone=1", ""},
@@ -97,7 +97,7 @@ func TestWhatIsNoLackOfTheHostStaysAsItIs(t *testing.T) {
 	}
 }
 
-// This test's own host is none that lacks what the others fake.
+// This test's host lacks nothing that the others fake.
 func TestWhatIsAroundThisProcessIsRead(t *testing.T) {
 	s := around()
 	if s.root != (os.Geteuid() == 0) || s.exe == "" || !strings.Contains(s.Read("/proc/self/status"), "Seccomp:") || s.Read("/proc/none") != "" {

@@ -30,63 +30,59 @@ import (
 
 // Options configure a [Driver].
 type Options struct {
-	// State is where sandboxes that outlive their maker are remembered; it is
-	// made if need be, for its owner only. Empty is a directory of the
-	// calling user's that goes with the machine's next start.
+	// State is the directory for sandboxes that outlive the process that made them. It is
+	// made if needed, for its owner only. Empty means a directory of the calling user that
+	// exists until the machine restarts.
 	State string
 
-	// Environ is the caller's environment, as os.Environ gives it: PATH says
-	// which programs are to be found inside, HOME where homes are, and so on.
-	// Little of it enters a sandbox: see paddock.Spec.Env. Nil is empty.
+	// Environ is the caller's environment, in the form of os.Environ. PATH decides which
+	// programs can be found inside, HOME where homes are, and so on. Little of it enters a
+	// sandbox: see paddock.Spec.Env. Nil means empty.
 	Environ []string
 
-	// Cache is where the guest program is kept as a file, because executing a
-	// file is faster than filling one in memory first; it is made if need be,
-	// for its owner only. Empty is a directory of the calling user's. Where
-	// nothing can be kept or executed there, it is done without.
+	// Cache is the directory in which the guest program is kept as a file, because
+	// executing a file is faster than copying it to memory first. It is made if needed, for
+	// its owner only. Empty means a directory of the calling user. If nothing can be kept
+	// or executed there, the driver works without it.
 	Cache string
 
-	// Guest is the guest program (cmd/paddock-guest). Without it the calling program itself
-	// is executed as the guest: it must call [Main] first.
+	// Guest is the guest program (cmd/paddock-guest). If it is unset, the calling program
+	// itself is executed as the guest. It must then call [Main] first.
 	Guest program.Program
 
-	// Data is where what is saved of sandboxes is kept: paused ones, and
-	// snapshots. It is made if need be, for its owner only. Empty is a directory
-	// of the calling user's on a disk.
+	// Data is the directory for saved sandboxes: paused ones, and snapshots. It is made if
+	// needed, for its owner only. Empty means a directory of the calling user on a disk.
 	Data string
 
-	// Gateway is the program of the way out (cmd/paddock-gateway). Without it
-	// the calling program itself is executed as one: it must call gateway.Main
-	// first.
+	// Gateway is the gateway program (cmd/paddock-gateway). If it is unset, the calling
+	// program itself is executed as the gateway. It must then call gateway.Main first.
 	Gateway program.Program
 
-	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper): one that is small starts sooner. Without it the calling
-	// program itself is executed as one: it must call [Main] first.
+	// Keeper is the program that owns a sandbox which outlives the process that made it
+	// (cmd/paddock-keeper). A small program starts faster. If it is unset, the calling
+	// program itself is executed as the keeper. It must then call [Main] first.
 	Keeper program.Program
 
-	// Ask is asked where no rule of an ephemeral sandbox decides; nil denies. The
-	// context ends when nobody waits any more, and it is called several times at
-	// once.
+	// Ask is called if no rule of an ephemeral sandbox decides. Nil denies. The context
+	// ends when nobody waits for the answer any more. Ask may be called concurrently.
 	Ask func(context.Context, owner.Question) owner.Answer
 
-	// Hosts are addresses of names, which gateways then do not look up, and Roots
-	// are certificates in PEM that they trust besides the system's.
+	// Hosts are addresses of names that gateways do not look up. Roots are certificates in
+	// PEM that gateways trust in addition to the system's.
 	Hosts map[string][]netip.Addr
 	Roots []byte
 
-	// Spares is how many keepers are started before a sandbox needs one, for who
-	// makes many that outlive their maker. They take some memory each.
+	// Spares is the number of keepers that are started before a sandbox needs one, for
+	// callers that make many sandboxes which outlive them. Each takes some memory.
 	Spares int
 
-	// Audit takes what the kernel tells of the processes of ephemeral
-	// sandboxes, whose owner this process is, and what their gateways decide;
-	// nil has nothing told. A sandbox that outlives this process keeps its
-	// events itself, in State.
+	// Audit receives the kernel's events on processes of ephemeral sandboxes, whose owner
+	// this process is, and the decisions of their gateways. Nil disables events. A sandbox
+	// that outlives this process records its events itself, in State.
 	Audit audit.Sink
 }
 
-// An environ is an environment, by name.
+// An environ is an environment by name.
 type environ map[string]string
 
 func newEnviron(list []string) environ {
@@ -104,10 +100,10 @@ func (e environ) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// Main is the first thing that the main function of a program calls that uses
-// this package. Where the program was started as a part of a sandbox it does
-// that part and does not return; else it returns false. The runtimes are those of
-// the tiers whose sandboxes it may own.
+// Main must be the first call in the main function of a program that uses this package. If
+// the program was started as a part of a sandbox, it runs that part and does not return.
+// Otherwise it returns false. The runtimes are those of the tiers whose sandboxes the
+// program may own.
 func Main(runtimes ...*Runtime) bool {
 	if len(os.Args) == 0 {
 		return false
@@ -135,7 +131,7 @@ type Driver struct {
 	tier Tier
 	site *Site
 
-	gateway  func() (*os.File, error) // what a way out executes
+	gateway  func() (*os.File, error) // the program of gateways
 	sweepers sweepers
 	spares   spareKeepers
 	recents  recents
@@ -144,8 +140,8 @@ type Driver struct {
 	ephemeral inventory.Set[*Sandbox] // and the IDs of all that are being made
 }
 
-// New returns a driver of a tier. It changes nothing on the host, and does not fail where
-// no sandbox can be made: Info and Create tell.
+// New returns a driver of a tier. It changes nothing on the host, and does not fail if no
+// sandbox can be made; Info and Create report that.
 func New(s *Site, t Tier) *Driver {
 	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares, program: selfProgram}}
 	if !s.o.Keeper.Self() {
@@ -171,15 +167,15 @@ func defaultState(env environ) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-%d", os.Geteuid()))
 }
 
-// DefaultData is where by default what is saved of sandboxes is, of all tiers, for
-// a caller with this environment.
+// DefaultData returns the default directory for saved sandboxes of all tiers, for a caller
+// with this environment.
 func DefaultData(environ []string) string {
 	env := newEnviron(environ)
 	return defaultData(env, filepath.Join(defaultState(env), "any"))
 }
 
-// defaultData is a directory on a disk; where the caller has none, it is beside
-// the state.
+// defaultData returns a directory on a disk or, if the caller has none, one beside the
+// state.
 func defaultData(env environ, state string) string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/paddock"
@@ -232,8 +228,8 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return sb, nil
 }
 
-// reserve takes an ID, so that nobody else makes a sandbox of that name: neither this
-// driver nor, where its directory is there, another process.
+// reserve reserves an ID, so that no other sandbox gets that name, neither in this driver
+// nor, if the ID's directory exists, in another process.
 func (d *Driver) reserve(id paddock.ID) error {
 	if err := d.ephemeral.Reserve(id); err != nil {
 		return err
@@ -251,7 +247,7 @@ func newID() paddock.ID {
 	return paddock.ID("sb-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
 }
 
-// createHere makes an ephemeral sandbox: this process owns it.
+// createHere makes an ephemeral sandbox, which this process owns.
 func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, error) {
 	p, err := d.prepare(ctx, spec)
 	if err != nil {
@@ -262,7 +258,8 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 		done func() // guarded by Mutex
 	}
 	watched.done = func() {}
-	// watch has a box's control group swept, and no more that of the one before.
+	// watch makes the sweeper watch a box's control group, and no longer that of the
+	// previous box.
 	watch := func(now func()) {
 		watched.Lock()
 		defer watched.Unlock()
@@ -283,9 +280,9 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}}
 	var attached error
 	own.plan.connected = func(conn net.Conn) {
-		// While the box is being built there is time for what drivers have
-		// left that were killed before they had a sweeper. What cannot be
-		// removed now is the next one's.
+		// While the box is being built, there is time for the remains of drivers that were
+		// killed before they had a sweeper. The next driver removes what cannot be removed
+		// now.
 		d.swept.Do(func() { _, _ = d.site.host().Sweep(d.keeps) })
 		if attached = sb.attach(conn, nil, own.plan.Limits.Lifetime); attached == nil {
 			sb.warm()
@@ -409,7 +406,7 @@ func (d *Driver) forget(sb *Sandbox) {
 	d.ephemeral.Forget(sb.id)
 }
 
-// Defaults are the limits of a spec that leaves them zero.
+// Defaults returns the limits that replace zeros of a spec.
 func Defaults() paddock.Limits {
 	memory := int64(4 << 30)
 	var si syscall.Sysinfo_t

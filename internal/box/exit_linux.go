@@ -10,32 +10,33 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// A sample is how many processes had been killed for lack of memory.
+// A sample is the number of processes that had been killed for lack of memory.
 type sample struct {
 	at    time.Time
 	kills int64
 }
 
-// SampleKills remembers how many processes of the sandbox the host's kernel has killed for lack of
-// memory so far, so that those of a command can be told from those before it.
+// SampleKills records how many processes of the sandbox the host's kernel has killed so far
+// for lack of memory, so that those of a command can be distinguished from earlier ones.
 func (s *Sandbox) SampleKills(ctx context.Context) {
-	if kills, err := s.owner.kills(ctx); err == nil { // else it has ended, as Start tells
+	if kills, err := s.owner.kills(ctx); err == nil { // otherwise it has ended, as Start reports
 		s.sample(kills)
 	}
 }
 
-// A MemoryRule says how the end of a command shows that memory of it was gone.
+// A MemoryRule says how to detect that a command ended for lack of memory.
 type MemoryRule struct {
-	// Wait is how long the owner may be asked, after a command was killed, before it knows what
-	// there was of memory.
+	// Wait is how long to ask the owner after a command was killed, until the owner knows
+	// the state of the memory.
 	Wait time.Duration
 
-	// Killed reports whether an end other than by SIGKILL means that, and corrects it. Nil is none.
+	// Killed reports whether an end other than by SIGKILL has that cause, and corrects it.
+	// It may be nil.
 	Killed func(exit *paddock.Exit) bool
 }
 
-// AmendMemory finds out whether a command ended because the sandbox's memory limit was reached, which
-// only the host sees, and says so in exit.
+// AmendMemory finds out whether a command ended because the sandbox's memory limit was
+// reached, which only the host sees, and records it in exit.
 func (s *Sandbox) AmendMemory(start guestclient.Start, exit *paddock.Exit, rule MemoryRule) {
 	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
 		return
@@ -58,7 +59,7 @@ func (s *Sandbox) AmendMemory(start guestclient.Start, exit *paddock.Exit, rule 
 		killed = rule.Killed(exit)
 	}
 	if !killed {
-		// It ended by itself; that may be why, or not.
+		// It ended by itself; whether that was the cause is unknown.
 		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
 		return
 	}
@@ -66,8 +67,8 @@ func (s *Sandbox) AmendMemory(start guestclient.Start, exit *paddock.Exit, rule 
 	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
 }
 
-// measureWithin measures the sandbox. A box that is short of memory may have other things to do than
-// to answer, and is asked again until that long has passed.
+// measureWithin measures the sandbox. A box that is short of memory may answer late, so it
+// is asked repeatedly until the time is over.
 func (s *Sandbox) measureWithin(most time.Duration) (Measure, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
@@ -84,17 +85,17 @@ func (s *Sandbox) measureWithin(most time.Duration) (Measure, error) {
 	}
 }
 
-// measureTime is how long the end of a command may have to wait for what the host knows of it.
+// measureTime is how long the end of a command may be delayed by the question to the host.
 const measureTime = 5 * time.Second
 
-// MeasureNow measures the sandbox as a command has ended, once.
+// MeasureNow measures the sandbox once after the end of a command.
 func (s *Sandbox) MeasureNow() (Measure, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), measureTime)
 	defer cancel()
 	return s.owner.Measure(ctx)
 }
 
-// Inspect asks the box's init what it alone knows; see [Box.Inspect].
+// Inspect asks the box's init for what only it knows; see [Box.Inspect].
 func (s *Sandbox) Inspect(ctx context.Context, st *paddock.Status) error {
 	i, err := s.owner.Inspect(ctx)
 	st.Refused, st.Usage.PIDs = i.Refusals, i.PIDs

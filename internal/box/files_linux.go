@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// files is the paddock.FS of a sandbox: the agent's, of the moment.
+// files is the paddock.FS of a sandbox: that of its present agent.
 type files struct{ s *Sandbox }
 
 func (f files) fs(ctx context.Context) (paddock.FS, error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// openForeign opens what the box's user could not reach: for a root caller the
-// spec's mounts, with owners mapped so that what the host's owner has is the
-// box's user's.
+// openForeign opens files that the box's user cannot reach. For a root caller those are the
+// spec's mounts. Their owners are mapped, so that files of the host's owner belong to the
+// box's user.
 func openForeign(c *Configuration) error {
 	l, own := c.Layout, c.own
 	if !l.ID.Root {
@@ -40,7 +40,7 @@ func openForeign(c *Configuration) error {
 			if m.Maybe {
 				continue
 			}
-			if errors.Is(err, syscall.EPERM) { // not the file's matter: nothing can be shared
+			if errors.Is(err, syscall.EPERM) { // not caused by the file: nothing can be shared
 				return fmt.Errorf("mount %s: %w", m.Source, err)
 			}
 			return fmt.Errorf("mount %s: %w", m.Source, notThere(err))
@@ -60,8 +60,8 @@ func openForeign(c *Configuration) error {
 	return nil
 }
 
-// mapOwners makes files of the mount's owner appear as the box's user's, and
-// what the box makes belong to that owner on disk.
+// mapOwners makes files of the mount's owner appear as the box's user's. Files that the box
+// makes belong to that owner on disk.
 func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.File, own *closers) error {
 	st, err := kernel.StatAt(int(f.Fd()), "")
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.Fil
 	}
 	if err := kernel.IDMap(f, ns, true); err != nil {
 		if !m.Write && m.Kind == boxinit.MountBind {
-			return nil // to be read as anybody may
+			return nil // to be read as any user may
 		}
 		return fmt.Errorf("mount %s: its file system cannot map owners (id-mapped mounts), so a root caller cannot share it for writing; "+
 			"run paddock as the directory's owner instead: %w: %w", m.Source, err, paddock.Unsupported)
@@ -89,8 +89,8 @@ func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.Fil
 	return nil
 }
 
-// userNamespace makes a user namespace in which the owner uid is the host's
-// kuid, for mapping a mount. It is held by nothing but the file.
+// userNamespace makes a user namespace in which the owner uid is the host's kuid, for
+// mapping a mount. Only the file keeps it alive.
 func userNamespace(uid, gid, kuid, kgid int) (*os.File, error) {
 	exe, err := kernel.SealedFile("map", kernel.Pause())
 	if err != nil {

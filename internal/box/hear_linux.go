@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Listen returns the end of a socket on which the runtime reports events, and has them recorded. A box
-// whose events cannot be received or written any more ends.
+// Listen returns the end of a socket on which the runtime reports events, and records them.
+// If the events of a box cannot be received or written any more, the box ends.
 func (b *Box) Listen() (theirs *os.File, err error) {
 	ours, theirs, err := kernel.EventPair()
 	if err != nil {
@@ -18,7 +18,7 @@ func (b *Box) Listen() (theirs *os.File, err error) {
 	s := &b.plan
 	sink := s.Audit
 	if sink == nil {
-		sink = nothing{} // there is only what a kernel tells that nobody asked
+		sink = nothing{} // the kernel reports some events without request
 	}
 	b.events, b.heard = ours, make(chan struct{})
 	b.wg.Go(func() {
@@ -33,10 +33,10 @@ func (b *Box) Listen() (theirs *os.File, err error) {
 	return theirs, nil
 }
 
-// endTime is how long a box whose kernel tells no more may take to end.
+// endTime is how long a box may take to end after its kernel stopped reporting.
 const endTime = 5 * time.Second
 
-// unheard ends a box that nobody watches any more.
+// unheard ends a box whose events nobody records any more.
 func (b *Box) unheard(err error) {
 	b.mu.Lock()
 	if b.why == "" {

@@ -97,7 +97,7 @@ func FuzzLookup(f *testing.F) {
 		if err := os.WriteFile(base+"/etc/passwd", data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// What is found is a line of the file, whole, and the first such one.
+		// A match is a whole line of the file, and the first one.
 		check := func(match func(guest.User) bool) {
 			seen := 0
 			u, ok := lookup(base, func(u guest.User) bool {

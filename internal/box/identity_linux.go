@@ -17,21 +17,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
-// An Identity is who commands are: inside, and to the host's kernel.
+// An Identity is the user of commands, inside and for the host's kernel.
 type Identity struct {
 	User guest.User
-	KUID int  // the host's number for inside.UID
-	KGID int  // the host's number for inside.GID
-	Root bool // the caller is root: kuid is nobody's number
+	KUID int  // the host's user for inside.UID
+	KGID int  // the host's group for inside.GID
+	Root bool // the caller is root: KUID belongs to no account
 }
 
-// firstKernelID begins the range of numbers that no account of a host has:
-// systemd sets it aside for containers (524288 to 1879048191).
+// firstKernelID is the beginning of a range of numbers without accounts on the host.
+// systemd reserves it for containers (524288 to 1879048191).
 const firstKernelID = 0x60000000
 
-// identify chooses the identity for a spec. A root caller's commands run as a
-// number that belongs to nobody and that differs from sandbox to sandbox; any
-// other caller has one number only, its own.
+// identify chooses the identity for a spec. Commands of a root caller get a number that no
+// account has and that differs for each sandbox. Commands of other callers can only have
+// the caller's number.
 func identify(spec *paddock.Spec, env environ) (Identity, error) {
 	id := Identity{KUID: os.Geteuid(), KGID: os.Getegid(), Root: os.Geteuid() == 0}
 	if id.Root {
@@ -86,12 +86,12 @@ func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error
 	return guest.User{}, fmt.Errorf("there is no user %q in the root's /etc/passwd; a number needs no line there: %w", spec.User, paddock.Invalid)
 }
 
-// plainName tells whether an account's name can be a directory's.
+// plainName reports whether an account's name can be the name of a directory.
 func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }
 
-// sane replaces what a passwd line says that cannot be a home or a shell.
+// sane replaces a passwd line's home and shell if they are invalid.
 func sane(u guest.User) guest.User {
 	u.Home = filepath.Clean(u.Home)
 	switch {
@@ -104,7 +104,7 @@ func sane(u guest.User) guest.User {
 	return u
 }
 
-// isSystemDir tells whether a private home there would hide the system.
+// isSystemDir reports whether a private home there would hide the system.
 func isSystemDir(path string) bool {
 	for _, dir := range append(hostroot.SystemDirs(), "/dev", "/proc", "/sys") {
 		if Within(path, dir) {
@@ -114,15 +114,15 @@ func isSystemDir(path string) bool {
 	return path == "/run" || path == "/tmp" || path == "/var" || path == "/var/tmp"
 }
 
-// lookup finds a line of base's /etc/passwd. base is the host's own or a root
-// directory that the caller named; neither is written by a guest.
+// lookup finds a line of base's /etc/passwd. base is the host's own root or one that the
+// caller named; guests write neither.
 func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
 	root, err := os.OpenRoot(base)
 	if err != nil {
 		return guest.User{}, false
 	}
 	defer root.Close()
-	// Not waiting, should it be a FIFO; nor reading for ever.
+	// Do not wait if it is a FIFO, and read a bounded amount.
 	f, err := root.OpenFile("etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return guest.User{}, false
@@ -148,8 +148,8 @@ func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
 	return guest.User{}, false
 }
 
-// accounts gives /etc/passwd and /etc/group as the box sees them: the system's
-// own accounts and the box's user. Other people's are not its business.
+// accounts returns the box's /etc/passwd and /etc/group: the system's accounts and the
+// box's user, without other users.
 func accounts(u guest.User) (passwd, group string) {
 	var p, g strings.Builder
 	fmt.Fprintf(&p, "%s:x:%d:%d::%s:%s\n", u.Name, u.UID, u.GID, u.Home, u.Shell)

@@ -14,17 +14,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// The events of a kept sandbox are in its state directory. A file that is full
-// becomes the older one, in place of the one before.
+// The events of a kept sandbox are in its state directory. A full file replaces the
+// previous older one.
 const (
 	auditName  = "audit.jsonl"
 	auditOlder = ".1"
 	auditMax   = 16 << 20 // bytes of each of the two
 )
 
-// keepAudit has what the box's kernel and its gateway tell recorded in dir, the
-// sandbox's own, until done, which may be called more than once. A box whose
-// events cannot be written any more ends.
+// keepAudit records the events of the box's kernel and of its gateway in dir, the sandbox's
+// directory, until done is called. done may be called more than once. A box whose events
+// cannot be written any more ends.
 func keepAudit(s *Plan, dir string) (done func() error, err error) {
 	if s.Runtime.Receive == nil && s.Gateway == nil {
 		return func() error { return nil }, nil
@@ -49,7 +49,7 @@ func keepAudit(s *Plan, dir string) (done func() error, err error) {
 		go func() {
 			select {
 			case <-lines.Failed():
-				_ = events.Close() // nobody hears it any more: the box ends
+				_ = events.Close() // its events are not recorded any more: the box ends
 			case <-over:
 			}
 		}()
@@ -57,7 +57,7 @@ func keepAudit(s *Plan, dir string) (done func() error, err error) {
 		close(over)
 		select {
 		case <-lines.Failed():
-			err = lines.Close() // and what came of it says less
+			err = lines.Close() // because the error of receive says less
 		default:
 		}
 		return err
@@ -66,7 +66,7 @@ func keepAudit(s *Plan, dir string) (done func() error, err error) {
 	return done, nil
 }
 
-// An auditLog is a file of lines that turns when it is full.
+// An auditLog is a file of lines that is rotated when it is full.
 type auditLog struct {
 	path    string
 	sandbox string
@@ -75,12 +75,12 @@ type auditLog struct {
 	size    int64
 	lines   uint64 // in the file
 	older   uint64 // lines in the older file
-	gone    uint64 // lines that were in files that are no more
+	gone    uint64 // lines in files that were removed
 }
 
 func openAuditLog(path, sandbox string) (*auditLog, error) {
 	l := &auditLog{path: path, sandbox: sandbox, max: auditMax}
-	// That of a sandbox that was paused goes on.
+	// A sandbox that was paused continues its file.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, l.open()
@@ -127,7 +127,7 @@ func (l *auditLog) write(p []byte) error {
 	return err
 }
 
-// turn begins a new file. Its first line tells how many are gone, of all files.
+// turn begins a new file. Its first line has the number of lines that were removed in all.
 func (l *auditLog) turn() error {
 	if err := l.file.Close(); err != nil {
 		return err

@@ -70,7 +70,7 @@ func TestAFullLogBecomesTheOlderOneAndWhatIsGoneIsTold(t *testing.T) {
 			}
 		}
 	}
-	// What is gone holds a line of its own for each file but the first two.
+	// The removed lines include one such line for each file except the first two.
 	if last := events(t, path); last[len(last)-1].Path != "/99" {
 		t.Errorf("the last is %+v", last[len(last)-1])
 	}
@@ -89,7 +89,7 @@ func TestALogThatIsThereAlreadyIsNotTaken(t *testing.T) {
 	}
 }
 
-// A log whose next file cannot be made is one on a full disk.
+// A log whose next file cannot be made behaves like one on a full disk.
 func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 	dir := t.TempDir()
 	r, w, err := os.Pipe()
@@ -99,9 +99,9 @@ func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 	defer w.Close()
 	heard := make(chan error, 1)
 	s := Plan{Name: "box", Runtime: &Runtime{Receive: func(f *os.File, _ string, sink audit.Sink) error {
-		for range auditMax>>12 + 2 { // more than one file takes
+		for range auditMax>>12 + 2 { // more than one file holds
 			sink.Record(audit.Event{Kind: audit.Exec, Sandbox: "box", Path: strings.Repeat("p", audit.MaxPath)})
-			time.Sleep(10 * time.Microsecond) // or some would be lost
+			time.Sleep(10 * time.Microsecond) // otherwise some would be lost
 		}
 		_, err := f.Read(make([]byte, 1)) // until it is closed
 		heard <- err

@@ -24,8 +24,8 @@ import (
 
 const keeperArgv0 = "paddock-keeper"
 
-// freeAfter is how long a sandbox has been there when its keeper gives back the
-// memory that it took to make it.
+// freeAfter is the delay after which a new sandbox's keeper frees the memory that it took
+// to make the sandbox.
 const freeAfter = time.Second
 
 // Names in the state directory of a kept sandbox.
@@ -34,17 +34,18 @@ const (
 	aboutName  = "about.json"
 )
 
-// An Order is what a keeper is told when it starts, on descriptor 3. The files of the plan come with it.
+// An Order is what a keeper gets at its start, on descriptor 3. The files of the plan come
+// with it.
 type Order struct {
 	ID       paddock.ID     `json:"id"`
 	Dir      string         `json:"dir"`   // of this sandbox, in the state directory
-	Data     string         `json:"data"`  // where boxes are saved
+	Data     string         `json:"data"`  // directory for saved boxes
 	Argv0    string         `json:"argv0"` // of the runtime
 	Tables   Tables         `json:"tables,omitzero"`
 	Root     paddock.Root   `json:"root,omitzero"`
 	User     string         `json:"user,omitempty"`
 	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
-	Gateway  *owner.Config  `json:"gateway,omitempty"` // of the way out; with secrets
+	Gateway  *owner.Config  `json:"gateway,omitempty"` // configuration of the gateway, including secrets
 	Layout   PlannedLayout  `json:"layout"`
 	Limits   paddock.Limits `json:"limits"`
 	Groups   bool           `json:"groups"`
@@ -52,17 +53,18 @@ type Order struct {
 	Deadline time.Time      `json:"deadline,omitzero"`
 }
 
-// A request to a keeper, one packet each.
+// A request to a keeper; each is one packet.
 type request struct {
 	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, egress
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Update *paddock.Update          `json:"update,omitempty"`
-	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
-	Made   time.Time                `json:"made,omitzero"`  // of the sandbox that is meant; zero is any
+	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime
+	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
 }
 
-// A response of a keeper. With connect's, and with the first one, come a connection
-// to the agent and the file of the keeper's board. The first one tells what Status does.
+// A response of a keeper. The answer to connect, and the first response, carry a connection
+// to the agent and the file of the keeper's board. The first one also has what Status
+// needs.
 type response struct {
 	Error    string              `json:"error,omitempty"`
 	Kind     paddock.Kind        `json:"kind,omitempty"`
@@ -75,28 +77,28 @@ type response struct {
 	Egress   *owner.State        `json:"egress,omitempty"`
 }
 
-// keeperMain is the process that owns one kept sandbox.
+// keeperMain runs the process that owns one kept sandbox.
 func keeperMain(runtimes []*Runtime) {
 	kernel.KeepSignals()
-	_ = kernel.CloseFrom(4) // what our maker's maker left open
+	_ = kernel.CloseFrom(4) // descriptors that the maker inherited
 	maker, err := kernel.NewChannel(3)
 	if err != nil {
-		os.Exit(1) // nobody to tell
+		os.Exit(1) // nobody to report to
 	}
 	if err := keep(maker, runtimes); err != nil {
 		if data, e := json.Marshal(failed(err)); e == nil {
-			_ = maker.Send(data) // a maker that went away needs no answer
+			_ = maker.Send(data) // a maker that is gone needs no answer
 		}
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// keep makes the sandbox, tells the maker, and serves until it is over.
+// keep makes the sandbox, reports to the maker, and serves until the sandbox ends.
 func keep(maker *kernel.Channel, runtimes []*Runtime) error {
 	o, plan, lock, err := receiveOrder(maker, runtimes)
 	if lock != nil {
-		defer lock.Close() // whoever has the sandbox go on holds the lock of its directory until it does
+		defer lock.Close() // a process that resumes the sandbox holds the lock of its directory until the sandbox runs
 	}
 	if err != nil {
 		return err
@@ -107,7 +109,8 @@ func keep(maker *kernel.Channel, runtimes []*Runtime) error {
 		ctx, cancel = context.WithDeadline(ctx, o.Deadline)
 		defer cancel()
 	}
-	// A maker that goes away before it has its sandbox has none. The goroutine ends with the channel.
+	// If the maker ends before it has its sandbox, the sandbox ends too. The goroutine ends
+	// with the channel.
 	accepted := make(chan bool, 1)
 	go func() {
 		_, _, err := maker.Receive()
@@ -124,11 +127,11 @@ func keep(maker *kernel.Channel, runtimes []*Runtime) error {
 	defer listener.Close()
 	first, err := k.begin(ctx, o, plan)
 	if k.recorded != nil {
-		defer func() { _ = k.recorded() }() // what cannot be written has ended the box
+		defer func() { _ = k.recorded() }() // an event that cannot be written has ended the box
 	}
 	if err == nil {
 		err = k.handOver(ctx, maker, first, accepted)
-		first.Close() // whoever wants another one asks for it
+		first.Close() // other users ask for another one
 	}
 	if err != nil {
 		if k.box == nil {
@@ -144,13 +147,14 @@ func keep(maker *kernel.Channel, runtimes []*Runtime) error {
 	}
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(math.MaxInt64)
-	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // a sandbox of a moment is not held up by it
+	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // does not delay short-lived sandboxes
 	defer free.Stop()
 	k.serve(listener)
 	return nil
 }
 
-// receiveOrder reads the order, and rebuilds the plan of the box with the files that come along.
+// receiveOrder reads the order, and rebuilds the plan of the box with the files that come
+// with it.
 func receiveOrder(maker *kernel.Channel, runtimes []*Runtime) (o *Order, p *Plan, lock *os.File, err error) {
 	data, files, err := maker.Receive()
 	if err != nil || len(files) == 0 {
@@ -166,7 +170,7 @@ func receiveOrder(maker *kernel.Channel, runtimes []*Runtime) (o *Order, p *Plan
 	}
 	if o.Gateway != nil {
 		var carried paddock.Traffic
-		if o.About.Traffic != nil { // it goes on after a pause
+		if o.About.Traffic != nil { // it is resumed
 			carried = *o.About.Traffic
 		}
 		p.Gateway = owner.Restore(o.Gateway, carried)
@@ -180,8 +184,8 @@ func receiveOrder(maker *kernel.Channel, runtimes []*Runtime) (o *Order, p *Plan
 	return nil, nil, lock, fmt.Errorf("this program knows no runtime %q: %w", o.Argv0, paddock.Internal)
 }
 
-// begin makes the box, and returns the first connection to its agent. Where k.box is set after an
-// error, it is still to be removed.
+// begin makes the box, and returns the first connection to its agent. If k.box is set after
+// an error, the caller must remove it.
 func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, err error) {
 	if k.board, k.shown, err = newBoard(); err != nil {
 		return nil, fmt.Errorf("what the keeper shows: %w", err)
@@ -195,7 +199,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 		return nil, err
 	}
 	k.box = k.life.Box()
-	// Its init runs, and a box that goes on later is another keeper's.
+	// Its init runs, and a later box has another keeper.
 	k.life.plan.Programs.One(FileInit).Close()
 	k.life.plan.Files.Close()
 	if first, err = fileOf(conn); err != nil {
@@ -203,7 +207,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	}
 	k.show()
 	k.about.Limits = o.Limits
-	if k.about.Created.IsZero() { // else it goes on
+	if k.about.Created.IsZero() { // otherwise it is resumed
 		k.about.Created = k.box.created
 	}
 	if k.box.Group != nil {
@@ -216,7 +220,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	return first, nil
 }
 
-// handOver gives the maker its sandbox, and waits until it is accepted.
+// handOver gives the maker its sandbox, and waits until the maker accepts it.
 func (k *keeper) handOver(ctx context.Context, maker *kernel.Channel, first *os.File, accepted <-chan bool) error {
 	r := response{About: &k.about}
 	if m, err := k.life.Measure(ctx); err == nil {
@@ -236,9 +240,9 @@ func (k *keeper) handOver(ctx context.Context, maker *kernel.Channel, first *os.
 		return fmt.Errorf("the maker went away: %w", paddock.Canceled)
 	}
 	if k.about.Saved != "" {
-		// Only now is what it was saved to of no use: it runs, and somebody knows.
+		// Only now the saved box is obsolete: the sandbox runs, and the maker knows.
 		k.about.Saved = ""
-		_ = k.write() // it is found out when this process has gone
+		_ = k.write() // it is detected after this process has ended
 	}
 	return nil
 }
@@ -246,40 +250,40 @@ func (k *keeper) handOver(ctx context.Context, maker *kernel.Channel, first *os.
 type keeper struct {
 	dir  string
 	life *Life
-	box  *Box          // the one that the life began with: when it is paused, this process ends
+	box  *Box          // the life's first box: when it is suspended, this process ends
 	gone chan struct{} // closed when the sandbox was removed
 
-	recorded func() error // has all events written
+	recorded func() error // returns when all events are written
 
-	board statusBoard // shows whether the sandbox goes
-	shown *os.File    // by which others read it
+	board statusBoard // shows whether the sandbox runs
+	shown *os.File    // the file by which others read it
 
-	pausing sync.Mutex // held while it is paused, and that is written down
+	pausing sync.Mutex // held while it is paused and that is stored
 
-	showing sync.Mutex // held while it is found out what the board is to show
-	hidden  int        // guarded by showing: how many have it not show that
+	showing sync.Mutex // held while the content of the board is decided
+	hidden  int        // guarded by showing: number of reasons not to show that it runs
 
 	mu      sync.Mutex
 	about   about // guarded by mu
 	removed bool  // guarded by mu
 }
 
-// show has the board say how the sandbox stands, unless it is hidden.
+// show updates the board, unless it is hidden.
 func (k *keeper) show() {
 	k.showing.Lock()
 	defer k.showing.Unlock()
 	k.showLocked()
 }
 
-// showLocked is show for who holds showing.
+// showLocked is like show. The caller holds showing.
 func (k *keeper) showLocked() {
 	if k.hidden == 0 {
 		k.board.show(k.life.Standing(context.Background()))
 	}
 }
 
-// hide has the board not show that the sandbox goes while it is being paused or removed.
-// It ends with its result.
+// hide makes the board not show that the sandbox runs, while it is being paused or removed.
+// done undoes it.
 func (k *keeper) hide() (done func()) {
 	k.showing.Lock()
 	defer k.showing.Unlock()
@@ -293,7 +297,7 @@ func (k *keeper) hide() (done func()) {
 	}
 }
 
-// fileOf gives the file of a connection, which it closes.
+// fileOf returns the file of a connection, and closes the connection.
 func fileOf(conn net.Conn) (*os.File, error) {
 	defer conn.Close()
 	c, ok := conn.(interface{ File() (*os.File, error) })
@@ -303,7 +307,7 @@ func fileOf(conn net.Conn) (*os.File, error) {
 	return c.File()
 }
 
-// listen opens the socket by a short name, because socket paths are.
+// listen opens the socket by a short name, because the length of socket paths is limited.
 func (k *keeper) listen() (*net.UnixListener, error) {
 	d, err := os.Open(k.dir)
 	if err != nil {
@@ -328,8 +332,7 @@ func (k *keeper) write() error {
 	return k.writeLocked()
 }
 
-// writeLocked writes what a later driver needs when the keeper is gone. The
-// caller holds mu.
+// writeLocked stores what a later driver needs after the keeper's end. The caller holds mu.
 func (k *keeper) writeLocked() error {
 	data, err := json.Marshal(k.about)
 	if err != nil {
@@ -342,18 +345,18 @@ func (k *keeper) writeLocked() error {
 	return os.Rename(tmp, filepath.Join(k.dir, aboutName))
 }
 
-// serve answers until the sandbox was removed or has died.
+// serve answers requests until the sandbox was removed or has died.
 func (k *keeper) serve(l *net.UnixListener) {
 	go func() {
 		select {
 		case <-k.gone:
 		case <-k.box.ended:
 			k.show()
-			k.pausing.Lock() // until it is known what the end was
+			k.pausing.Lock() // wait until the cause of the end is known
 			suspended := k.life.suspended()
 			k.pausing.Unlock()
 			if suspended {
-				break // the end comes when the request was answered
+				break // serving ends when the request is answered
 			}
 			k.bury()
 		}
@@ -370,17 +373,16 @@ func (k *keeper) serve(l *net.UnixListener) {
 			k.converse(c)
 		})
 	}
-	select { // a removal that is under way is finished
+	select { // a running removal is finished
 	case <-k.gone:
 	case <-time.After(removeTime):
 	}
 }
 
-// bury records how the sandbox died and removes what it still holds, unless it
-// is being removed.
+// bury records how the sandbox died and removes its remains, unless it is being removed.
 func (k *keeper) bury() {
 	if out := k.life.plan.Gateway; out != nil {
-		out.Stop() // nothing comes after what is noted below
+		out.Stop() // nothing comes after the figures below
 	}
 	traffic := k.life.traffic()
 	k.mu.Lock()
@@ -392,12 +394,12 @@ func (k *keeper) bury() {
 	if kills, peak, err := k.box.oom(); err == nil {
 		k.about.Kills, k.about.Peak = kills, peak
 	}
-	_ = k.writeLocked() // without it the next driver says that the keeper is gone
+	_ = k.writeLocked() // otherwise the next driver reports that the keeper is gone
 	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
-	_ = k.box.Remove(ctx) // what is left is told by the next Remove
+	_ = k.box.Remove(ctx) // the next Remove reports what is left
 	cancel()
-	_ = k.recorded() // what cannot be written has ended the box
+	_ = k.recorded() // an event that cannot be written has ended the box
 	os.Exit(0)
 }
 
@@ -432,7 +434,7 @@ func (k *keeper) converse(c *net.UnixConn) {
 			}
 		}
 		if (q.Op == "remove" || q.Op == "pause" && k.life.image() != nil) && r.Error == "" {
-			k.finish() // also where the caller did not wait for it
+			k.finish() // even if the caller did not wait for it
 			return
 		}
 		if err != nil {
@@ -491,11 +493,11 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	case "pause":
 		err = k.pause(ctx)
 	case "resume":
-		k.pausing.Lock() // until it is known whether it was paused
+		k.pausing.Lock() // wait until it is known whether it was paused
 		suspended := k.life.suspended()
 		k.pausing.Unlock()
 		if suspended {
-			// This process ends with the pause. What goes on gets another keeper.
+			// This process ends with the pause. The resumed sandbox gets another keeper.
 			err = fmt.Errorf("the keeper of what is paused ends: %w", paddock.Unavailable)
 			break
 		}
@@ -530,7 +532,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		if err == nil {
 			return response{}, nil
 		}
-		k.mu.Lock() // it can be asked again, or die
+		k.mu.Lock() // removal can be requested again, or the box can die
 		k.removed = false
 		k.mu.Unlock()
 		shown()
@@ -551,8 +553,8 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	return response{Measure: &m, About: &a}, nil
 }
 
-// pause pauses the sandbox. One that is saved needs no keeper any more: what is
-// known of it is in its directory.
+// pause pauses the sandbox. A saved sandbox needs no keeper, because its directory has
+// everything.
 func (k *keeper) pause(ctx context.Context) error {
 	k.pausing.Lock()
 	defer k.pausing.Unlock()
@@ -560,7 +562,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	err := k.life.pause(ctx)
 	shown()
 	saved := k.life.image()
-	if err != nil || saved == nil { // it is paused as it is, and needs its keeper
+	if err != nil || saved == nil { // it is paused in place, and needs its keeper
 		return err
 	}
 	k.mu.Lock()

@@ -24,7 +24,7 @@ func TestABoardThatIsHiddenShowsNothingUntilAllHaveEnded(t *testing.T) {
 	check("at first", true)
 	paused, removed := k.hide(), k.hide()
 	check("hidden", false)
-	k.show() // as the end of a resume that began before
+	k.show() // like the end of a resume that began before
 	check("shown meanwhile", false)
 	paused()
 	check("hidden once more", false)

@@ -54,7 +54,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 		return nil, err
 	}
 	sb := d.adopt(spec.ID, dir, *r.About)
-	// A way to the agent comes with the answer. Without one it is made when it is needed.
+	// The answer comes with a connection to the agent. Without one it is made when needed.
 	if conn, board, err := connected(way); err == nil && sb.attach(conn, board, r.About.Lifetime) == nil {
 		sb.warm()
 		d.recents.use(sb)
@@ -68,11 +68,11 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	return n, nil
 }
 
-// A newborn is a sandbox that was made just now, whose keeper has told how it is.
+// A newborn is a sandbox that was just made, whose keeper has reported its status.
 type newborn struct {
 	*Sandbox
 
-	born *paddock.Status // nil where it has not
+	born *paddock.Status // nil if it has not
 }
 
 func (n *newborn) Born() (paddock.Status, bool) {
@@ -82,11 +82,12 @@ func (n *newborn) Born() (paddock.Status, bool) {
 	return n.born.Clone(), true
 }
 
-// Born is false: a sandbox that was opened, or that this process keeps, has to be asked.
+// Born returns false for a sandbox that was opened, or that this process owns. Its status
+// must be queried.
 func (*Sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
-// employ has a keeper make a sandbox, and waits until its sandbox is ready. It gives
-// what connected takes, too.
+// employ makes a keeper create a sandbox, and waits until the sandbox is ready. It also
+// returns the arguments of connected.
 func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *response, way []*os.File, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -121,8 +122,8 @@ func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *re
 	return &r, files, nil
 }
 
-// instruct gives a keeper its order, and waits for its answer. One that was started
-// before may have ended since, or is about to, and has not read its order.
+// instruct sends a keeper its order, and waits for its answer. A spare keeper may have
+// ended, or be about to end, without reading its order. Then the next one is used.
 func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c *kernel.Channel, answer []byte, way []*os.File, err error) {
 	for {
 		c, spare, err := d.spares.take()
@@ -134,7 +135,7 @@ func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c
 		unread := err != nil
 		if err == nil {
 			answer, way, err = c.Receive()
-			unread = errors.Is(err, syscall.ECONNRESET) // by whom nothing was read
+			unread = errors.Is(err, syscall.ECONNRESET) // by a keeper that read nothing
 		}
 		if stop() && err == nil {
 			return c, answer, way, nil
@@ -152,7 +153,7 @@ func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c
 	}
 }
 
-// A ToldError is an error that another process tells, with its kind.
+// A ToldError is an error that another process reports, with its kind.
 type ToldError struct {
 	Text string
 	Kind paddock.Kind
@@ -168,7 +169,7 @@ func (r *response) err() error {
 	return &ToldError{r.Error, r.Kind}
 }
 
-// claim makes the directory that stands for a sandbox.
+// claim makes the directory that represents a sandbox.
 func (d *Driver) claim(id paddock.ID) (string, error) {
 	if err := OwnDirectory(d.site.state); err != nil {
 		return "", err
@@ -183,8 +184,8 @@ func (d *Driver) claim(id paddock.ID) (string, error) {
 	return dir, nil
 }
 
-// OwnDirectory makes a directory that nobody else may enter, and refuses one
-// that somebody else has prepared.
+// OwnDirectory makes a directory that nobody else may enter. It refuses a directory that
+// another user has prepared.
 func OwnDirectory(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("a directory of Paddock's own cannot be made: %w: %w", err, paddock.Unavailable)
@@ -192,8 +193,8 @@ func OwnDirectory(path string) error {
 	return CheckOwn(path)
 }
 
-// CheckOwn refuses a directory that somebody else could have prepared, or is
-// reached by one that somebody else could have. One that is not there is fine.
+// CheckOwn refuses a directory that another user could have prepared, or that is reached
+// through one. A missing directory passes.
 func CheckOwn(path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		switch st, err := os.Lstat(dir); {
@@ -203,15 +204,14 @@ func CheckOwn(path string) error {
 		case !st.IsDir() || !kernel.Owned(st, 0o022):
 			return fmt.Errorf("%s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
 		}
-		// A directory in one that everybody may write to is looked at too.
+		// A directory in one that everybody may write to is checked, too.
 		if filepath.Base(filepath.Dir(dir)) != fmt.Sprintf("paddock-%d", os.Geteuid()) {
 			return nil
 		}
 	}
 }
 
-// forgetDir removes what stands for a sandbox, and nothing that somebody put
-// there besides.
+// forgetDir removes what represents a sandbox, but nothing else that somebody put there.
 func forgetDir(dir string) error {
 	for _, name := range []string{socketName, aboutName, aboutName + ".new", auditName, auditName + auditOlder} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -245,14 +245,14 @@ func (d *Driver) keptIDs() ([]paddock.ID, error) {
 	return ids, nil
 }
 
-// keeps tells whether a control group's sandbox is remembered.
+// keeps reports whether the sandbox of a control group is stored in the state directory.
 func (d *Driver) keeps(name string) bool {
 	_, err := os.Lstat(filepath.Join(d.site.state, name))
 	return err == nil
 }
 
-// openKept opens a sandbox that a keeper owns. One that goes, as its keeper shows, and
-// was used lately is given again.
+// openKept opens a sandbox that a keeper owns. If the sandbox was used recently and its
+// keeper shows that it runs, it returns the same one again.
 func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*Sandbox, error) {
 	have := d.recents.find(id)
 	if have != nil && have.shown() && have.stands() {
@@ -306,5 +306,5 @@ func (d *Driver) adopt(id paddock.ID, dir string, a about) *Sandbox {
 	}
 }
 
-// noGroup is the group of a box without one, or that nobody needs.
+// noGroup is for a box without a control group, or one that nobody needs.
 func noGroup() (*cgroup.Group, error) { return nil, paddock.NotFound }

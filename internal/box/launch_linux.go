@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// launch starts the box's init. The thread that starts it stays, because the
-// kernel ends the box with that thread.
+// launch starts the box's init. The thread that starts it must stay, because the kernel
+// kills the box when that thread ends.
 func (b *Box) launch(control, link *os.File) error {
 	s := &b.plan
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
@@ -24,17 +24,17 @@ func (b *Box) launch(control, link *os.File) error {
 	}
 	defer null.Close()
 	attr := &syscall.ProcAttr{
-		Dir: "/", Env: []string{"GOGC=off", "GOMAXPROCS=2"}, // the init has its collector on when it is ready
+		Dir: "/", Env: []string{"GOGC=off", "GOMAXPROCS=2"}, // the init enables its garbage collector when it is ready
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd(), link.Fd()},
 		Sys:   b.attributes(s.Layout),
 	}
-	if s.Layout.env["PADDOCK_DEBUG"] != "" { // what the box's init itself says, when it crashes
+	if s.Layout.env["PADDOCK_DEBUG"] != "" { // output of the box's init itself when it crashes
 		attr.Files[2] = os.Stderr.Fd()
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", s.Programs.One(FileInit).Fd())
 	started := make(chan error)
 	b.wg.Go(func() {
-		runtime.LockOSThread() // for good: see above
+		runtime.LockOSThread() // never unlocked: see above
 		err := b.within(attr.Sys, func() (err error) {
 			b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
 			return err
@@ -80,7 +80,7 @@ func (b *Box) reap() {
 	var status syscall.WaitStatus
 	if f, err := kernel.OpenProcess(b.pid); err == nil {
 		if f, p, err := kernel.NewPoller(f); err == nil {
-			_ = p.Wait() // cheaper than to wait in the system call below
+			_ = p.Wait() // cheaper than waiting in the system call below
 			f.Close()
 		}
 	}
@@ -124,7 +124,7 @@ func (b *Box) oom() (kills, peak int64, err error) {
 
 // ready waits for the box's report that a command has run.
 func (b *Box) ready(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { b.kill() }) // its end is ours to read
+	stop := context.AfterFunc(ctx, func() { b.kill() }) // we read its end below
 	defer stop()
 	var r boxinit.Report
 	for linked := false; ; linked = true {
@@ -150,8 +150,7 @@ func (b *Box) ready(ctx context.Context) error {
 	return nil
 }
 
-// hear waits for one report of the box's. The link that comes with one is the
-// gateway's.
+// hear waits for one report of the box. A link that comes with it goes to the gateway.
 func (b *Box) hear(ctx context.Context) (r boxinit.Report, err error) {
 	data, fds, err := b.control.Receive()
 	defer CloseAll(fds)
@@ -173,8 +172,8 @@ func (b *Box) hear(ctx context.Context) (r boxinit.Report, err error) {
 	return r, b.plan.Gateway.Link(fds[0])
 }
 
-// starved is err, or where the memory limit was reached while the box was made,
-// that.
+// starved returns err or, if the memory limit was reached while the box was made, that as
+// the error.
 func (b *Box) starved(err error) error {
 	kills, _, e := b.oom()
 	if e != nil || kills == 0 {
@@ -183,16 +182,15 @@ func (b *Box) starved(err error) error {
 	return fmt.Errorf("the memory limit of %d MiB was reached before the sandbox was ready; ask for more: %w", b.limits.Memory>>20, paddock.Invalid)
 }
 
-// lastWords are why a kernel of the box's own ended, as the box's init tells it:
-// its packets stay when it has gone.
+// lastWords returns why a guest kernel ended, as the box's init reports it. The init's
+// packets can still be read after its end.
 func (b *Box) lastWords() string {
 	if !b.stood.Load() {
-		return "" // whoever waits for the box reads them
+		return "" // the process that waits for the box reads them
 	}
 	data, files, err := b.control.Receive()
 	if err != nil {
-		// The init ended with something unread, of which the kernel tells first,
-		// and once.
+		// The init ended with unread data. The kernel reports that first, once.
 		data, files, err = b.control.Receive()
 	}
 	CloseAll(files)

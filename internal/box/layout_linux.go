@@ -17,28 +17,28 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
-// A Layout is what a spec means on this host: the configuration of the box,
-// and the host paths behind its mounts.
+// A Layout is the meaning of a spec on this host: the configuration of the box, and the
+// host paths of its mounts.
 type Layout struct {
 	Config boxinit.Config
 	ID     Identity
-	env    environ         // the caller's
+	env    environ         // of the caller
 	pins   []string        // of one mount, while it is added
-	own    []string        // host paths that sandboxes are made of
+	own    []string        // host paths of which sandboxes are made
 	Mounts []boxinit.Mount // the spec's mounts
-	paths  []string        // of the host, for which an io limit holds
-	data   string          // where what is saved of sandboxes is
-	// overlay says that a directory as root gets a private layer of the host's kernel, and saves that
-	// something may be saved of the sandbox.
+	paths  []string        // host paths to which an io limit applies
+	data   string          // directory of saved sandboxes
+	// overlay means that a root directory gets a private layer of the host's kernel. saves
+	// means that the sandbox may be saved.
 	overlay, saves bool
 
-	// Reserve is how much memory the host allows beside the limit, in bytes, for what a tier's boxes
-	// take themselves, while the configuration does not say so yet.
+	// Reserve is how much memory the host allows in addition to the limit, in bytes, for
+	// the tier's own needs, until the configuration says so.
 	Reserve int64
 }
 
-// newLayout begins a layout: what can be wrong with the caller's paths is told here.
-// It reads the host's file tree and changes nothing.
+// newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
+// file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
 	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
@@ -60,10 +60,10 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	return l, nil
 }
 
-// finish works out the rest.
+// finish computes the rest.
 func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gateway) error {
 	mounts := l.Mounts
-	everything := false // the whole open tree is to be writable
+	everything := false // the whole open tree becomes writable
 	if i := slices.IndexFunc(mounts, func(m boxinit.Mount) bool { return m.Target == "/" }); i >= 0 {
 		everything = mounts[i].Write
 		mounts = slices.Delete(mounts, i, i+1)
@@ -99,7 +99,7 @@ func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gate
 // Add appends mounts to the configuration.
 func (l *Layout) Add(m ...boxinit.Mount) { l.Config.Mounts = append(l.Config.Mounts, m...) }
 
-// userMounts are the spec's, parents before what is below them.
+// userMounts returns the spec's mounts, parents before their children.
 func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 	var mounts []boxinit.Mount
 	for _, m := range spec.Mounts {
@@ -144,8 +144,8 @@ func notThere(err error) error {
 	return fmt.Errorf("%w: %w", err, paddock.Invalid)
 }
 
-// closedRoot is a tree of system directories, read-only or below a private
-// layer, with everything else private to the box.
+// closedRoot is a tree of system directories, read-only or below a private layer.
+// Everything else is private to the box.
 func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []boxinit.Mount) error {
 	l.Add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
 	switch dir := spec.Root.Kind == paddock.RootDir; {
@@ -185,8 +185,7 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 	return nil
 }
 
-// system shows one of the host's system directories, as the host has it: also
-// as a link.
+// system shows one of the host's system directories in the host's form, including a link.
 func (l *Layout) system(dir string) {
 	st, err := os.Lstat(dir)
 	if err != nil {
@@ -201,15 +200,14 @@ func (l *Layout) system(dir string) {
 	l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: dir, Source: dir})
 }
 
-// directory shows the entries of a directory that holds a whole file tree,
-// below a private layer.
+// directory shows the entries of a directory with a whole file tree, below a private layer.
 func (l *Layout) directory(path string, size int64) error {
 	l.Add(boxinit.Mount{Kind: boxinit.MountOverlay, Source: path, Size: size, Owned: true})
 	return l.entries(path, true)
 }
 
-// entries shows what is in a directory that holds a whole file tree, each by
-// itself; with layer, as a layer made before has them.
+// entries shows each entry of a directory with a whole file tree separately. With layer it
+// takes them from a layer made before.
 func (l *Layout) entries(path string, layer bool) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -262,14 +260,14 @@ func (l *Layout) devices() {
 		boxinit.Mount{Kind: boxinit.MountProc, Target: "/proc", Write: true, NoExec: true},
 	)
 	l.proc()
-	// Runtimes count processors there. Nothing else of /sys is needed.
+	// Runtimes count processors there. No other part of /sys is needed.
 	l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
 }
 
-// proc closes what /proc has besides processes. The list is that of the OCI
-// runtimes (runtime-spec defaults), and whatever else commands a machine. What
-// only the host's root may read needs no mask: nobody inside is that. For
-// writing, Landlock closes all of /proc.
+// proc covers everything in /proc besides processes. The list is that of the OCI runtimes
+// (runtime-spec defaults), plus other files that control the machine. Files that only the
+// host's root may read need no mask, because nobody inside is that user. For writing,
+// Landlock closes all of /proc.
 func (l *Layout) proc() {
 	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
 		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
@@ -279,7 +277,7 @@ func (l *Layout) proc() {
 	}
 }
 
-// replace puts a file of the box's own over one of the read-only system.
+// replace mounts a file of the box itself over one of the read-only system.
 func (l *Layout) replace(path, content string) {
 	if _, err := os.Stat(path); err != nil {
 		return
@@ -287,8 +285,8 @@ func (l *Layout) replace(path, content string) {
 	l.Add(boxinit.Mount{Kind: boxinit.MountReplace, Target: path, Source: content, Mode: 0o644, IsFile: true})
 }
 
-// openRoot is the host's whole file tree. What may be changed is up to the
-// mounts, but with everything all of it.
+// openRoot is the host's whole file tree. The mounts decide what may be changed; with
+// everything, all of it may be.
 func (l *Layout) openRoot(limits paddock.Limits, everything bool) error {
 	l.Add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
 	entries, err := os.ReadDir("/")
@@ -311,9 +309,8 @@ func (l *Layout) openRoot(limits paddock.Limits, everything bool) error {
 	return nil
 }
 
-// pin makes every directory between a private place and a mount in it a mount
-// too: a directory that is none could be renamed, and the mount with it, to a
-// path that no rule is about.
+// pin also makes each directory between a private place and a mount in it a mount.
+// Otherwise it could be renamed, and the mount with it would get a path that no rule names.
 func (l *Layout) pin(target string) {
 	for dir := filepath.Dir(target); dir != "/"; dir = filepath.Dir(dir) {
 		private := slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
@@ -326,7 +323,7 @@ func (l *Layout) pin(target string) {
 			l.pins = append(l.pins, dir)
 		}
 	}
-	// Outer ones first: a mount covers what was mounted below before.
+	// Outer ones first, because a mount covers earlier mounts below it.
 	slices.Reverse(l.pins)
 	for _, dir := range l.pins {
 		l.Add(boxinit.Mount{Kind: boxinit.MountPin, Target: dir, Mode: 0o755})
@@ -334,7 +331,7 @@ func (l *Layout) pin(target string) {
 	l.pins = nil
 }
 
-// files carries out the policy about files.
+// files applies the file policy.
 func (l *Layout) files(spec *paddock.Spec) error {
 	for _, p := range spec.Policy.Files.DenyRead {
 		p = filepath.Clean(p)
@@ -358,16 +355,16 @@ func (l *Layout) files(spec *paddock.Spec) error {
 	return nil
 }
 
-// ownFiles keeps what sandboxes are made of from being changed by one: this
-// program, its cache and its state, below whatever mount they are.
+// ownFiles protects the files of which sandboxes are made: this program, its cache and its
+// state, in every mount that contains them.
 func (l *Layout) ownFiles() error {
 	for _, m := range slices.Clone(l.Config.Mounts) {
-		// What is saved of sandboxes is nobody's to read either.
+		// No sandbox may read saved sandboxes either.
 		if m.Kind == boxinit.MountBind && !m.Device && !m.Layer && Within(l.data, m.Source) {
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.data, strings.TrimSuffix(m.Source, "/"))
 			if l.saves {
-				// What is made later could not be hidden; where it cannot be made
-				// now, nothing can be saved.
+				// A directory made later could not be hidden. If it cannot be made now,
+				// nothing can be saved.
 				_ = OwnDirectory(l.data)
 			}
 			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
@@ -388,7 +385,7 @@ func (l *Layout) ownFiles() error {
 				continue
 			}
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
-			// What its user cannot even reach, it cannot change.
+			// If the user cannot even reach it, it needs no lock.
 			l.Add(boxinit.Mount{Kind: boxinit.MountLock, Target: inside, Maybe: true})
 			l.Config.Deny = append(l.Config.Deny, inside)
 		}
@@ -396,9 +393,9 @@ func (l *Layout) ownFiles() error {
 	return nil
 }
 
-// hideable tells whether there is something of the host's to hide at a path
-// inside, and refuses to hide what is not there yet: the host could make it
-// later, and it would be there to read. What only the box could make it cannot.
+// hideable reports whether a file of the host is at a path inside that can be hidden. If it
+// is missing, it returns an error, because the host could make the file later, and then it
+// would be readable. A place where only the box could make a file is no error.
 func (l *Layout) hideable(path string) (there bool, err error) {
 	for i := len(l.Config.Mounts) - 1; i >= 0; i-- {
 		m := l.Config.Mounts[i]
@@ -415,7 +412,8 @@ func (l *Layout) hideable(path string) (there bool, err error) {
 	return false, nil
 }
 
-// resolved tells where a path inside really is, if it is a host's and there.
+// resolved returns the real location of a path inside, if it is an existing file of the
+// host.
 func (l *Layout) resolved(path string) (string, bool) {
 	for i := len(l.Config.Mounts) - 1; i >= 0; i-- {
 		m := l.Config.Mounts[i]
@@ -437,9 +435,9 @@ func Within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// rights says which paths may be changed, and about which the broker decides:
-// the host's directories, and any private directory that holds one, because
-// Landlock's rights reach down into what is mounted below.
+// rights determines which paths may be changed, and for which the broker decides. Those are
+// the host's directories, and any private directory that contains one, because Landlock's
+// rights extend to mounts below.
 func (l *Layout) rights() {
 	c := &l.Config
 	c.Writable = []string{"/dev"}
@@ -492,7 +490,7 @@ func workDir(spec *paddock.Spec, mounts []boxinit.Mount, home string) string {
 	return home
 }
 
-// environment is the base of every command's.
+// environment returns the base of every command's environment.
 func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 	u := l.Config.User
 	env := map[string]string{
@@ -513,7 +511,7 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 	return env
 }
 
-// path is the caller's PATH without what is not to be seen inside.
+// path returns the caller's PATH without directories that are not visible inside.
 func (l *Layout) path() string {
 	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	if slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
@@ -533,7 +531,7 @@ func (l *Layout) path() string {
 	return strings.Join(dirs, ":")
 }
 
-// visible tells whether a host path is in the box at the same place.
+// visible reports whether a host path is at the same place in the box.
 func (l *Layout) visible(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -547,7 +545,7 @@ func (l *Layout) visible(path string) bool {
 	return false
 }
 
-// readable tells whether the box's user could read a host path.
+// readable reports whether the box's user could read a host path.
 func readable(path string, rootCaller bool) bool {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -563,7 +561,8 @@ func readable(path string, rootCaller bool) bool {
 	return err == nil
 }
 
-// A PlannedLayout is a layout on its way to a keeper, or as it was when its box was saved.
+// A PlannedLayout is a layout in the form that is sent to a keeper, or stored with a saved
+// box.
 type PlannedLayout struct {
 	Config boxinit.Config `json:"config"`
 	User   guest.User     `json:"user"`
@@ -573,7 +572,7 @@ type PlannedLayout struct {
 	Paths  []string       `json:"paths,omitempty"`
 }
 
-// clone is a copy for one box.
+// clone returns a copy for one box.
 func (l *Layout) clone() *Layout {
 	c := *l
 	c.Config.Mounts = slices.Clone(l.Config.Mounts)
@@ -584,7 +583,7 @@ func (l *Layout) clone() *Layout {
 	return &c
 }
 
-// Planned returns what another process needs of the layout.
+// Planned returns the parts of the layout that another process needs.
 func (l *Layout) Planned() PlannedLayout {
 	return PlannedLayout{Config: l.Config, User: l.ID.User, KUID: l.ID.KUID, KGID: l.ID.KGID, Root: l.ID.Root, Paths: l.paths}
 }
