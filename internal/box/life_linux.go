@@ -17,35 +17,35 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A Life is what a sandbox is to its owner: the box that runs, or what was saved of it while none does.
-// Which of both a paused sandbox is, its runtime's [Pauser] decides.
+// A Life is a sandbox as its owner sees it: the running box or, while none runs, what was
+// saved of it. The runtime's [Pauser] decides which of both a paused sandbox is.
 type Life struct {
 	plan      Plan      // how its boxes are made; its files stay open
-	data      string    // where boxes are saved
-	ephemeral bool      // what is saved goes with this process
-	made      time.Time // when the first box was
+	data      string    // directory for saved boxes
+	ephemeral bool      // what is saved goes when this process ends
+	made      time.Time // when the first box was made
 
-	turn sync.Mutex // held while boxes come and go
+	turn sync.Mutex // held while boxes are made or removed
 
 	mu      sync.Mutex
-	current *Box          // guarded by mu; the last one that was made
+	current *Box          // guarded by mu; the last box that was made
 	saved   Saved         // guarded by mu; nil while a box runs
 	going   bool          // guarded by mu; it is being saved
-	removed bool          // guarded by mu; or is being
+	removed bool          // guarded by mu; or is being removed
 	gone    bool          // guarded by mu; nothing of it is left
 	used    time.Duration // guarded by mu; processor time of earlier boxes
 }
 
-// Plan returns how its boxes are made. The caller changes nothing in it.
+// Plan returns how its boxes are made. The caller must not change it.
 func (l *Life) Plan() *Plan { return &l.plan }
 
 // Data returns the directory where boxes are saved.
 func (l *Life) Data() string { return l.data }
 
-// Ephemeral reports whether saved boxes are of no use after this process ends.
+// Ephemeral reports whether saved boxes are useless after this process ends.
 func (l *Life) Ephemeral() bool { return l.ephemeral }
 
-// begin makes the first box, and gives the connection to its agent.
+// begin makes the first box, and returns the connection to its agent.
 func (l *Life) begin(ctx context.Context) (net.Conn, error) {
 	told := l.plan.made
 	l.plan.made = func(b *Box) {
@@ -86,7 +86,7 @@ func (l *Life) connect(context.Context) (net.Conn, *statusBoard, error) {
 	return conn, nil, err
 }
 
-// there is nil until the sandbox was removed.
+// there returns an error once the sandbox was removed.
 func (l *Life) there() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 		return Measure{}, err
 	}
 	m := l.Box().Measure()
-	if !l.suspended() { // it would answer later
+	if !l.suspended() { // it would answer late
 		l.plan.Runtime.Limiter.Measure(ctx, l.Box(), &m)
 	}
 	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
@@ -138,14 +138,14 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 	return m, nil
 }
 
-// traffic is what has crossed the way out; nil is that nobody counts.
+// traffic returns the traffic through the gateway; nil means it is not counted.
 func (l *Life) traffic() *paddock.Traffic {
 	t := paddock.Traffic{}
 	switch {
 	case l.plan.Gateway != nil:
 		t = l.plan.Gateway.Traffic()
 	case l.plan.Policy.Network.Mode != paddock.NetworkNone:
-		return nil // the host's network, which counts nobody apart
+		return nil // the host's network, which has no separate counts
 	}
 	return &t
 }
@@ -173,14 +173,14 @@ func (l *Life) update(ctx context.Context, u paddock.Update) error {
 		undo()
 		return err
 	}
-	// A box that goes on later is to have them too.
+	// A later box must have them, too.
 	now := l.Box().Limits()
 	l.plan.Limits = now
 	return nil
 }
 
-// police changes the rules of the way out, which is all of a policy that can
-// change, and gives what undoes that.
+// police changes the rules of the gateway, the only part of a policy that can change. It
+// returns a function that undoes the change.
 func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err error) {
 	was, mode := l.plan.Policy, l.plan.Policy.Network.Mode
 	f, g := was.Files, p.Files
@@ -203,7 +203,7 @@ func (l *Life) egress(ctx context.Context) (owner.State, error) {
 	if l.plan.Gateway == nil {
 		return owner.State{}, nil
 	}
-	l.plan.Gateway.Settle(ctx) // who was refused may have been answered before it was told
+	l.plan.Gateway.Settle(ctx) // the answer to a refused client may come before its event
 	return l.plan.Gateway.State(), nil
 }
 
@@ -230,8 +230,8 @@ func (l *Life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock
 	return l.plan.Runtime.Pauser.Snapshot(ctx, l, o)
 }
 
-// Suspend replaces the box that runs by what save has made of it. A sandbox that is suspended already
-// stays as it is. When save succeeds, the box has been removed.
+// Suspend replaces the running box by what save returns. A sandbox that is suspended
+// already stays as it is. If save succeeds, the box has been removed.
 func (l *Life) Suspend(ctx context.Context, save func(context.Context, *Box) (Saved, error)) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -251,13 +251,13 @@ func (l *Life) Suspend(ctx context.Context, save func(context.Context, *Box) (Sa
 		return err
 	}
 	l.saved = m
-	return nil // only this process knows of it, or the keeper writes it down
+	return nil // the caller stores it: only this process knows of it, or the keeper writes it
 }
 
-// Retire removes a box that was saved, and adds the processor time that it used to the sandbox's.
+// Retire removes a box that was saved, and adds its processor time to the sandbox's.
 func (l *Life) Retire(ctx context.Context, b *Box) {
 	usage := b.Measure().Usage.CPU
-	_ = b.Remove(ctx) // it has ended, and what is left of it the next Remove reports
+	_ = b.Remove(ctx) // it has ended, and the next Remove reports what is left
 	if usage > 0 {
 		l.mu.Lock()
 		l.used += usage
@@ -265,8 +265,8 @@ func (l *Life) Retire(ctx context.Context, b *Box) {
 	}
 }
 
-// Continue makes a box in place of what was saved of the one before, with the files that reopen
-// returns. A sandbox that runs goes on. After an error, what was saved stays.
+// Continue makes a box from what was saved of the previous one, with the files that reopen
+// returns. A running sandbox stays unchanged. After an error, what was saved stays.
 func (l *Life) Continue(ctx context.Context, reopen func(Saved) (boxinit.Files, error)) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -289,20 +289,20 @@ func (l *Life) Continue(ctx context.Context, reopen func(Saved) (boxinit.Files, 
 	if err != nil {
 		return err
 	}
-	conn.Close() // whoever wants the agent asks for a connection
+	conn.Close() // users of the agent ask for another one
 	l.mu.Lock()
 	l.current, l.saved = b, nil
 	l.mu.Unlock()
 	return saved.Remove()
 }
 
-// remove ends it all. Twice is fine.
+// remove removes everything. It may be called again.
 func (l *Life) remove(ctx context.Context) error {
 	l.mu.Lock()
 	l.removed = true
 	b := l.current
 	l.mu.Unlock()
-	// A box that is just being saved ends too, and then so does the saving.
+	// A box that is being saved also ends, and then the saving ends.
 	err := b.Remove(ctx)
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -326,13 +326,14 @@ func (l *Life) remove(ctx context.Context) error {
 	return err
 }
 
-// inspectTime bounds what a box's init answers at once.
+// inspectTime bounds the answer of a box's init, which should be immediate.
 const inspectTime = 5 * time.Second
 
-// maxInspection bounds the answer, in bytes: refusals, most of all.
+// maxInspection bounds the answer, in bytes; most of it are refusals.
 const maxInspection = 16 << 20
 
-// Inspect asks the box's init what it alone knows. Only the init of a guest kernel answers.
+// Inspect asks the box's init for what only it knows. Only the init of a guest kernel
+// answers.
 func (b *Box) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 	var i boxinit.Inspection
 	f, err := b.Ask(boxinit.OpInspect, nil)
@@ -349,7 +350,7 @@ func (b *Box) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 	if t, ok := ctx.Deadline(); ok && t.Before(until) {
 		until = t
 	}
-	_ = conn.SetDeadline(until) // a socket takes one
+	_ = conn.SetDeadline(until) // sockets support deadlines
 	if err := json.NewDecoder(io.LimitReader(conn, maxInspection)).Decode(&i); err != nil {
 		return i, fmt.Errorf("the box's init does not answer: %w: %w", err, paddock.Unavailable)
 	}
@@ -360,12 +361,12 @@ func (b *Box) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 	return i, nil
 }
 
-// maxRefusals is how many of them paddock.Status holds.
+// maxRefusals is the maximum number of refusals in paddock.Status.
 const maxRefusals = 1000
 
 var _ boxOwner = (*Life)(nil)
 
-// CloseAll closes files whose content is safe already, or of no use.
+// CloseAll closes files whose content is already safe, or not needed.
 func CloseAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
@@ -379,7 +380,7 @@ func (l *Life) suspended() bool {
 	return l.saved != nil || l.going
 }
 
-// image is what the box was saved to; nil while one runs.
+// image returns what the box was saved to; nil while one runs.
 func (l *Life) image() Saved {
 	l.mu.Lock()
 	defer l.mu.Unlock()

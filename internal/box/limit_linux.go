@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// Freeze stops every process of the box. It needs a control group, because nothing else stops
-// a process that is just being made.
+// Freeze stops every process of the box. It needs a control group, because nothing else
+// stops a process that is just being created.
 func (b *Box) Freeze(ctx context.Context) error {
 	if b.Group == nil {
 		return fmt.Errorf("pause: no control group: %w", paddock.Unsupported)
@@ -69,32 +69,32 @@ func (b *Box) UpdateGroup(l paddock.Limits) error {
 	return b.Group.Update(b.plan.Runtime.Limiter.HostLimits(b.plan.Layout, l))
 }
 
-// Limits returns the limits that hold now.
+// Limits returns the present limits.
 func (b *Box) Limits() paddock.Limits {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.limits
 }
 
-// A Standing is whether a box goes, and if not, why.
+// A Standing is the state of a box, with a reason.
 type Standing struct {
 	State  paddock.State `json:"state"`
 	Reason string        `json:"reason,omitempty"`
 }
 
-// A Measure is what the owner knows of a box at a moment.
+// A Measure is the owner's knowledge of a box at one moment.
 type Measure struct {
 	Standing
 	Usage  paddock.Usage  `json:"usage"`
 	Limits paddock.Limits `json:"limits"`
 	Kills  int64          `json:"kills"` // for lack of memory
 	Peak   int64          `json:"peak"`
-	Silent bool           `json:"silent,omitempty"` // its machine did not tell what it knows
-	CPUs   float64        `json:"cpus,omitempty"`   // processors that the host has given it at most; 0 is no bound
+	Silent bool           `json:"silent,omitempty"` // its machine did not report its values
+	CPUs   float64        `json:"cpus,omitempty"`   // highest processor limit of the host so far; 0 means none
 
-	Traffic *paddock.Traffic `json:"traffic,omitempty"` // nil where nobody counts it
+	Traffic *paddock.Traffic `json:"traffic,omitempty"` // nil if it is not counted
 
-	about *about // as the keeper has it at the moment; nil where it is this process that has it
+	about *about // as the keeper has it now; nil if this process has it
 }
 
 // Measure returns what the host knows of the box.
@@ -103,7 +103,7 @@ func (b *Box) Measure() Measure {
 	if b.meter != nil {
 		if u, err := b.meter.Usage(); err == nil {
 			m.Usage = u
-			if u.PIDs >= 0 { // not the agent's own, which may be some more for a while
+			if u.PIDs >= 0 { // excluding the agent's own, which may be a few more for a while
 				m.Usage.PIDs = min(max(u.PIDs-boxinit.AgentThreads, 0), b.most())
 			}
 		}
@@ -129,7 +129,7 @@ func (b *Box) Standing() Standing {
 	return b.standLocked()
 }
 
-// standLocked is stand for who holds mu.
+// standLocked is like Standing. The caller holds mu.
 func (b *Box) standLocked() Standing {
 	select {
 	case <-b.ended:
@@ -142,7 +142,7 @@ func (b *Box) standLocked() Standing {
 	return Standing{State: paddock.Ready}
 }
 
-// kills tells how many processes the host's kernel ended for lack of memory.
+// kills returns how many processes the host's kernel killed for lack of memory.
 func (b *Box) kills() (int64, error) {
 	switch {
 	case b.Group != nil:
@@ -154,7 +154,7 @@ func (b *Box) kills() (int64, error) {
 	return n, err
 }
 
-// most is how many processes and threads commands may have.
+// most returns the maximum number of the commands' processes and threads.
 func (b *Box) most() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

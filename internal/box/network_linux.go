@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
-// network has what is in the box find the way out: names are asked of the
-// gateway, and what it ends of TLS is trusted.
+// network configures the box's system for the gateway: name lookups go to the gateway, and
+// its certificates for decrypted TLS are trusted.
 func (l *Layout) network(spec *paddock.Spec, g *owner.Gateway) error {
 	if g == nil {
 		return nil
@@ -46,14 +46,14 @@ func (l *Layout) network(spec *paddock.Spec, g *owner.Gateway) error {
 	return nil
 }
 
-// Places that the system's libraries look names up by.
+// Files that configure name lookups in the system's libraries.
 const (
 	resolvConf = "/etc/resolv.conf"
 	switchConf = "/etc/nsswitch.conf"
 	hostsFile  = "/etc/hosts"
 )
 
-// names has the system's libraries ask the gateway and nobody else.
+// names makes the system's libraries query only the gateway.
 func (l *Layout) names(t tree) error {
 	at, there := t.find(resolvConf)
 	if !there && !l.makeable(t, at) {
@@ -74,8 +74,8 @@ func (l *Layout) names(t tree) error {
 	return nil
 }
 
-// withoutDaemons has hosts looked up in files and by DNS only: whom else a system
-// asks does not run in a box.
+// withoutDaemons limits host lookups to files and DNS, because other services of the system
+// do not run in a box.
 func withoutDaemons(conf string) string {
 	var b strings.Builder
 	for line := range strings.Lines(conf) {
@@ -87,7 +87,7 @@ func withoutDaemons(conf string) string {
 	return b.String()
 }
 
-// makeable tells whether a file that is not there can be made.
+// makeable reports whether a missing file can be made.
 func (l *Layout) makeable(t tree, at string) bool {
 	if slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(at, dir) }) {
 		return true
@@ -95,10 +95,10 @@ func (l *Layout) makeable(t tree, at string) bool {
 	return t.own && l.overlay // the layer is above it
 }
 
-// authorityFile is where the box finds the authority alone.
+// authorityFile is the file in the box with only the gateway's authority.
 const authorityFile = "/.trust/ca.pem"
 
-// trust has the box trust a certificate, besides those that its system trusts.
+// trust makes the box trust a certificate in addition to those of its system.
 func (l *Layout) trust(t tree, cert string, variables map[string]string) {
 	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: authorityFile, Source: cert, Mode: 0o644, IsFile: true})
 	bundle := ""
@@ -128,10 +128,10 @@ func (l *Layout) trust(t tree, cert string, variables map[string]string) {
 	}
 }
 
-// A tree is the file tree that a box begins with, on the host.
+// A tree is the file tree on the host with which a box begins.
 type tree struct {
 	base string
-	own  bool // a directory of the caller's, below a private layer
+	own  bool // a directory of the caller, below a private layer
 }
 
 func treeOf(spec *paddock.Spec) tree {
@@ -141,18 +141,18 @@ func treeOf(spec *paddock.Spec) tree {
 	return tree{base: "/"}
 }
 
-// linksMax is how many links a name may lead through.
+// linksMax bounds how many links a name may lead through.
 const linksMax = 40
 
-// find gives the real place of a name in the tree, whose links lead to its own
-// files, and tells whether a regular file is there that the box can see.
+// find returns the real place of a name in the tree, where links refer to the tree's own
+// files. It reports whether there is a regular file that the box can see.
 func (t tree) find(name string) (real string, there bool) {
 	left := strings.Split(strings.Trim(name, "/"), "/")
 	real = "/"
 	for links := 0; len(left) > 0; {
 		part := left[0]
 		left = left[1:]
-		next := path.Join(real, part) // which knows .. and .
+		next := path.Join(real, part) // handles .. and .
 		st, err := os.Lstat(filepath.Join(t.base, next))
 		if err != nil {
 			return path.Join(append([]string{next}, left...)...), false
@@ -171,16 +171,16 @@ func (t tree) find(name string) (real string, there bool) {
 		left = append(strings.Split(strings.Trim(path.Clean(to), "/"), "/"), left...)
 	}
 	if slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(real, dir) }) {
-		return real, false // the box's own is empty
+		return real, false // the box's own directory is empty
 	}
 	st, err := os.Lstat(filepath.Join(t.base, real))
 	return real, err == nil && st.Mode().IsRegular()
 }
 
-// confMax bounds a configuration of the system's, in bytes.
+// confMax bounds a configuration file of the system, in bytes.
 const confMax = 32 << 10
 
-// read reads a small file whose place is real.
+// read reads a small file at a real place.
 func (t tree) read(real string) (string, error) {
 	f, err := os.Open(filepath.Join(t.base, real))
 	if err != nil {
@@ -194,13 +194,13 @@ func (t tree) read(real string) (string, error) {
 	return string(data), err
 }
 
-// keystores lists the files that the tree's Java trusts.
+// keystores lists the keystores of the tree's Java installations.
 func (t tree) keystores(home string) []string {
 	names := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 	for _, pattern := range hostroot.JavaHomes() {
 		found, err := filepath.Glob(filepath.Join(t.base, pattern))
 		if err != nil {
-			continue // a pattern that is none: the list is ours
+			continue // an invalid pattern, but the list is ours
 		}
 		for _, dir := range found {
 			names = append(names, "/"+strings.TrimPrefix(strings.TrimPrefix(dir, strings.TrimSuffix(t.base, "/")), "/")+"/lib/security/cacerts")

@@ -33,13 +33,13 @@ type Options struct {
 // A Runtime is a tier's part in the process that owns a box, which runs on Linux only.
 type Runtime struct{}
 
-// Main is where a program that uses this package begins; here it has no part.
+// Main returns false on this system. See the version for Linux.
 func Main(...*Runtime) bool { return false }
 
-// A Driver makes nothing here: the tier needs Linux.
+// A Driver makes no sandboxes here, because the tier needs Linux.
 type Driver struct{ tier paddock.Tier }
 
-// Elsewhere returns a driver of a tier that says that this system is not Linux.
+// Elsewhere returns a driver of a tier that reports that this system is not Linux.
 func Elsewhere(tier paddock.Tier) *Driver { return &Driver{tier} }
 
 func missing() error {

@@ -13,39 +13,41 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A Plan is everything that it takes to make a box.
+// A Plan is everything that is needed to make a box.
 type Plan struct {
 	Name    string
-	Root    paddock.Root   // as the spec has it
-	User    string         // likewise
-	Policy  paddock.Policy // likewise, of the network only the mode
+	Root    paddock.Root   // of the spec
+	User    string         // of the spec
+	Policy  paddock.Policy // of the spec; of the network only the mode
 	Layout  *Layout
 	Limits  paddock.Limits
-	Gateway *owner.Gateway // nil is a box without a way out
+	Gateway *owner.Gateway // nil for a box without rules for its network
 	Runtime *Runtime
-	Audit   audit.Sink // takes the events of the runtime; nil has none recorded
-	Groups  bool       // limits are enforced by control groups, else by a watchdog
+	Audit   audit.Sink // receives the events of the runtime; nil means not recorded
+	Groups  bool       // control groups enforce limits; otherwise a watchdog does
 
-	// Programs are open for as long as the driver or the keeper is. Files are the sandbox's own,
-	// and closed when it is removed. First are for the first box alone, and closed when that is made.
+	// Programs stay open as long as the driver or the keeper. Files belong to the sandbox,
+	// and are closed when it is removed. First is only for the first box, and closed when
+	// that is made.
 	Programs, Files, First boxinit.Files
 
 	host *cgroup.Host
 
-	// unrecorded is closed when events cannot be written any more, which is the end of the box; nil
-	// is never.
+	// unrecorded is closed when events cannot be written any more, which ends the box. Nil
+	// means never.
 	unrecorded <-chan struct{}
 
-	// finish completes the layout while the guest program starts; nil where it is complete.
+	// finish completes the layout while the guest program starts; nil if it is complete.
 	finish func() error
 
-	// made is told of the box when its first process runs; connected gets the connection, on which
-	// nothing is answered before the box is ready. Both may be nil.
+	// made is called with the box when its first process runs. connected gets the
+	// connection, which answers nothing before the box is ready. Both may be nil.
 	made      func(*Box)
 	connected func(net.Conn)
 }
 
-// OrderOf describes how the boxes of a plan are made, for a keeper or for whoever has a saved one go on.
+// OrderOf describes how the boxes of a plan are made, for a keeper or for resuming a saved
+// box.
 func OrderOf(p *Plan) *Order {
 	return &Order{Argv0: p.Runtime.Argv0, Root: p.Root, User: p.User, Policy: p.Policy, Layout: p.Layout.Planned(), Limits: p.Limits, Groups: p.Groups}
 }
@@ -53,18 +55,18 @@ func OrderOf(p *Plan) *Order {
 // Names of programs in Plan.Programs. A tier adds its own.
 const (
 	FileInit    = "init"    // the program of the box's init
-	fileGateway = "gateway" // that of the way out
+	fileGateway = "gateway" // the program of the gateway
 )
 
-// Tables are the names of the files that travel with an order, which the tables of a plan are
-// rebuilt from.
+// Tables are the names of the files that travel with an order. The receiver rebuilds the
+// tables of a plan from them.
 type Tables struct {
 	Programs []string `json:"programs,omitempty"`
 	Files    []string `json:"files,omitempty"`
 	First    []string `json:"first,omitempty"`
-	Lock     bool     `json:"lock,omitempty"` // the last one is the lock of the sandbox's directory
+	Lock     bool     `json:"lock,omitempty"` // the last file is the lock of the sandbox's directory
 
-	// Places are the paths of programs, by name, which descriptors do not carry.
+	// Places are the paths of programs by name, because descriptors do not carry paths.
 	Places map[string]string `json:"places,omitempty"`
 }
 
@@ -81,7 +83,8 @@ func tablesOf(programs, own, first *boxinit.Files) (Tables, []*os.File) {
 	return t, files
 }
 
-// fill gives a plan the files that came with an order, and returns the lock, if there is one.
+// fill adds the files that came with an order to a plan, and returns the lock, if there is
+// one.
 func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
 	n := len(t.Programs) + len(t.Files) + len(t.First)
 	if t.Lock {

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A preparation is what the stages before the making of a box pass on.
+// A preparation is the state that the stages before making a box share.
 type preparation struct {
 	d        *Driver
 	draft    Draft
@@ -16,8 +16,8 @@ type preparation struct {
 	findings []paddock.Finding
 }
 
-// prepare works out everything that can be known before a process is made. The files of its plan
-// are the caller's to close.
+// prepare computes everything that can be known before a process is made. The caller closes
+// the files of the plan.
 func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation, error) {
 	draft, err := d.draft(spec)
 	if err != nil {
@@ -26,7 +26,7 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation,
 	spec = draft.Spec
 	p := &preparation{d: d, draft: draft}
 	p.plan = Plan{Name: string(spec.ID), Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, Audit: d.site.o.Audit, host: d.site.host()}
-	p.plan.Policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the rest is the gateway's
+	p.plan.Policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the gateway has the rest
 	for _, stage := range []func(context.Context) error{p.bound, p.lay, p.open, p.gateway, p.supply} {
 		if err := stage(ctx); err != nil {
 			p.plan.Close()
@@ -37,7 +37,7 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation,
 	return p, nil
 }
 
-// bound fills in the limits.
+// bound sets the limits.
 func (p *preparation) bound(context.Context) (err error) {
 	p.plan.Limits, p.plan.Groups, p.findings, err = p.d.bounds(p.draft.Spec)
 	return err
@@ -61,7 +61,7 @@ func (p *preparation) open(context.Context) error {
 	return err
 }
 
-// gateway makes the way out, which is not started yet.
+// gateway makes the gateway, but does not start it.
 func (p *preparation) gateway(context.Context) (err error) {
 	if p.draft.Spec.Policy.Network.Mode != paddock.NetworkList {
 		return nil
@@ -77,10 +77,11 @@ func (p *preparation) gateway(context.Context) (err error) {
 	return nil
 }
 
-// supply adds the tier's files. It is last because other sandboxes may wait for what becomes of them.
+// supply adds the tier's files. It is the last stage, because other sandboxes may wait for
+// its result.
 func (p *preparation) supply(ctx context.Context) error { return p.draft.supply(ctx, &p.plan) }
 
-// finish completes the layout, which takes reading the host's file tree.
+// finish completes the layout, which requires reading the host's file tree.
 func (p *preparation) finish() error {
 	if err := p.plan.Layout.finish(p.draft.Spec, p.plan.Limits, p.plan.Gateway); err != nil {
 		return err

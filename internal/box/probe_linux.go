@@ -35,18 +35,19 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	return info, nil
 }
 
-// controls are all findings of the tier, given what a trial box failed by; nil is one that stood.
+// controls returns all findings of the tier, given the failure of a trial box; nil means
+// that the trial succeeded.
 func (d *Driver) controls(trial *Failure) []paddock.Finding {
 	return append(d.tier.Probe.Controls(nil, trial), d.tier.Probe.Limits()...)
 }
 
-// optional are the controls whose absence only matters to a spec that asks for
-// a limit by them.
+// optional reports whether the absence of a control only matters to a spec that requests a
+// limit by it.
 func optional(c paddock.Control) bool {
 	return c == paddock.ControlIO || c == paddock.ControlCPU
 }
 
-// identityHow says who commands are to the host.
+// identityHow describes the user of commands on the host.
 func identityHow() string {
 	if os.Geteuid() == 0 {
 		return "a number of the host's kernel that belongs to nobody, another one for each sandbox"
@@ -54,8 +55,8 @@ func identityHow() string {
 	return fmt.Sprintf("the calling user, number %d; its supplementary groups cannot be given up", os.Geteuid())
 }
 
-// LimitFindings are the findings of the control groups. Without groups, a watchdog serves for memory,
-// and what the tier has for processes.
+// LimitFindings returns the findings of the control groups. Without groups, a watchdog
+// bounds memory, and the tier's own means bound processes.
 func (s *Site) LimitFindings(pids paddock.Finding) []paddock.Finding {
 	findings := s.host().Findings()
 	if grouped(findings) {
@@ -77,17 +78,17 @@ func (s *Site) LimitFindings(pids paddock.Finding) []paddock.Finding {
 	return findings
 }
 
-// grouped tells whether sandboxes get a control group here: memory decides.
+// grouped reports whether sandboxes get a control group here, which depends on the memory
+// controller.
 func grouped(findings []paddock.Finding) bool {
 	return slices.ContainsFunc(findings, func(f paddock.Finding) bool {
 		return f.Control == paddock.ControlMemory && f.Strength == paddock.Full
 	})
 }
 
-// bounds fills in the limits of a spec and says how each is enforced. A limit
-// that was asked for and cannot be enforced in full is refused, unless its
-// weakness was accepted by name. Memory's default is bounded as well as this
-// host can.
+// bounds sets the limits of a spec, and reports how each is enforced. A requested limit
+// that cannot be fully enforced is refused, unless its weakness was accepted by name. The
+// default memory limit is enforced as well as this host can.
 func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool, findings []paddock.Finding, err error) {
 	limits = Defaults()
 	asked := map[paddock.Control]bool{}
@@ -127,7 +128,7 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 		case asked[f.Control] && !slices.Contains(spec.AllowMissing, f.Control):
 			return limits, groups, nil, &paddock.MissingError{Finding: f}
 		case asked[f.Control]:
-			// Accepted by name; told in Status.
+			// Accepted by name; Status reports it.
 		case f.Control == paddock.ControlCPU:
 			findings[i] = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "all processors of this machine, by default; a smaller number needs a control group"}
 		case f.Control == paddock.ControlIO:
@@ -136,7 +137,7 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 		switch {
 		case f.Strength != paddock.Absent:
 		case f.Control == paddock.ControlCPU:
-			limits.CPUs = Defaults().CPUs // which is what stands
+			limits.CPUs = Defaults().CPUs // the actual value
 		case f.Control == paddock.ControlIO:
 			limits.IO = 0
 		}
@@ -144,10 +145,10 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 	return limits, groups, append(d.standing(spec), findings...), nil
 }
 
-// standing are the findings of a box that stands: everything that cannot be
-// had would have kept it from being made.
+// standing returns the findings of an existing box. A missing required control would have
+// prevented making it.
 func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
-	// The trial is not made again: the box is the trial.
+	// No trial is needed, because the box itself is the trial.
 	list := d.tier.Probe.Controls(spec, nil)
 	for i := range list {
 		f := &list[i]
@@ -165,7 +166,8 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 	return list
 }
 
-// draft begins a sandbox, or refuses what this host or tier cannot do, before anything is made.
+// draft begins a sandbox, or refuses what this host or tier cannot do, before anything is
+// made.
 func (d *Driver) draft(spec *paddock.Spec) (Draft, error) {
 	switch mode := spec.Policy.Network.Mode; mode {
 	case paddock.NetworkNone, paddock.NetworkList, paddock.NetworkHost:
@@ -179,7 +181,8 @@ func (d *Driver) draft(spec *paddock.Spec) (Draft, error) {
 	return draft, err
 }
 
-// AsksKernel reports whether a spec wants events recorded that only the kernel of its commands can tell.
+// AsksKernel reports whether a spec requests events that only the kernel of its commands
+// can report.
 func AsksKernel(spec *paddock.Spec) bool {
 	if len(spec.Policy.Audit) == 0 {
 		return false
@@ -187,7 +190,7 @@ func AsksKernel(spec *paddock.Spec) bool {
 	return spec.Policy.Network.Mode != paddock.NetworkList || slices.ContainsFunc(spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 }
 
-// trial makes a box that nobody uses, and returns what went wrong.
+// trial makes an unused box, and returns what went wrong.
 func (d *Driver) trial(ctx context.Context) *Failure {
 	draft, limits, failed := d.tier.Drafter.Trial()
 	if failed != nil {
@@ -213,7 +216,7 @@ func (d *Driver) trial(ctx context.Context) *Failure {
 	return nil
 }
 
-// Absent turns findings into what is missing because of a failure.
+// Absent returns findings as absent because of a failure.
 func (f *Failure) Absent(list ...paddock.Finding) []paddock.Finding {
 	for i := range list {
 		list[i] = paddock.Finding{Control: list[i].Control, Strength: paddock.Absent, Cause: f.Cause, Remedy: f.Remedy}
@@ -221,13 +224,13 @@ func (f *Failure) Absent(list ...paddock.Finding) []paddock.Finding {
 	return list
 }
 
-// Findings returns the controls that every box has. Words say how a control is enforced where tiers
-// differ, and rules is what this host has for a network with rules.
+// Findings returns the controls of every box. words describe how a control is enforced if
+// tiers differ, and rules is the finding for a network with rules.
 func Findings(words map[paddock.Control]string, rules paddock.Finding) []paddock.Finding {
 	var list []paddock.Finding
 	for _, c := range []struct {
 		control paddock.Control
-		how     string // empty is the tier's
+		how     string // empty means the tier's
 	}{
 		{paddock.ControlUserNS, "one user of the host is mapped, and no other"},
 		{paddock.ControlMountNS, "a tree of its own; the host's is not reachable"},

@@ -7,13 +7,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// recentTime is how long a sandbox is kept open that nobody uses.
+// recentTime is how long an unused sandbox is kept open.
 const recentTime = 30 * time.Second
 
-// recents are the kept sandboxes that were used lately: a command was started, a file
-// or a port was asked for. Whoever opens one again gets the same, with its way to the
-// agent: to make another takes some milliseconds. To look how one is does not count, as
-// who measures looks at all. What is dropped here lives on as long as somebody holds it.
+// recents are the kept sandboxes that were used recently: a command was started, or a file
+// or a port was used. Opening one again returns the same object with its connection to the
+// agent, because making another connection takes some milliseconds. A query of the status
+// does not count as use, because monitoring queries all sandboxes. A dropped sandbox stays
+// usable for its holders.
 type recents struct {
 	mu     sync.Mutex
 	open   map[paddock.ID]*recent // guarded by mu
@@ -26,7 +27,7 @@ type recent struct {
 	used time.Time
 }
 
-// find gives the sandbox of a name, which may be gone by now; nil is none.
+// find returns the sandbox of a name, which may have ended; nil means none.
 func (r *recents) find(id paddock.ID) *Sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +37,7 @@ func (r *recents) find(id paddock.ID) *Sandbox {
 	return nil
 }
 
-// use keeps a sandbox that is used, in the place of another of its name.
+// use records the use of a sandbox, and replaces another one of the same name.
 func (r *recents) use(sb *Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +65,7 @@ func (r *recents) drop(sb *Sandbox) {
 	}
 }
 
-// sweep drops what nobody has used again.
+// sweep drops sandboxes that were not used again.
 func (r *recents) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

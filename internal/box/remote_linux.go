@@ -18,29 +18,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// remoteOwner is a keeper.
+// remoteOwner is a sandbox's keeper in another process.
 type remoteOwner struct {
 	dir    string
 	driver *Driver
 	group  func() (*cgroup.Group, error) // of the box
 
-	// made is when the sandbox was made that is meant: another one may have its
-	// name by now, and be somebody else's. Zero is any.
+	// made is the creation time of the meant sandbox. Another sandbox of another user may
+	// have its name by now. Zero matches any.
 	made time.Time
 }
 
-// other tells whether a sandbox that was made then is not the one that is meant.
+// other reports whether a sandbox with that creation time is not the meant one.
 func (r remoteOwner) other(made time.Time) bool { return !r.made.IsZero() && !r.made.Equal(made) }
 
-// ask sends one request and waits for the answer. Where there is no keeper the
-// error is Unavailable; where there is no sandbox, NotFound.
+// ask sends one request and waits for the answer. Without a keeper the error is
+// Unavailable, without a sandbox NotFound.
 func (r remoteOwner) ask(ctx context.Context, q request) (*response, error) {
 	got, files, err := r.call(ctx, q)
 	CloseAll(files)
 	return got, err
 }
 
-// call is ask with the files that come with the answer.
+// call is ask, and also returns the files that come with the answer.
 func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []*os.File, err error) {
 	d, err := os.Open(r.dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []
 	return &got, files, nil
 }
 
-// read gives what was remembered of a sandbox whose keeper is gone.
+// read returns the stored description of a sandbox whose keeper is gone.
 func (r remoteOwner) read() (about, error) {
 	var a about
 	data, err := os.ReadFile(filepath.Join(r.dir, aboutName))
@@ -120,8 +120,8 @@ func (r remoteOwner) connect(ctx context.Context) (net.Conn, *statusBoard, error
 	return connected(way)
 }
 
-// connected takes over what a keeper sends of a way to its agent: the connection, and
-// its board. A keeper of before has none.
+// connected takes the files of a keeper's answer: the connection to the agent, and the
+// board. A keeper of an earlier release sends no board.
 func connected(way []*os.File) (_ net.Conn, b *statusBoard, err error) {
 	defer CloseAll(way)
 	if len(way) == 0 {
@@ -143,7 +143,7 @@ func connected(way []*os.File) (_ net.Conn, b *statusBoard, err error) {
 func (r remoteOwner) Standing(ctx context.Context) (Standing, error) {
 	got, err := r.ask(ctx, request{Op: "stand"})
 	switch {
-	case errors.Is(err, paddock.Unsupported): // a keeper of before
+	case errors.Is(err, paddock.Unsupported): // a keeper of an earlier release
 		m, err := r.Measure(ctx)
 		return m.Standing, err
 	case err == nil && got.Standing != nil:
@@ -155,10 +155,10 @@ func (r remoteOwner) Standing(ctx context.Context) (Standing, error) {
 	return m.Standing, err
 }
 
-// kills reads the control group's count itself, and asks where that does not do.
+// kills reads the control group's count itself, and asks the keeper if that fails.
 func (r remoteOwner) kills(ctx context.Context) (int64, error) {
 	if g, err := r.group(); err == nil {
-		if n, err := g.Kills(); err == nil && n >= 0 { // else it counts where this process cannot see it
+		if n, err := g.Kills(); err == nil && n >= 0 { // otherwise this process cannot see the count
 			return n, nil
 		}
 	}
@@ -178,7 +178,7 @@ func (r remoteOwner) Measure(ctx context.Context) (Measure, error) {
 	return r.remembered(err)
 }
 
-// remembered is the measure of a sandbox whose keeper is gone, where err says that.
+// remembered returns the stored measure if err says that the keeper is gone.
 func (r remoteOwner) remembered(err error) (Measure, error) {
 	if !errors.Is(err, paddock.Unavailable) {
 		return Measure{}, err
@@ -256,21 +256,21 @@ func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (p
 	return got.Saved, nil
 }
 
-// revive gives a sandbox that was saved a keeper again, and a box.
+// revive starts a keeper and a box for a saved sandbox.
 func (r remoteOwner) revive(ctx context.Context) error {
 	lock, err := kernel.LockDir(ctx, r.dir)
 	if err != nil {
 		return fmt.Errorf("resume: %w: %w", err, EndKind(err))
 	}
 	defer lock.Close()
-	for { // the keeper that has paused it may not have ended yet
+	for { // the keeper that paused it may not have ended yet
 		got, err := r.ask(ctx, request{Op: "measure"})
 		switch {
 		case errors.Is(err, paddock.Unavailable):
 		case err != nil:
 			return err
 		case got.Measure != nil && got.Measure.State == paddock.Ready:
-			return nil // somebody else was faster
+			return nil // another process was faster
 		default:
 			select {
 			case <-time.After(5 * time.Millisecond):
@@ -310,14 +310,14 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	tables, files := tablesOf(programs, &re.Files, &re.First)
 	o.Tables, o.Tables.Lock = tables, true
 	_, way, err := d.employ(ctx, o, append(files, lock)...)
-	CloseAll(way) // it is made when it is needed
+	CloseAll(way) // the connection is made when needed
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	return re.Saved.Remove()
 }
 
-// programs are those by which a saved box goes on.
+// programs returns the programs for a box that is resumed.
 func (d *Driver) programs(re *Reopened) (*boxinit.Files, error) {
 	var programs boxinit.Files
 	init, err := d.tier.Init()
@@ -341,8 +341,8 @@ func (r remoteOwner) remove(ctx context.Context) error {
 	if !errors.Is(err, paddock.Unavailable) {
 		return err
 	}
-	// No keeper any more, and the box died with it: what is left is a control
-	// group and the directory. Or somebody is about to resume it.
+	// The keeper is gone, and the box died with it. A control group and the directory are
+	// left. Or another process is about to resume it.
 	lock, err := kernel.LockDir(ctx, r.dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

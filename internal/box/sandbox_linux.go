@@ -16,30 +16,30 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// A boxOwner is how to reach the process that owns a box: this one, or a keeper.
+// A boxOwner gives access to the process that owns a box: this one, or a keeper.
 type boxOwner interface {
-	// connect gives a way to the agent, and what the owner shows; nil where that is
-	// this process, which can be asked.
+	// connect returns a connection to the agent and the owner's board. The board is nil if
+	// the owner is this process, which can be queried directly.
 	connect(ctx context.Context) (net.Conn, *statusBoard, error)
 	Measure(ctx context.Context) (Measure, error)
-	// stand tells whether it goes, and kills how many processes of it were killed for
-	// lack of memory: measure has both, at a higher price.
+	// Standing returns whether the box runs, and kills how many of its processes were
+	// killed for lack of memory. Measure has both, but costs more.
 	Standing(ctx context.Context) (Standing, error)
 	kills(ctx context.Context) (int64, error)
-	// update changes limits (where not zero) and, if not nil, policy and labels.
+	// update changes limits that are not zero, and, if not nil, policy and labels.
 	update(ctx context.Context, u paddock.Update) error
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	remove(ctx context.Context) error
-	// Inspect asks what only the init of a box with a kernel of its own knows.
+	// Inspect asks for what only the init of a box with a guest kernel knows.
 	Inspect(ctx context.Context) (boxinit.Inspection, error)
-	// egress tells what there is of the way out.
+	// egress returns the state of the gateway.
 	egress(ctx context.Context) (owner.State, error)
-	// snapshot saves a box with a kernel of its own, which goes on.
+	// snapshot saves a box with a guest kernel, which continues to run.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
 
-// about is what does not change in the life of a sandbox, but for labels.
+// An about is what does not change in the life of a sandbox, except labels.
 type about struct {
 	Created  time.Time         `json:"created"`
 	User     string            `json:"user"`
@@ -50,28 +50,28 @@ type about struct {
 	Limits   paddock.Limits    `json:"limits"`
 	Groups   []string          `json:"groups,omitempty"`  // directories of the control group
 	Dead     string            `json:"dead,omitempty"`    // how it died
-	Kills    int64             `json:"kills,omitempty"`   // how many had been killed for lack of memory when it died
-	Peak     int64             `json:"peak,omitempty"`    // the most memory that it had used then, bytes
-	Network  bool              `json:"network,omitempty"` // there is a way out
-	Saved    string            `json:"saved,omitempty"`   // directory of the image that it is, while it is paused
+	Kills    int64             `json:"kills,omitempty"`   // processes killed for lack of memory at its death
+	Peak     int64             `json:"peak,omitempty"`    // maximum memory use at its death, in bytes
+	Network  bool              `json:"network,omitempty"` // it has a gateway
+	Saved    string            `json:"saved,omitempty"`   // directory of the saved box while it is paused
 
-	Traffic *paddock.Traffic `json:"traffic,omitempty"` // when it was paused, or died
+	Traffic *paddock.Traffic `json:"traffic,omitempty"` // at its pause or death
 }
 
-// A Sandbox is one as its user has it.
+// A Sandbox is a sandbox as its user sees it.
 type Sandbox struct {
 	id     paddock.ID
 	driver *Driver
 	owner  boxOwner
-	lately bool   // a driver may give it again
-	done   func() // called when it was removed; nil is nothing
+	lately bool   // the driver may return it again
+	done   func() // called when it was removed; may be nil
 
-	dialing chan struct{} // holds one while the way to the agent is made again
+	dialing chan struct{} // has an element while the connection to the agent is being remade
 
 	mu      sync.Mutex
 	about   about              // guarded by mu
 	link    *guestclient.Guest // guarded by mu; nil until it is needed
-	board   *statusBoard       // guarded by mu; of the owner who made link; nil where that is this process
+	board   *statusBoard       // guarded by mu; of the owner who made link; nil if that is this process
 	removed bool               // guarded by mu
 	samples []sample           // guarded by mu
 }
@@ -79,11 +79,12 @@ type Sandbox struct {
 // ID implements paddock.Sandbox.
 func (s *Sandbox) ID() paddock.ID { return s.id }
 
-// attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
+// attach sets conn as the connection to the agent, and b as the owner's board, which may be
+// nil.
 func (s *Sandbox) attach(conn net.Conn, b *statusBoard, lifetime time.Duration) error {
 	aside := func(ctx context.Context) (net.Conn, error) {
 		conn, b, err := s.owner.connect(ctx)
-		b.close() // the first one's is read
+		b.close() // the first one's board is used
 		return conn, err
 	}
 	g, err := guestclient.New(conn, guestclient.Options{
@@ -111,18 +112,19 @@ func (s *Sandbox) attach(conn net.Conn, b *statusBoard, lifetime time.Duration) 
 	return nil
 }
 
-// warm begins the tier's first exchange with the agent, while the box is being built. The driver owns it.
+// warm starts the tier's first exchange with the agent, while the box is being built. The
+// driver waits for it.
 func (s *Sandbox) warm() {
 	agent := s.link
 	s.driver.site.Go(func(ctx context.Context) { s.driver.tier.Client.Warm(ctx, agent) })
 }
 
-// guest gives the way to the agent, made again where it broke.
+// guest returns the connection to the agent, and remakes a broken one.
 func (s *Sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
-	select { // one at a time makes it again
+	select { // one caller at a time remakes it
 	case s.dialing <- struct{}{}:
 		defer func() { <-s.dialing }()
 	case <-ctx.Done():
@@ -149,7 +151,7 @@ func (s *Sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
 	old, lifetime := s.link, s.about.Lifetime
 	s.mu.Unlock()
 	if old != nil {
-		_ = old.Close() // it broke, and holds nothing but memory
+		_ = old.Close() // it broke, and only holds memory
 	}
 	if err := s.attach(conn, board, lifetime); err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
@@ -159,7 +161,7 @@ func (s *Sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
 	return s.link, nil
 }
 
-// linked gives the way to the agent, if it stands.
+// linked returns the connection to the agent if it is intact.
 func (s *Sandbox) linked() (*guestclient.Guest, error) {
 	s.mu.Lock()
 	g, removed := s.link, s.removed
@@ -178,8 +180,8 @@ func (s *Sandbox) linked() (*guestclient.Guest, error) {
 	}
 }
 
-// running gives the way to the agent of a sandbox that is not paused: an agent
-// that is stopped would answer nothing.
+// running returns the connection to the agent of a sandbox that is not paused, because a
+// stopped agent would not answer.
 func (s *Sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
 	g, err := s.guest(ctx)
 	if err != nil {
@@ -201,13 +203,13 @@ func (s *Sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
 	return g, nil
 }
 
-// stands tells whether it was not removed, and its way to the agent stands.
+// stands reports whether it was not removed, and its connection to the agent is intact.
 func (s *Sandbox) stands() bool {
 	g, err := s.linked()
 	return g != nil && err == nil
 }
 
-// same tells whether o is the same sandbox, and takes over what o knows of it.
+// same reports whether o is the same sandbox, and then takes over o's description.
 func (s *Sandbox) same(o *Sandbox) bool {
 	o.mu.Lock()
 	now := o.about
@@ -221,7 +223,7 @@ func (s *Sandbox) same(o *Sandbox) bool {
 	return true
 }
 
-// shown tells whether its owner shows that it goes.
+// shown reports whether its owner shows that it runs.
 func (s *Sandbox) shown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +242,7 @@ func (s *Sandbox) sample(kills int64) {
 	}
 }
 
-// killsBefore tells how many had been killed when a process started.
+// killsBefore returns how many had been killed when a process started.
 func (s *Sandbox) killsBefore(t time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,11 +256,11 @@ func (s *Sandbox) killsBefore(t time.Time) int64 {
 	return kills
 }
 
-// again gives the way to the agent of a sandbox that was paused, when it goes on;
-// nil where it does not.
+// again returns the connection to the agent of a sandbox that was paused, after it is
+// resumed; nil if it is not.
 func (s *Sandbox) again(ctx context.Context) *guestclient.Guest {
 	if !s.driver.tier.Suspends {
-		return nil // what is paused keeps its connections
+		return nil // a paused sandbox keeps its connections
 	}
 	for {
 		st, err := s.owner.Standing(ctx)
@@ -280,10 +282,10 @@ func (s *Sandbox) again(ctx context.Context) *guestclient.Guest {
 	}
 }
 
-// againTime is how often it is asked whether a paused sandbox goes on.
+// againTime is the interval of checks whether a paused sandbox was resumed.
 const againTime = 50 * time.Millisecond
 
-// gone says why there is no connection any more.
+// gone returns why the connection ended.
 func (s *Sandbox) gone() string {
 	s.mu.Lock()
 	removed := s.removed
@@ -345,7 +347,7 @@ func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	return st, nil
 }
 
-// tell makes a status of a measure, of all that needs nobody to be asked.
+// tell makes a status from a measure, without queries.
 func (s *Sandbox) tell(m Measure) paddock.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,14 +361,14 @@ func (s *Sandbox) tell(m Measure) paddock.Status {
 	}
 }
 
-// networked tells whether there is a way out.
+// networked reports whether there is a gateway.
 func (s *Sandbox) networked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.about.Network
 }
 
-// tellEgress adds what there is of the way out to a status.
+// tellEgress adds the gateway's state to a status.
 func (s *Sandbox) tellEgress(st *paddock.Status, e owner.State) {
 	if !s.networked() {
 		return
@@ -484,7 +486,7 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 	s.mu.Unlock()
 	if err := s.owner.remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
 		s.mu.Lock()
-		s.removed = false // who else has it finds out what is left of it
+		s.removed = false // other holders find out what is left of it
 		s.mu.Unlock()
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
@@ -498,8 +500,7 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 	return nil
 }
 
-// letGo closes the connection of a sandbox that nobody uses; it is made again
-// when somebody does.
+// letGo closes the connection of an unused sandbox; it is remade at the next use.
 func (s *Sandbox) letGo() {
 	s.mu.Lock()
 	g := s.link
@@ -510,6 +511,6 @@ func (s *Sandbox) letGo() {
 	}
 }
 
-// FS gives the files. The agent behind it is looked up at each call, because a
-// connection may break and be made again.
+// FS returns the files. It looks up the agent at each call, because a connection may break
+// and be remade.
 func (s *Sandbox) FS() paddock.FS { return files{s} }

@@ -14,18 +14,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// A Site is where a driver makes its sandboxes on this host: directories, open programs, and what
-// runs in the background. The driver's Close ends it.
+// A Site has the driver's environment on this host: directories, open programs, and
+// background jobs. The driver's Close ends it.
 type Site struct {
 	o     Options
 	env   environ
 	state string
 
-	// Data is where boxes of this tier are saved. Hidden is the same or a directory above, of which
-	// no sandbox sees anything. Cache is where programs are kept as files, or empty.
+	// Data is the directory of saved boxes of this tier. Hidden is the same or a directory
+	// above, which no sandbox can see. Cache is the directory of program files, or empty.
 	Data, Hidden, Cache string
 
-	host func() *cgroup.Host // found out once, when first needed
+	host func() *cgroup.Host // determined once, when first needed
 
 	running context.Context // ends when the driver is closed
 	cancel  context.CancelFunc
@@ -36,7 +36,7 @@ type Site struct {
 	programs []*os.File // guarded by mu: what Open has opened
 }
 
-// NewSite finds the directories of a driver. It changes nothing on the host.
+// NewSite determines the directories of a driver. It changes nothing on the host.
 func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 	s := &Site{o: o, env: newEnviron(o.Environ), state: o.State, Cache: o.Cache, host: sync.OnceValue(cgroup.Probe)}
 	if s.state == "" {
@@ -65,8 +65,8 @@ func (s *Site) Audit() bool { return s.o.Audit != nil }
 // Open returns a function that opens a program when it is first needed. The site closes it.
 func (s *Site) Open(p program.Program) func() (*os.File, error) { return s.once(p.Open) }
 
-// OpenToMount is Open for a program that is only mounted, read-only: the calling program's own file
-// will do, if it is still there.
+// OpenToMount is like Open for a program that is only mounted, read-only. If the calling
+// program's own file still exists, it may be used.
 func (s *Site) OpenToMount(p program.Program) func() (*os.File, error) { return s.once(p.OpenToMount) }
 
 func (s *Site) once(open func(cache string) (*os.File, error)) func() (*os.File, error) {
@@ -82,7 +82,8 @@ func (s *Site) once(open func(cache string) (*os.File, error)) func() (*os.File,
 	})
 }
 
-// Go runs a job in the background, unless the driver is closed. Close cancels its context and waits.
+// Go runs a job in the background, unless the driver is closed. Close cancels its context
+// and waits for it.
 func (s *Site) Go(job func(ctx context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +94,7 @@ func (s *Site) Go(job func(ctx context.Context)) bool {
 	return true
 }
 
-// stop has no more jobs begin, and those that run end.
+// stop prevents new jobs, and cancels running ones.
 func (s *Site) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -113,7 +114,7 @@ func (s *Site) close() error {
 	return errors.Join(errs...)
 }
 
-// own gives the real places of what this driver's sandboxes are made of.
+// own returns the real paths of the files of which this driver's sandboxes are made.
 func (s *Site) own() []string {
 	var list []string
 	for _, path := range []string{s.Cache, s.state, "/proc/self/exe", s.o.Guest.Carrier()} {
@@ -123,14 +124,14 @@ func (s *Site) own() []string {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			list = append(list, real)
 		} else if filepath.IsAbs(path) {
-			list = append(list, filepath.Clean(path)) // not there yet
+			list = append(list, filepath.Clean(path)) // does not exist yet
 		}
 	}
 	return list
 }
 
-// Bare returns the plan of a box that nobody asked for: for a trial, or for a template. Its files
-// are the caller's to close.
+// Bare returns the plan of a box for internal use: for a trial, or for a template. The
+// caller closes its files.
 func (s *Site) Bare(ctx context.Context, t *Tier, draft Draft, limits paddock.Limits) (*Plan, error) {
 	spec := paddock.Spec{ID: newID(), Ephemeral: true}
 	id, err := identify(&spec, s.env)

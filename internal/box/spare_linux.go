@@ -11,26 +11,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// spareAfter is how long nobody takes a keeper before the missing spare ones are
-// started: who made a sandbox has the machine until then.
+// spareAfter is the delay after the last take before missing spare keepers are started.
+// Until then the machine is free for the sandbox that is being made.
 const spareAfter = 100 * time.Millisecond
 
-// spares are keepers that were started before there is an order for them. To
-// start a program of this size takes longer than much of what it then does.
+// spareKeepers are keepers that are started before there is an order for them, because
+// starting a program of this size takes longer than much of its later work.
 type spareKeepers struct {
 	most    int
-	program func() (path string, err error) // what a keeper executes
+	program func() (path string, err error) // the program of keepers
 
 	filling sync.WaitGroup // Add only with mu held, before closed
 
 	mu     sync.Mutex
-	idle   []*kernel.Channel // guarded by mu; each ends when it is closed
+	idle   []*kernel.Channel // guarded by mu; closing one ends its keeper
 	timer  *time.Timer       // guarded by mu; nil until one was taken
 	closed bool              // guarded by mu
 }
 
-// take gives the channel of a keeper that waits for its order, and whether it was
-// started before.
+// take returns the channel of a keeper that waits for its order, and whether it was started
+// in advance.
 func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
 	if s.most == 0 {
 		c, err = s.start()
@@ -56,15 +56,14 @@ func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
 	return c, false, err
 }
 
-// fill starts what is missing. What cannot be started now is started by who needs
-// it, and the error is theirs.
+// fill starts the missing keepers. After a failure, the next caller of take starts one and
+// gets the error.
 func (s *spareKeepers) fill() {
 	for s.startOne() {
 	}
 }
 
-// startOne starts a keeper while nobody waits for it, and tells whether there may
-// be more to start.
+// startOne starts a keeper in advance, and reports whether more may be missing.
 func (s *spareKeepers) startOne() bool {
 	s.mu.Lock()
 	if s.closed || len(s.idle) >= s.most {
@@ -80,15 +79,15 @@ func (s *spareKeepers) startOne() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.idle) >= s.most { // somebody else filled it meanwhile
-		_ = c.Close() // which the keeper sees
+	if s.closed || len(s.idle) >= s.most { // filled meanwhile
+		_ = c.Close() // the keeper ends by it
 		return false
 	}
 	s.idle = append(s.idle, c)
 	return true
 }
 
-// close ends those that have no order.
+// close ends the keepers without an order.
 func (s *spareKeepers) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -100,7 +99,7 @@ func (s *spareKeepers) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.idle {
-		_ = c.Close() // which the keeper sees
+		_ = c.Close() // the keeper ends by it
 	}
 	s.idle = nil
 }
@@ -108,8 +107,8 @@ func (s *spareKeepers) close() {
 // selfProgram is the calling program.
 func selfProgram() (string, error) { return "/proc/self/exe", nil }
 
-// start starts a process that waits for its order on the other end of the channel, and
-// ends when that is closed before.
+// start starts a process that waits for its order on the other end of the channel, and ends
+// if the channel is closed first.
 func (s *spareKeepers) start() (*kernel.Channel, error) {
 	program, err := s.program()
 	if err != nil {
@@ -127,15 +126,15 @@ func (s *spareKeepers) start() (*kernel.Channel, error) {
 	}
 	defer null.Close()
 	p, err := os.StartProcess(program, []string{keeperArgv0}, &os.ProcAttr{
-		// Its collector is on when its sandbox is there.
+		// It enables its garbage collector when its sandbox exists.
 		Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off", "GOMEMLIMIT=64MiB"}, Files: []*os.File{null, null, null, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		_ = mine.Close()
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
-	// It is not ours any more: whoever comes after us must be able to wait
-	// for nothing. While we live, its end is noticed here.
+	// The keeper outlives this process, which therefore does not depend on it. While this
+	// process lives, it reaps the keeper here.
 	go func() { _, _ = p.Wait() }()
 	return mine, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// check refuses what is wrong in a spec by itself.
+// check rejects a spec that is invalid by itself.
 func (d *Driver) check(spec *paddock.Spec) error {
 	if !spec.ID.Valid() {
 		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
@@ -109,7 +109,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	return nil
 }
 
-// checkNetwork refuses rules that cannot be followed.
+// checkNetwork rejects rules that cannot be applied.
 func checkNetwork(spec *paddock.Spec) error {
 	n := spec.Policy.Network
 	if n.Mode != paddock.NetworkList {
@@ -129,7 +129,7 @@ func checkNetwork(spec *paddock.Spec) error {
 	return nil
 }
 
-// checkAudit refuses kinds of events that there are not.
+// checkAudit rejects unknown kinds of events.
 func checkAudit(kinds []paddock.AuditKind) error {
 	for _, k := range kinds {
 		if !slices.Contains(paddock.AuditKinds(), k) {
@@ -139,7 +139,7 @@ func checkAudit(kinds []paddock.AuditKind) error {
 	return nil
 }
 
-// checkLimits refuses limits that no box can live with.
+// checkLimits rejects limits with which no box can work.
 func checkLimits(l paddock.Limits) error {
 	if l.Memory < 0 || l.CPUs < 0 || l.CPUs != l.CPUs || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
 		return fmt.Errorf("a limit is negative: %w", paddock.Invalid)
@@ -156,7 +156,7 @@ func checkLimits(l paddock.Limits) error {
 	return nil
 }
 
-// checkPath refuses what is not one absolute path.
+// checkPath rejects everything except one absolute path.
 func checkPath(p string) error {
 	switch {
 	case strings.Contains(p, "\x00"):

@@ -13,27 +13,26 @@ import (
 
 const sweeperArgv0 = "paddock-sweeper"
 
-// sweeperDelay is how long ephemeral sandboxes live, from when they are made,
-// before a sweeper is started for them: most commands are over sooner, and need
-// none. Should this process be killed meanwhile, an empty control group waits for
-// the next driver.
+// sweeperDelay is the minimum age of ephemeral sandboxes before a sweeper is started for
+// them. Most commands end sooner, and need none. If this process is killed before that, the
+// next driver removes the empty control group.
 const sweeperDelay = 40 * time.Millisecond
 
-// sweepers is the process that waits for this one to die, and then removes the
-// control groups of its ephemeral sandboxes; everything else of theirs the
-// kernel removes by itself. It runs only while there are some.
+// sweepers starts the process that waits for this one to die, and then removes the control
+// groups of its ephemeral sandboxes. The kernel removes everything else. The process only
+// runs while there are such sandboxes.
 type sweepers struct {
 	mu    sync.Mutex
-	dirs  map[int][]string // guarded by mu: what is to be swept, by ticket
+	dirs  map[int][]string // guarded by mu: directories to sweep, by ticket
 	next  int              // guarded by mu
-	timer *time.Timer      // guarded by mu; nil while nothing that was made is to be swept
+	timer *time.Timer      // guarded by mu; nil while no finished sandbox needs a sweeper
 	pipe  *os.File         // guarded by mu; nil until it runs
 	pid   int              // guarded by mu
 }
 
-// watch adds a control group's directories, until the returned function is
-// called. Calling it twice is fine. Nothing is started for them before made is
-// called: making a sandbox needs the processor itself.
+// watch adds a control group's directories, until the returned function is called. That may
+// be called again. No process is started before made is called, because making a sandbox
+// needs the processor.
 func (s *sweepers) watch(dirs []string) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +46,7 @@ func (s *sweepers) watch(dirs []string) func() {
 	return func() { s.forget(ticket) }
 }
 
-// made says that a sandbox was made whose control group is watched.
+// made reports that a sandbox with a watched control group was made.
 func (s *sweepers) made() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,10 +55,10 @@ func (s *sweepers) made() {
 	}
 }
 
-// tell passes directories on to the process, if it runs. The caller holds mu.
+// tell sends directories to the process, if it runs. The caller holds mu.
 func (s *sweepers) tell(dirs []string) {
 	if s.pipe != nil {
-		// A sweeper that died cannot be helped; the next driver sweeps.
+		// If the sweeper died, the next driver sweeps.
 		_, _ = s.pipe.WriteString(strings.Join(dirs, "\n") + "\n")
 	}
 }
@@ -117,15 +116,15 @@ func (s *sweepers) start() {
 	}
 }
 
-// sweeperMain is the process: it reads directories until the driver's process
-// is gone, and removes them when their last process has died.
+// sweeperMain is the process. It reads directories until the driver's process ends, and
+// removes them when their last process has died.
 func sweeperMain() {
 	_ = kernel.CloseFrom(3)
 	var dirs []string
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		dirs = append(dirs, lines.Text())
 	}
-	// The boxes die with the driver's process; a frozen one must thaw first.
+	// The boxes die with the driver's process, but frozen ones must thaw first.
 	for i := range 600 {
 		left := dirs[:0]
 		for _, dir := range dirs {

@@ -11,8 +11,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// A Tier is what a [Driver] asks of one tier: values, and a small interface for each stage at
-// which tiers differ. This package calls the stages and never asks which tier it has.
+// A Tier is what a [Driver] needs from one tier: values, and a small interface for each
+// stage at which tiers differ. This package calls the stages and never checks which tier it
+// has.
 type Tier struct {
 	Name      paddock.Tier
 	Init      func() (*os.File, error) // opens the program of the box's init
@@ -20,88 +21,90 @@ type Tier struct {
 	Probe     Probe
 	Drafter   Drafter
 	Client    Client
-	Snapshots Snapshots // nil is a tier that saves nothing
+	Snapshots Snapshots // nil for a tier that saves nothing
 
-	// Overlay says that a directory which is a sandbox's root gets a private layer of the host's
-	// kernel. Without it the tier keeps such a layer by itself, over the whole tree.
+	// Overlay means that a directory as a sandbox's root gets a private layer of the host's
+	// kernel. Otherwise the tier has such a layer itself, over the whole tree.
 	Overlay bool
 
-	// Suspends says that a sandbox which is paused has no box, and that its connections end.
+	// Suspends means that a paused sandbox has no box, and that its connections end.
 	Suspends bool
 }
 
-// A Probe finds out what a tier has on this host.
+// A Probe detects a tier's features on this host.
 type Probe interface {
-	// Version names what commands run on. Capabilities returns what can be asked of the tier beside
-	// what every tier of boxes does; grouped says that control groups bound memory.
+	// Version returns the name and version of the commands' kernel. Capabilities returns
+	// the features besides those of every tier with boxes; grouped means that control
+	// groups bound memory.
 	Version() string
 	Capabilities(grouped bool) []paddock.Capability
 
-	// Controls returns how each control is enforced, but for those of [Probe.Limits]. A spec has it
-	// say what holds for that sandbox; nil is what can be had. A failure of a trial box makes
-	// absent what depends on boxes.
+	// Controls returns how each control is enforced, except those of [Probe.Limits]. With a
+	// spec it returns what holds for that sandbox; with nil, what is possible. With a
+	// failure of a trial box, everything that depends on boxes is absent.
 	Controls(spec *paddock.Spec, trial *Failure) []paddock.Finding
 
 	// Limits returns how limits are enforced.
 	Limits() []paddock.Finding
 }
 
-// A Drafter prepares boxes, in the process that uses the driver.
+// A Drafter prepares boxes in the process that uses the driver.
 type Drafter interface {
-	// Draft refuses what the tier cannot do, before anything is made, and begins a sandbox.
+	// Draft begins a sandbox. Before anything is made, it refuses what the tier cannot do.
 	Draft(spec *paddock.Spec) (Draft, error)
 
-	// Trial begins a box that only shows whether boxes can be made here, and returns its limits.
-	// Where it is known without one that none can, it says why.
+	// Trial begins a box that only shows whether boxes can be made here, and returns its
+	// limits. If it is known without a box that none can be made, it returns the failure.
 	Trial() (Draft, paddock.Limits, *Failure)
 }
 
-// A Draft is a tier's part in one box that is to be made. Its functions may be nil.
+// A Draft is a tier's part in one box that is being made. Its functions may be nil.
 type Draft struct {
-	// Spec is the sandbox, with what a snapshot that it begins with adds.
+	// Spec is the sandbox's spec, with the additions of a snapshot as its root.
 	Spec *paddock.Spec
 
-	// Gateway is that of the saved box that goes on; nil is a new one.
+	// Gateway is the configuration of a resumed box's gateway; nil means a new one.
 	Gateway *owner.Config
 
-	// Supply adds the files that the box is made with to the plan.
+	// Supply adds the files for making the box to the plan.
 	Supply func(ctx context.Context, p *Plan) error
 
-	// Finish amends the layout, which is complete otherwise.
+	// Finish amends the layout, which is otherwise complete.
 	Finish func(l *Layout, limits paddock.Limits) error
 }
 
-// A Client is a tier's part in a sandbox as its user has it.
+// A Client is a tier's part in a sandbox as its user sees it.
 type Client interface {
-	// Warm begins a first exchange with the agent while the box is still being made, because the
-	// first one is the slow one. It ends with ctx or with the connection, and returns then.
+	// Warm starts a first exchange with the agent while the box is still being made,
+	// because the first one is slow. It returns when it is done, when ctx ends or when the
+	// connection ends.
 	Warm(ctx context.Context, agent *guestclient.Guest)
 
-	// Refusals completes a status with what the box itself knows.
+	// Refusals adds what the box itself knows to a status.
 	Refusals(ctx context.Context, s *Sandbox, agent *guestclient.Guest, st *paddock.Status) error
 
-	// Starting is called before each command starts; Amend corrects how one ended by what only the
-	// host knows.
+	// Starting is called before each command starts. Amend corrects the result of a command
+	// by what only the host knows.
 	Starting(ctx context.Context, s *Sandbox)
 	Amend(s *Sandbox, start guestclient.Start, exit *paddock.Exit)
 }
 
-// Snapshots are what a tier has saved of sandboxes.
+// Snapshots are the saved sandboxes of a tier.
 type Snapshots interface {
-	// Remove deletes a snapshot. One that is gone is fine.
+	// Remove deletes a snapshot. A missing one is not an error.
 	Remove(id paddock.SnapshotID) error
 
-	// Reopen opens what a paused sandbox was saved to, in dir: the order by which its box was made,
-	// with the files that the next one is made with.
+	// Reopen opens the saved box of a paused sandbox in dir: the order of its box, with the
+	// files for the next one.
 	Reopen(ctx context.Context, dir string) (*Reopened, error)
 }
 
-// A Reopened is a saved box that is to go on.
+// A Reopened is a saved box that is to be resumed.
 type Reopened struct {
 	Order Order
 	Saved Saved
 
-	// Programs, Files and First are as in Plan. First and Files are the caller's to close.
+	// Programs, Files and First are as in Plan. The caller closes First and Files.
 	Programs, Files, First boxinit.Files
 }
 
@@ -111,22 +114,24 @@ type Saved interface {
 	Remove() error
 }
 
-// A Runtime is a tier's part in the process that owns a box: the one that uses the driver, or a
-// keeper, which finds it by Argv0.
+// A Runtime is a tier's part in the process that owns a box. That is the process with the
+// driver or a keeper, which finds the runtime by Argv0.
 type Runtime struct {
-	// Argv0 is the name by which the tier's program knows that it was started as a box's init.
+	// Argv0 is the name by which the tier's program detects that it was started as a box's
+	// init.
 	Argv0 string
 
-	// Capabilities are those that the box's init is started with besides what it takes to build
-	// a file tree.
+	// Capabilities are those of the box's init in addition to those for building a file
+	// tree.
 	Capabilities []uintptr
 
-	// Receive records the events that come on a file until its other end is closed. Nil is a tier
-	// that reports none.
+	// Receive records the events that arrive on a file until its other end is closed. Nil
+	// means that the tier reports none.
 	Receive func(events *os.File, sandbox string, sink audit.Sink) error
 
-	// Diagnose names the cause of a failed start where only the tier knows it; nil or a nil result
-	// leaves that to this package. Says reports whether the error has one of the words.
+	// Diagnose returns the cause of a failed start if only the tier knows it. If it or its
+	// result is nil, this package looks for the cause. says reports whether the error has
+	// one of the words.
 	Diagnose func(s *Surroundings, says func(words ...string) bool) *Failure
 
 	// Configure completes the configuration of a box whose first process runs.
@@ -136,20 +141,20 @@ type Runtime struct {
 	Pauser  Pauser
 }
 
-// A Limiter enforces limits of boxes where control groups alone do not.
+// A Limiter enforces limits of boxes if control groups alone do not.
 type Limiter interface {
-	// HostLimits returns what the host has to enforce for the limits of a box. Limits that are zero
-	// stay zero.
+	// HostLimits returns the limits that the host must enforce for the limits of a box.
+	// Zero limits stay zero.
 	HostLimits(l *Layout, limits paddock.Limits) paddock.Limits
 
 	// Update changes the limits that are not zero, all or nothing. The box has a control group.
 	Update(ctx context.Context, b *Box, limits paddock.Limits) error
 
-	// Measure adds what the box itself reports to what the host has measured.
+	// Measure adds the box's own figures to those of the host.
 	Measure(ctx context.Context, b *Box, m *Measure)
 }
 
-// A Pauser stops boxes and has them go on.
+// A Pauser stops and resumes boxes.
 type Pauser interface {
 	Pause(ctx context.Context, l *Life) error
 	Resume(ctx context.Context, l *Life) error

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// toolchains shows the directories of a home that PATH reaches, read-only.
-// Homes are hidden otherwise.
+// toolchains shows the directories of a home that are in PATH, read-only. Other parts of
+// homes are hidden.
 func (l *Layout) toolchains(user []boxinit.Mount) {
 	var shown []string
 	for _, dir := range filepath.SplitList(l.env["PATH"]) {
@@ -31,7 +31,7 @@ func (l *Layout) toolchains(user []boxinit.Mount) {
 				continue
 			}
 			if slices.ContainsFunc(user, func(m boxinit.Mount) bool { return Within(t, m.Target) }) {
-				continue // there already, as the spec has it
+				continue // already shown by the spec
 			}
 			shown = append(shown, t)
 			l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: t, Source: t, IsFile: !st.IsDir(), Maybe: true})
@@ -39,7 +39,7 @@ func (l *Layout) toolchains(user []boxinit.Mount) {
 	}
 }
 
-// homeOf tells the home that a path is in.
+// homeOf returns the home that contains a path.
 func homeOf(path, own string) (string, bool) {
 	homes := []string{"/root", own}
 	if rest, ok := strings.CutPrefix(path, "/home/"); ok {
@@ -55,8 +55,8 @@ func homeOf(path, own string) (string, bool) {
 	return "", false
 }
 
-// toolchainOf gives what a program in a PATH directory of a home needs to run:
-// the toolchain around it, but nothing that also holds settings or keys.
+// toolchainOf returns what a program in a PATH directory of a home needs to run: the
+// toolchain around it, but nothing that also holds settings or keys.
 func toolchainOf(home, dir string) []string {
 	in := func(names ...string) []string {
 		for i, n := range names {
@@ -73,6 +73,6 @@ func toolchainOf(home, dir string) []string {
 	case ".pyenv", ".rbenv", ".nodenv", ".nvm", ".bun", ".deno", ".volta", ".sdkman", ".asdf", ".rustup", ".ghcup", ".dotnet", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "go", "sdk":
 		return in(first)
 	}
-	// Anything else: just the programs. What is around them may be anything.
+	// Anything else: only the programs, because their surroundings may be anything.
 	return in(dir)
 }
