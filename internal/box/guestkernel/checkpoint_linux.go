@@ -19,39 +19,39 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// A checkpoint is a saved box: a directory of files that its kernel wrote, and what
-// is known of them. It is for the kernel and the agent that wrote it only, and
-// is checked before they read it: they do not find out by themselves.
+// A checkpoint is a saved box: a directory of files that its kernel wrote, with a
+// description. Only the kernel and the agent that wrote it may read it. This is checked
+// before they do, because they do not detect it themselves.
 type checkpoint struct {
 	dir   string
 	about about
 
-	// unnamed says that the parts have no names: they are held open, and go
-	// with this process, however it ends.
+	// unnamed means that the parts have no names. They are held open, and disappear with
+	// this process.
 	unnamed bool
 	held    []*os.File
 }
 
-// An about is the file that makes a directory a checkpoint; it is written last.
+// An about is the file that completes a checkpoint's directory. It is written last.
 type about struct {
 	Format  int       `json:"format"`
 	Created time.Time `json:"created"`
-	Name    string    `json:"name,omitempty"` // as SnapshotOptions has it
+	Name    string    `json:"name,omitempty"` // of SnapshotOptions
 	Kernel  string    `json:"kernel"`
-	Agent   string    `json:"agent"` // the sum of its program
+	Agent   string    `json:"agent"` // checksum of the agent's program
 	Parts   []part    `json:"parts"`
-	Memory  bool      `json:"memory"` // with processes; else files only
+	Memory  bool      `json:"memory"` // with processes; otherwise only files
 	Order   box.Order `json:"order"`  // how the box was made
 }
 
-// A part is one of the files.
+// A part is one of a checkpoint's files.
 type part struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"`
 
-	// Sparse says that Sum is of what is not zero: a machine's memory is as large
-	// as the machine.
+	// Sparse means that Sum covers only blocks that are not zero, because the file of a
+	// machine's memory is as large as the machine.
 	Sparse bool `json:"sparse,omitempty"`
 }
 
@@ -60,20 +60,20 @@ const (
 	checkpointFile   = "checkpoint.json"
 )
 
-// Parts of an image, in the order in which a kernel wants them.
+// Parts of an image, in the order of the kernel.
 var (
 	memoryParts = []string{"state", "index", "pages"}
 	fileParts   = []string{"files.tar"}
 )
 
-// What directories of checkpoints are called: a snapshot is its maker's to
-// remove, and what a sandbox was paused to is a part of that.
+// Prefixes of directories of checkpoints. The maker of a snapshot removes it. The
+// checkpoint of a paused sandbox is a part of that sandbox.
 const (
 	snapshotPrefix = "im-"
 	pausedPrefix   = "paused-"
 )
 
-// newCheckpoint makes the directory of one, for a box of this plan.
+// newCheckpoint makes the directory of a checkpoint, for a box of this plan.
 func newCheckpoint(data, prefix, kernel string, p *box.Plan) (*checkpoint, error) {
 	if err := box.OwnDirectory(data); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func newCheckpoint(data, prefix, kernel string, p *box.Plan) (*checkpoint, error
 // Dir implements box.Saved.
 func (m *checkpoint) Dir() string { return m.dir }
 
-// fill has a box write its parts.
+// fill makes a box write its parts.
 func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.Op) error {
 	names := memoryParts
 	if m.about.Memory = op != boxinit.OpFiles; !m.about.Memory {
@@ -120,7 +120,7 @@ func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.O
 	if err := write(ctx, b, op, room, files); err != nil {
 		return err
 	}
-	// The box's init has seen to it; but it was inside.
+	// The box's init has checked the size, but it was inside the box.
 	if err := Bounded(files, room.All+room.All/8); err != nil {
 		return fmt.Errorf("save the box: %w", err)
 	}
@@ -141,8 +141,8 @@ func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.O
 	return nil
 }
 
-// room is how much may be saved of a box. What is in its memory and on its disk
-// is bounded; a guest kernel that was taken over, and could write anything, is not.
+// room returns how much may be saved of a box. The memory and the disk of a box are
+// bounded, but a guest kernel that was taken over could write anything.
 func (s Saver) room(b *box.Box, memory bool) boxinit.Room {
 	l := b.Limits()
 	if memory && s.Memory != nil {
@@ -151,17 +151,16 @@ func (s Saver) room(b *box.Box, memory bool) boxinit.Room {
 	if memory {
 		return boxinit.Room{All: l.Memory + l.Disk + Overhead}
 	}
-	// Names have a header each. What is a hole is none any more in a box that begins
-	// with the archive. A file is in memory once more while it is written; where that
-	// is more than there is, it is the end of the box, as for any command that takes
-	// too much.
+	// Names have a header each. Holes are not holes any more in a box that begins with the
+	// archive. A file is in memory a second time while it is written. If that exceeds the
+	// limit, the box ends, like any command that takes too much memory.
 	return boxinit.Room{All: l.Disk + l.Disk/4 + Overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
 }
 
-// Overhead is what a guest kernel needs for itself, in bytes.
+// Overhead is a guest kernel's own memory, in bytes.
 const Overhead = 64 << 20
 
-// Bounded refuses files that hold more than so many bytes.
+// Bounded returns an error if files hold more than limit bytes.
 func Bounded(files []*os.File, limit int64) error {
 	var sum int64
 	for _, f := range files {
@@ -176,7 +175,7 @@ func Bounded(files []*os.File, limit int64) error {
 	return nil
 }
 
-// seal writes what makes it an image.
+// seal writes the description that completes it.
 func (m *checkpoint) seal(agent *os.File) (err error) {
 	if m.about.Agent, _, err = sumOf(agent); err != nil || m.unnamed {
 		return err
@@ -192,7 +191,7 @@ func (m *checkpoint) seal(agent *os.File) (err error) {
 	return os.Rename(tmp, filepath.Join(m.dir, checkpointFile))
 }
 
-// readCheckpoint finds a checkpoint by its directory.
+// readCheckpoint reads a checkpoint by its directory.
 func readCheckpoint(dir string) (*checkpoint, error) {
 	if err := errors.Join(box.CheckOwn(filepath.Dir(dir)), box.CheckOwn(dir)); err != nil {
 		return nil, err
@@ -214,8 +213,8 @@ func readCheckpoint(dir string) (*checkpoint, error) {
 	return m, nil
 }
 
-// open gives the parts, when it is certain that they are what was written, and
-// that whoever reads them now is what wrote them. Known may be nil.
+// open returns the parts, after checking that their content is what was written and that
+// their reader is the program that wrote them. known may be nil.
 func (m *checkpoint) open(kernel string, agent *os.File, known *sums) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
@@ -256,7 +255,7 @@ func (m *checkpoint) open(kernel string, agent *os.File, known *sums) (files []*
 	return files, nil
 }
 
-// Remove implements box.Saved. One that is gone is fine.
+// Remove implements box.Saved. A missing checkpoint is not an error.
 func (m *checkpoint) Remove() error {
 	box.CloseAll(m.held)
 	m.held = nil
@@ -266,7 +265,7 @@ func (m *checkpoint) Remove() error {
 	return nil
 }
 
-// write has the box's init write to files.
+// write makes the box's init write to files.
 func write(ctx context.Context, b *box.Box, op boxinit.Op, room boxinit.Room, files []*os.File) error {
 	f, err := b.Ask(op, room.Bytes(), files...)
 	if err != nil {
@@ -276,8 +275,8 @@ func write(ctx context.Context, b *box.Box, op boxinit.Op, room boxinit.Room, fi
 	return b.Report(ctx, f)
 }
 
-// adapt gives the spec of a box that begins with the image: what the spec leaves
-// open is as it was, and what cannot be otherwise must be.
+// adapt returns the spec of a box that begins with the checkpoint. What the spec leaves
+// open is as it was. What the checkpoint depends on must be equal.
 func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	was := &m.about.Order
 	s := *spec
@@ -285,10 +284,10 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	if s.User == "" {
 		s.User = was.User
 	}
-	standard := box.Defaults() // nobody asked for it then, and nobody does now
+	standard := box.Defaults() // it was not requested then, and is not now
 	memory := &was.Limits.Memory
 	if k := was.Layout.Config.GuestKernel; k != nil && k.Machine != nil && m.about.Memory {
-		memory = &s.Limits.Memory // of which a machine has as much as it was made with
+		memory = &s.Limits.Memory // a machine has as much as it was made with
 		if s.Limits.CPUs == 0 && was.Limits.CPUs != standard.CPUs {
 			s.Limits.CPUs = was.Limits.CPUs
 		}
@@ -317,7 +316,7 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	return &s, nil
 }
 
-// fits tells whether memory can go on in a box of this layout.
+// fits reports whether memory can be restored in a box of this layout.
 func (m *checkpoint) fits(l *box.Layout) error {
 	if !m.about.Memory {
 		return nil
@@ -351,12 +350,12 @@ func (m *checkpoint) fits(l *box.Layout) error {
 		return err
 	}
 	l.Config.GuestKernel.Token = m.about.Order.Layout.Config.GuestKernel.Token
-	// What memory expects of the private layer's beginning.
+	// Memory expects the private layer to begin in this way.
 	l.Config.GuestKernel.Layered = m.about.Order.Layout.Config.GuestKernel.Layered
 	return nil
 }
 
-// Alike refuses to go on from memory of another machine.
+// Alike refuses memory of a different machine.
 func Alike(was, now *boxinit.GuestKernelConfig) error {
 	if was.Shape == now.Shape {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A file that looks larger than anything could be is not read to its end.
+// A file that claims a huge size is not read to its end.
 func TestWhatABoxWroteIsBoundedAgain(t *testing.T) {
 	var files []*os.File
 	for _, name := range []string{"state", "pages"} {

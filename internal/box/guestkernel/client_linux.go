@@ -10,14 +10,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// A Client corrects what a guest kernel tells of commands by what the host knows of the box. The memory of
-// commands is that kernel's, and so is the processor's time.
+// A Client corrects a guest kernel's reports on commands by the host's knowledge of the
+// box, because memory and processor time of commands are those of that kernel.
 type Client struct{}
 
 // Warm implements box.Client.
 func (Client) Warm(ctx context.Context, agent *guestclient.Guest) { agent.Warm(ctx) }
 
-// Refusals implements box.Client. The box's init is the broker, and the agent knows nothing of it.
+// Refusals implements box.Client. The box's init is the broker, and the agent does not know
+// of refusals.
 func (Client) Refusals(ctx context.Context, s *box.Sandbox, _ *guestclient.Guest, st *paddock.Status) error {
 	return s.Inspect(ctx, st)
 }
@@ -35,12 +36,13 @@ func (Client) Amend(s *box.Sandbox, start guestclient.Start, exit *paddock.Exit)
 	s.AmendMemory(start, exit, box.MemoryRule{Wait: killedTime, Killed: killed})
 }
 
-// killedTime is how long a box that is short of memory may take to tell what became of a command that
-// was killed, as else nobody would hear that it was for that.
+// killedTime is how long a box that is short of memory may take to report on a killed
+// command. Without the report nobody would learn the cause.
 const killedTime = 30 * time.Second
 
-// killed reports whether a command ended as one does whose memory was gone. What the host's kernel
-// killed is a process of the host's, in which the command ran, or a child of a shell's.
+// killed reports whether a command ended as it does for lack of memory. The process that
+// the host's kernel killed is one of the host, in which the command ran, or a child of a
+// shell.
 func killed(exit *paddock.Exit) bool {
 	for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS} {
 		if exit.Signal == sig || exit.Code == 128+int(sig) {
@@ -53,10 +55,10 @@ func killed(exit *paddock.Exit) bool {
 	return false
 }
 
-// AmendTime corrects the processor time that a guest kernel tells. It
-// counts in ticks, also while the host lets it wait; no process can have used
-// more than the box as a whole, which the start of a machine is a part of, or than
-// the box was given meanwhile.
+// AmendTime corrects the processor time that a guest kernel reports. That kernel counts
+// ticks, even while the host does not run it. No process can have used more than the box as
+// a whole, which includes the start of a machine, or more than the box was given in the
+// meantime.
 func AmendTime(s *box.Sandbox, exit *paddock.Exit) {
 	if exit.Usage.CPU < amendedTime {
 		return
@@ -69,11 +71,11 @@ func AmendTime(s *box.Sandbox, exit *paddock.Exit) {
 	}
 }
 
-// amendedTime is from where on it is worth to ask.
+// amendedTime is the minimum time that is worth the check.
 const amendedTime = 200 * time.Millisecond
 
-// amendGone tells lack of memory that ended the sandbox as a whole: the memory of
-// commands is the guest kernel's.
+// amendGone reports lack of memory that ended the sandbox as a whole, because the commands'
+// memory is that of the guest kernel.
 func amendGone(s *box.Sandbox, exit *paddock.Exit) {
 	m, err := s.MeasureNow()
 	if err != nil || m.State != paddock.Dead || m.Kills == 0 {

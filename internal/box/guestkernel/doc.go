@@ -1,5 +1,5 @@
-// Package guestkernel is what tiers share whose commands run on a kernel of the box's own, a guest
-// kernel: the file tree as such a kernel wants it, checkpoints, limits that it enforces itself, and
-// what the ends of its processes mean. It knows neither of these tiers: they hand it their words and
+// Package guestkernel contains what tiers with a guest kernel share: the file tree for such
+// a kernel, checkpoints, limits that the kernel enforces itself, and the interpretation of
+// the ends of its processes. It does not know these tiers: they pass it their texts and
 // functions.
 package guestkernel

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// The host bounds a machine's box when it begins, which is before its layout is
-// whole, and again when it goes on, where nothing is left but the layout.
+// The host bounds a machine's box when it begins, before its layout is complete, and again
+// when it is resumed, when only the layout is left.
 func TestAMachineHasItsOwnMemoryBesideTheLimit(t *testing.T) {
 	kept := boxinit.Config{GuestKernel: &boxinit.GuestKernelConfig{Overhead: 7}}
 	for what, row := range map[string]struct {
@@ -30,8 +30,8 @@ func TestAMachineHasItsOwnMemoryBesideTheLimit(t *testing.T) {
 	}
 }
 
-// What goes on from the same memory knows the agent by the same token, and is another
-// machine all the same.
+// Machines that continue from the same memory know the agent by the same token, but are
+// different machines.
 func TestAForkIsAnotherMachine(t *testing.T) {
 	was := &boxinit.GuestKernelConfig{Token: []byte("token"), Number: []byte("one")}
 	var m checkpoint

@@ -17,19 +17,19 @@ import (
 
 // Nest turns a layout for commands on the host's kernel into one for commands on a guest kernel.
 //
-// The commands' tree stands below boxinit.Root, where the kernel finds it, and is
-// read-only: the kernel keeps a private layer over it. What the kernel brings
-// itself (/proc, /dev, /sys) is left out. What of the host's is mounted there
-// by name is mounted past the layer: changes reach the host, or are refused,
-// and the broker decides about them as about any other's.
+// The commands' tree is below boxinit.Root, where the kernel looks for it. It is read-only,
+// because the kernel has a private layer over it. The directories that the kernel provides
+// itself (/proc, /dev, /sys) are left out. Directories of the host that the spec mounts
+// bypass the layer: changes reach the host or are refused, and the broker decides about
+// them as about any others.
 func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	c := &l.Config
-	c.PIDs = limits.PIDs // of commands alone: see Limiter.HostLimits
+	c.PIDs = limits.PIDs // only of commands: see Limiter.HostLimits
 	c.GuestKernel = &boxinit.GuestKernelConfig{Disk: limits.Disk, Sudo: spec.Sudo, Audit: audited(spec), Token: make([]byte, guestinit.TokenSize), Number: make([]byte, 16)}
 	_, _ = rand.Read(c.GuestKernel.Token) // never fails
 	_, _ = rand.Read(c.GuestKernel.Number)
 	below := func(path string) string { return strings.TrimSuffix(boxinit.Root+path, "/") }
-	past := func(path string) bool { // it is in a mount of the spec's
+	past := func(path string) bool { // it is in a mount of the spec
 		return slices.ContainsFunc(l.Mounts, func(m boxinit.Mount) bool { return box.Within(path, m.Target) })
 	}
 	mounts := []boxinit.Mount{
@@ -42,8 +42,8 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	for _, name := range []string{"null", "urandom"} {
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Target: "/dev/" + name, Source: "/dev/" + name, Write: true, Device: true, NoExec: true, IsFile: true})
 	}
-	// An empty /tmp gVisor would cover by a file system of its own, which the
-	// disk limit is not for and which no snapshot of files holds.
+	// gVisor would cover an empty /tmp with a file system of its own. The disk limit does
+	// not apply to that, and snapshots of files do not contain it.
 	c.Mounts = append(c.Mounts, boxinit.Mount{Kind: boxinit.MountDir, Target: "/tmp/.X11-unix", Mode: 0o1777})
 	for _, m := range c.Mounts[1:] {
 		if box.Within(m.Target, "/dev") || box.Within(m.Target, "/proc") || box.Within(m.Target, "/sys") {
@@ -92,15 +92,15 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	return nil
 }
 
-// starterSize bounds what the kernel's starter keeps in files, in bytes: the
-// directories of the tree, and a few small ones of its own.
+// starterSize bounds the files of the kernel's starter, in bytes: the directories of the
+// tree, and a few small files.
 const starterSize = 16 << 20
 
-// audited lists the kinds of events that the guest kernel is to report.
+// audited lists the kinds of events that the guest kernel must report.
 func audited(spec *paddock.Spec) []paddock.AuditKind {
 	var list []paddock.AuditKind
 	for _, kind := range spec.Policy.Audit {
-		if kind != paddock.AuditNetwork { // which the gateway reports
+		if kind != paddock.AuditNetwork { // the gateway reports these
 			list = append(list, kind)
 		}
 	}
@@ -113,8 +113,8 @@ func audited(spec *paddock.Spec) []paddock.AuditKind {
 // FileAgent is the name of the agent's program in box.Plan.Programs.
 const FileAgent = boxinit.FileAgent
 
-// ShowAgent puts the agent's program into the tree, where the guest kernel mounts it from: the
-// file itself, or where it is in memory only, a copy.
+// ShowAgent puts the agent's program into the tree, from which the guest kernel mounts it.
+// It uses the file itself, or a copy if the program is only in memory.
 func ShowAgent(b *box.Box, c *box.Configuration) error {
 	program := b.Plan().Programs.One(FileAgent)
 	if name, ok := nameOf(program); ok {
@@ -130,8 +130,8 @@ func ShowAgent(b *box.Box, c *box.Configuration) error {
 	return nil
 }
 
-// showProgram puts the program of the box's init where it finds itself by name. One
-// that is in memory only is too large to be copied: the init does without.
+// showProgram puts the program of the box's init where it looks for itself by name. A
+// program that is only in memory is too large to be copied; the init works without it.
 func showProgram(c *box.Configuration, program *os.File) error {
 	if name, ok := nameOf(program); ok {
 		return show(c, name, boxinit.Program)
@@ -139,8 +139,8 @@ func showProgram(c *box.Configuration, program *os.File) error {
 	return nil
 }
 
-// nameOf gives the name, without links, of a program that is a file still. The
-// Paddock of another version may have put its own in the place.
+// nameOf returns the name, without links, of a program that is still that file. Another
+// version of Paddock may have replaced it.
 func nameOf(program *os.File) (string, bool) {
 	if !filepath.IsAbs(program.Name()) {
 		return "", false

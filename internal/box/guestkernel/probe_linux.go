@@ -18,11 +18,11 @@ import (
 // A Probe is a box.Probe of a tier with a guest kernel.
 type Probe struct {
 	Site    *box.Site
-	Name    func() string              // what commands run on, with its version
+	Name    func() string              // name and version of the commands' kernel
 	Program program.Program            // of the box's init
 	Init    func() (*os.File, error)   // opens it
-	Words   map[paddock.Control]string // how controls are enforced, where that is not as for other guest kernels
-	Audits  bool                       // the guest kernel reports what its processes do
+	Words   map[paddock.Control]string // how controls are enforced, if it differs from other guest kernels
+	Audits  bool                       // the guest kernel reports events of its processes
 }
 
 // Version implements box.Probe.
@@ -41,7 +41,7 @@ func (p *Probe) Capabilities(grouped bool) []paddock.Capability {
 	return append(list, paddock.CanPause, paddock.CanSnapshotFiles, paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanUsers, paddock.CanSudo)
 }
 
-// Controls implements box.Probe. A link is a pair of sockets, and so every host has one.
+// Controls implements box.Probe. A link is a pair of sockets, so every host has one.
 func (p *Probe) Controls(_ *paddock.Spec, trial *box.Failure) []paddock.Finding {
 	words := map[paddock.Control]string{
 		paddock.ControlNetNS:    "a loopback of its own, and one link, which leads to the kernel's starter and no further",
@@ -74,7 +74,8 @@ func (p *Probe) Limits() []paddock.Finding {
 	return list
 }
 
-// unkept tells where the program of the box's init is not kept as a file, which only takes time.
+// unkept reports if the program of the box's init is not kept as a file, which only costs
+// time.
 func (p *Probe) unkept() string {
 	if p.Program.Self() {
 		return ""
@@ -85,7 +86,8 @@ func (p *Probe) unkept() string {
 	return fmt.Sprintf("; its program is unpacked at each start, because %s cannot be written, is not the caller's alone, or may not be executed from", p.Site.Cache)
 }
 
-// Refuse answers what no tier with a guest kernel can do; audits says that the tier's reports events.
+// Refuse returns an error for what no tier with a guest kernel can do. audits means that
+// the tier's kernel reports events.
 func Refuse(spec *paddock.Spec, audits bool) error {
 	if spec.Policy.Network.Mode == paddock.NetworkHost {
 		return fmt.Errorf("network mode %q: this tier never shares the host's network: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
@@ -104,7 +106,7 @@ func Refuse(spec *paddock.Spec, audits bool) error {
 	return nil
 }
 
-// refuseSudo answers where a sandbox cannot have sudo.
+// refuseSudo returns an error if a sandbox cannot have sudo.
 func refuseSudo(spec *paddock.Spec) error {
 	for _, m := range spec.Mounts {
 		if target := filepath.Clean(cmp.Or(m.Target, m.Source)); box.Within(sudo.Path, target) {

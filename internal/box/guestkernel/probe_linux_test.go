@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// Without a cache everything works, and takes longer: doctor is where that is told.
+// Without a cache everything works, but takes longer. doctor reports that.
 func TestAProgramThatCannotBeKeptIsTold(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/file", nil, 0o600); err != nil {

@@ -15,13 +15,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// A Saver pauses a box by saving it and ending it, and has it go on in another box. It implements box.Pauser.
+// A Saver pauses a box by saving and ending it, and resumes it in another box. It
+// implements box.Pauser.
 type Saver struct {
-	// Kernel names the guest kernel with its release: what one has saved, no other reads.
+	// Kernel names the guest kernel with its release. No other kernel reads what it saved.
 	Kernel string
 
-	// Memory says how much the memory of a box takes at most when it is saved, in bytes, where that is
-	// as large as the machine and mostly holes. Nil is that it is written as far as it is used.
+	// Memory returns the maximum size of a box's saved memory, in bytes, if that is as
+	// large as the machine and mostly holes. Nil means that only used memory is written.
 	Memory func(b *box.Box) int64
 }
 
@@ -59,7 +60,7 @@ func (s Saver) Resume(ctx context.Context, l *box.Life) error {
 	return nil
 }
 
-// Snapshot implements box.Pauser. The box goes on.
+// Snapshot implements box.Pauser. The box continues to run.
 func (s Saver) Snapshot(ctx context.Context, l *box.Life, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
 	op := boxinit.OpFiles
 	if o.Memory {
@@ -76,7 +77,7 @@ func (s Saver) Snapshot(ctx context.Context, l *box.Life, o paddock.SnapshotOpti
 	return paddock.SnapshotID(filepath.Base(m.dir)), nil
 }
 
-// save writes a box to files. With boxinit.OpStop it has ended then.
+// save writes a box to files. With boxinit.OpStop the box has ended afterwards.
 func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op) (*checkpoint, error) {
 	prefix, stop := snapshotPrefix, op == boxinit.OpStop
 	if stop {
@@ -88,7 +89,7 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 		return nil, err
 	}
 	m.unnamed = l.Ephemeral() && stop
-	// All is safe before the box ends.
+	// Everything is safe on disk before the box ends.
 	if err = m.fill(ctx, s, b, op); err == nil && p.Gateway != nil {
 		if err = p.Gateway.Remember(ctx); err == nil {
 			m.about.Order.Gateway = p.Gateway.Saved(stop)
@@ -104,17 +105,17 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 		return m, nil
 	}
 	if stop {
-		// It may have stopped though nobody heard of it.
+		// It may have stopped without reporting it.
 		goCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goTime)
 		defer cancel()
-		_ = write(goCtx, b, boxinit.OpGo, boxinit.Room{}, nil) // a box that is gone does not go on
+		_ = write(goCtx, b, boxinit.OpGo, boxinit.Room{}, nil) // fails if the box has ended
 	}
-	_ = m.Remove() // an unfinished one is of no use, and is known by that
+	_ = m.Remove() // an unfinished one is useless, and recognised as such
 	return nil, err
 }
 
-// goTime bounds how long a box may take to go on that could not be saved: what
-// it is at may be a large write.
+// goTime bounds how long a box may take to continue after saving failed. It may be in the
+// middle of a large write.
 const goTime = time.Minute
 
 // A Store holds the checkpoints of a driver. It implements box.Snapshots.
@@ -123,13 +124,14 @@ type Store struct {
 	Saver Saver
 	Agent func() (*os.File, error)
 
-	// Resupply returns what a saved box goes on with besides its parts, and completes the order. Nil is nothing.
+	// Resupply returns the files that a resumed box needs besides its parts, and completes
+	// the order. It may be nil.
 	Resupply func(ctx context.Context, o *box.Order) (boxinit.Files, error)
 
 	sums sums
 }
 
-// dir is where a snapshot is kept.
+// dir returns the directory of a snapshot.
 func (s *Store) dir(id paddock.SnapshotID) (string, error) {
 	if !paddock.ID(id).Valid() {
 		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
@@ -140,7 +142,7 @@ func (s *Store) dir(id paddock.SnapshotID) (string, error) {
 	return filepath.Join(s.Site.Data, string(id)), nil
 }
 
-// Remove implements box.Snapshots. It also deletes what is left of a snapshot.
+// Remove implements box.Snapshots. It also deletes the remains of a snapshot.
 func (s *Store) Remove(id paddock.SnapshotID) error {
 	dir, err := s.dir(id)
 	if errors.Is(err, paddock.NotFound) {
@@ -152,14 +154,14 @@ func (s *Store) Remove(id paddock.SnapshotID) error {
 	if err := errors.Join(box.CheckOwn(s.Site.Data), box.CheckOwn(dir)); err != nil {
 		return err
 	}
-	// Nobody begins with what is half there.
+	// Without this file, no box begins with the incomplete rest.
 	if err := os.Remove(filepath.Join(dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return (&checkpoint{dir: dir}).Remove()
 }
 
-// find finds a snapshot.
+// find returns the checkpoint of a snapshot.
 func (s *Store) find(id paddock.SnapshotID) (*checkpoint, error) {
 	var m *checkpoint
 	dir, err := s.dir(id)
@@ -198,14 +200,15 @@ func (s *Store) Reopen(ctx context.Context, dir string) (_ *box.Reopened, err er
 	return re, nil
 }
 
-// A Beginning is a snapshot that a box begins with; nil is none.
+// A Beginning is the snapshot with which a box begins; nil means none.
 type Beginning struct {
 	store *Store
 	m     *checkpoint
 }
 
-// Draft begins a sandbox: where its root is a snapshot, the spec says the rest as that has it. The
-// tier's own supply gets the limits that memory of the snapshot was made with.
+// Draft begins a sandbox. If its root is a snapshot, the snapshot supplies what the spec
+// leaves open. The tier's own supply gets the limits with which the snapshot's memory was
+// made.
 func (s *Store) Draft(spec *paddock.Spec, supply func(ctx context.Context, p *box.Plan, from *Beginning) error, furnish func(l *box.Layout)) (box.Draft, error) {
 	var from *Beginning
 	if spec.Root.Kind == paddock.RootSnapshot {
@@ -213,8 +216,8 @@ func (s *Store) Draft(spec *paddock.Spec, supply func(ctx context.Context, p *bo
 		if err != nil {
 			return box.Draft{}, err
 		}
-		// What is added to the spec was checked when the snapshot's sandbox was made,
-		// and only Paddock writes it; whether the tree is still there is seen later.
+		// The additions to the spec were checked when the snapshot's sandbox was made, and
+		// only Paddock writes them. Whether the tree still exists is checked later.
 		if spec, err = m.adapt(spec); err != nil {
 			return box.Draft{}, fmt.Errorf("snapshot %s: %w", filepath.Base(m.dir), err)
 		}
@@ -279,7 +282,8 @@ func (b *Beginning) open(p *box.Plan) error {
 	return nil
 }
 
-// Memory returns the configuration of the guest kernel whose memory the box goes on from; nil is none.
+// Memory returns the configuration of the guest kernel whose memory the box restores; nil
+// means none.
 func (b *Beginning) Memory() *boxinit.GuestKernelConfig {
 	if b == nil || !b.m.about.Memory {
 		return nil

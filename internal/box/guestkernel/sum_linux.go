@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// castagnoli is a sum that processors compute as fast as they read. It finds
-// what a disk or a crash did; nobody else can write to the directory.
+// castagnoli is a checksum that processors compute as fast as they read. It detects errors
+// of disks and crashes. Nobody else can write to the directory.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func sumOf(f *os.File) (string, int64, error) {
@@ -26,7 +26,7 @@ func sumOf(f *os.File) (string, int64, error) {
 	return fmt.Sprintf("%08x", h.Sum32()), n, err
 }
 
-// summing gives sumOf, or sumSparse.
+// summing returns sumOf or sumSparse.
 func summing(sparse bool) func(*os.File) (string, int64, error) {
 	if sparse {
 		return sumSparse
@@ -34,8 +34,8 @@ func summing(sparse bool) func(*os.File) (string, int64, error) {
 	return sumOf
 }
 
-// sumSparse is the sum of those blocks of a file that are not zero, with their
-// places. Holes take no time.
+// sumSparse returns the checksum of a file's blocks that are not zero, with their offsets.
+// Holes take no time.
 func sumSparse(f *os.File) (string, int64, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -65,30 +65,29 @@ func sumSparse(f *os.File) (string, int64, error) {
 	return fmt.Sprintf("%08x", h.Sum32()), st.Size(), nil
 }
 
-// sums remembers the sums of files that have not changed since, as far as their
-// times tell: who forks a snapshot many times reads it once. What a disk does to
-// a file afterwards is not found.
+// sums caches the checksums of files that have not changed according to their times, so
+// that many forks of a snapshot read it once. It does not detect later errors of the disk.
 type sums struct {
 	mu    sync.Mutex
 	known map[unchanged]string // guarded by mu
 }
 
-// unchanged is what a file has kept if nobody wrote to it.
+// unchanged are the properties of a file that stay equal if nobody writes to it.
 type unchanged struct {
 	device, inode    uint64
 	size             int64
 	changed, written syscall.Timespec
 }
 
-// settledTime is how old a change must be for the times to tell the next one: a
-// file system's clock goes in steps.
+// settledTime is the minimum age of a change before times are reliable, because a file
+// system's clock advances in steps.
 const settledTime = time.Second
 
-// maxSums bounds how many are remembered.
+// maxSums bounds the number of cached checksums.
 const maxSums = 1000
 
-// of is sum, or what it would be; of one file it is always the same. Without a
-// memory it is sum.
+// of returns sum(f), or the cached result. Callers must always use the same sum for a file.
+// Without a cache it calls sum.
 func (s *sums) of(f *os.File, sum func(*os.File) (string, int64, error)) (string, int64, error) {
 	if s == nil {
 		return sum(f)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestASumIsRememberedUntilTheFileChanges(t *testing.T) {
-	// A file of the system's is old enough to be remembered.
+	// A file of the system is old enough to be cached.
 	old, err := os.Open("/bin/sh")
 	if err != nil {
 		t.Fatal(err)

@@ -15,14 +15,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Options are what a tier has of its own in the process that owns a box.
+// Options are a tier's own part in the process that owns a box.
 type Options struct {
 	Argv0    string                                                                  // see box.Runtime
-	Receive  func(events *os.File, sandbox string, sink audit.Sink) error            // likewise
-	Diagnose func(s *box.Surroundings, says func(words ...string) bool) *box.Failure // likewise
-	Limiter  box.Limiter                                                             // likewise; see Limiter
+	Receive  func(events *os.File, sandbox string, sink audit.Sink) error            // see box.Runtime
+	Diagnose func(s *box.Surroundings, says func(words ...string) bool) *box.Failure // see box.Runtime
+	Limiter  box.Limiter                                                             // see box.Runtime and Limiter
 
-	// Configure adds the tier's own files; nil is none.
+	// Configure adds the tier's own files; it may be nil.
 	Configure func(b *box.Box, c *box.Configuration) error
 
 	Saver Saver
@@ -41,11 +41,11 @@ func NewRuntime(o Options) *box.Runtime {
 	}
 }
 
-// configure adds what every guest kernel gets: its program, the end of a socket for events, and a
-// saved box that is to go on.
+// configure adds what every guest kernel gets: its program, the end of a socket for events,
+// and a saved box that is to be resumed.
 func configure(b *box.Box, c *box.Configuration) error {
 	p, k := b.Plan(), c.Layout.Config.GuestKernel
-	c.Layout.Config.PIDs = p.Limits.PIDs // which may have changed since the layout was made
+	c.Layout.Config.PIDs = p.Limits.PIDs // may have changed since the layout was made
 	if err := showProgram(c, p.Programs.One(box.FileInit)); err != nil {
 		return b.Impossible(err)
 	}
@@ -68,12 +68,12 @@ func configure(b *box.Box, c *box.Configuration) error {
 	return nil
 }
 
-// A Limiter has the guest kernel bound the processes of commands, which the host cannot tell from its
-// own.
+// A Limiter makes the guest kernel bound the processes of commands, because the host cannot
+// distinguish them from the kernel's own.
 type Limiter struct{}
 
-// HostLimits implements box.Limiter. A guest kernel has threads of its own, and
-// would end if it could not have one; it bounds commands itself.
+// HostLimits implements box.Limiter. A guest kernel has threads of its own, and would end
+// if it could not make one. It bounds commands itself.
 func (Limiter) HostLimits(l *box.Layout, limits paddock.Limits) paddock.Limits {
 	if limits.PIDs > 0 {
 		limits.PIDs = 3*limits.PIDs + 512
@@ -84,7 +84,7 @@ func (Limiter) HostLimits(l *box.Layout, limits paddock.Limits) paddock.Limits {
 	return limits
 }
 
-// Reserve is how much memory the host allows beside the limit, in bytes.
+// Reserve returns how much memory the host allows in addition to the limit, in bytes.
 func Reserve(l *box.Layout) int64 {
 	if k := l.Config.GuestKernel; k != nil && l.Reserve == 0 {
 		return k.Overhead
@@ -97,8 +97,8 @@ func (Limiter) Update(_ context.Context, b *box.Box, l paddock.Limits) error {
 	return UpdatePIDs(b, l, func() error { return b.UpdateGroup(l) })
 }
 
-// UpdatePIDs changes the bound of processes, where it is not zero, and then the rest by the host: all
-// or nothing.
+// UpdatePIDs changes the process limit, if it is not zero, and then the other limits by
+// host, either all or nothing.
 func UpdatePIDs(b *box.Box, l paddock.Limits, host func() error) error {
 	was := b.Limits().PIDs
 	if l.PIDs > 0 {
@@ -113,10 +113,10 @@ func UpdatePIDs(b *box.Box, l paddock.Limits, host func() error) error {
 	return err
 }
 
-// Measure implements box.Limiter. The host sees what the box has.
+// Measure implements box.Limiter. The host's figures suffice.
 func (Limiter) Measure(context.Context, *box.Box, *box.Measure) {}
 
-// boundPIDs has the guest kernel bound its processes.
+// boundPIDs makes the guest kernel bound its processes.
 func boundPIDs(b *box.Box, n int) error {
 	if err := Bound(context.Background(), b, boxinit.OpBound, binary.LittleEndian.AppendUint32(nil, uint32(n))); err != nil {
 		return fmt.Errorf("bound the processes: %w", err)
@@ -124,7 +124,7 @@ func boundPIDs(b *box.Box, n int) error {
 	return nil
 }
 
-// Bound has the box's init change a limit that the guest kernel enforces.
+// Bound makes the box's init change a limit that the guest kernel enforces.
 func Bound(ctx context.Context, b *box.Box, op boxinit.Op, arg []byte) error {
 	f, err := b.Ask(op, arg)
 	if err != nil {
@@ -136,6 +136,6 @@ func Bound(ctx context.Context, b *box.Box, op boxinit.Op, arg []byte) error {
 	return b.Report(ctx, f)
 }
 
-// BoundTime is how long a box's init may take to change a limit: longer than it
-// waits itself for what is in the guest kernel.
+// BoundTime is how long a box's init may take to change a limit. It is longer than the
+// init's own timeout for the guest kernel.
 const BoundTime = 3 * time.Minute
