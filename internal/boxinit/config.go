@@ -24,10 +24,11 @@ const (
 	ConnFD    = 4
 )
 
-// A box that is full must not end its agent. A Go program that cannot make a thread when
-// it needs one ends. So the agent has AgentThreads from the start, and keeps them. They
-// are counted beside the limit of processes. Where it needs more for a while, it may have
-// SpareThreads more, which no command can take: a command inherits a bound without them.
+// A full box must not end its agent, but a Go program that cannot make a thread when it
+// needs one ends. So the agent makes AgentThreads at its start, and keeps them. They are
+// counted in addition to the limit of processes. If it needs more for a while, it may have
+// SpareThreads more. No command can take those, because commands inherit a limit without
+// them.
 const (
 	AgentThreads = 16
 	SpareThreads = 256
@@ -39,8 +40,8 @@ const BrokerFailed = 3
 // GuestKernelEnded is the exit status of a box whose guest kernel ended.
 const GuestKernelEnded = 4
 
-// Ended says what the other statuses mean that a box's init ends with. A crash is 2, of
-// Go's runtime: its words go nowhere, but to the host's standard error where the
+// Ended describes the other exit statuses of a box's init. Status 2 is a crash of Go's
+// runtime. The runtime's message is only visible, on the host's standard error, if the
 // sandbox's environment has PADDOCK_DEBUG.
 func Ended(status int) string {
 	why := "for no reason that is known"
@@ -55,8 +56,8 @@ func Ended(status int) string {
 	return fmt.Sprintf("the sandbox's init ended with status %d, %s", status, why)
 }
 
-// What a box with a link calls it, and the addresses of it and of what answers
-// names at the other end. They are in ranges that no network uses.
+// Name and addresses of a box's link, and the addresses of the resolver at the other end.
+// They are in ranges that no network uses.
 const (
 	LinkName  = "eth0"
 	LinkMTU   = 65520
@@ -65,7 +66,7 @@ const (
 	Resolver4 = "198.18.0.1"
 )
 
-// Argv0 is the name by which a program knows that it was started as a box.
+// Argv0 is the name by which a program detects that it was started as a box.
 const Argv0 = "paddock-guest-jail"
 
 // A Config tells the box's init how to build the box. It comes from the host and is trusted.
@@ -80,11 +81,11 @@ type Config struct {
 	Files    int               `json:"files"` // RLIMIT_NOFILE
 	PIDs     int               `json:"pids"`  // RLIMIT_NPROC
 
-	// Landlock is off only where the caller accepted that by name.
+	// Landlock is only false if the caller accepted that by name.
 	Landlock bool `json:"landlock"`
-	// Writable are the paths inside that may be changed at all.
+	// Writable are the only paths inside that may be changed.
 	Writable []string `json:"writable"`
-	// Trees are those of Writable that the broker decides about.
+	// Trees are those of Writable whose changes the broker decides.
 	Trees []Tree `json:"trees,omitempty"`
 	// Hosts are the paths where files of the host are mounted.
 	Hosts []string `json:"hosts,omitempty"`
@@ -93,89 +94,88 @@ type Config struct {
 	Protect   []string `json:"protect,omitempty"`
 	Unprotect []string `json:"unprotect,omitempty"`
 
-	// GuestKernel describes the kernel that commands run on. Nil is the host's kernel.
+	// GuestKernel describes the commands' kernel. Nil means the host's kernel.
 	GuestKernel *GuestKernelConfig `json:"kernel,omitempty"`
 
-	// Names are those of the descriptors that come along, in their order; see [Files].
+	// Names are the names of the transmitted descriptors, in order; see [Files].
 	Names []string `json:"names,omitempty"`
 }
 
-// A GuestKernelConfig describes the kernel that a box brings for its commands.
+// A GuestKernelConfig describes a guest kernel for commands.
 type GuestKernelConfig struct {
-	// Binds are the host's files that are mounted past the private layer. The
-	// tree has them already, at Root and their target.
+	// Binds are the host's files that bypass the private layer. The tree has them already,
+	// at Root and their target.
 	Binds []Bind `json:"binds,omitempty"`
 	Disk  int64  `json:"disk"`  // bytes of the private layer
-	Token []byte `json:"token"` // what the agent knows the host by
+	Token []byte `json:"token"` // authenticates the host to the agent
 
-	// Sudo says that the agent answers what commands ask by sudo.
+	// Sudo means that the agent answers sudo requests of commands.
 	Sudo bool `json:"sudo,omitempty"`
 
-	// Layered says that the box began with an archive of the private layer:
-	// the one file of FileImage, unless it goes on from memory.
+	// Layered means that the box began with an archive of the private layer. That is the
+	// only file of FileImage, unless the box restores memory.
 	Layered bool `json:"layered,omitempty"`
-	Memory  bool `json:"memory,omitempty"` // FileImage holds memory too
+	Memory  bool `json:"memory,omitempty"` // FileImage also holds memory
 
 	// Audit lists the kinds of events that the guest kernel writes to FileEvents.
 	Audit []paddock.AuditKind `json:"audit,omitempty"`
 
-	// Machine describes the virtual machine that the guest kernel runs in. Only its
-	// own init reads it.
+	// Machine describes the guest kernel's virtual machine. Only that machine's init reads
+	// it.
 	Machine  json.RawMessage `json:"machine,omitempty"`
-	Number   []byte          `json:"number,omitempty"`   // the machine's own, of 16 bytes, which those that go on from the same memory do not share
-	Made     int64           `json:"made,omitempty"`     // bytes of memory that commands could have when it was made, and can have at most
-	Overhead int64           `json:"overhead,omitempty"` // bytes of memory beside the limit, which the host allows
-	Shape    string          `json:"shape,omitempty"`    // of the machine: memory of one shape goes on in it only
-	About    string          `json:"about,omitempty"`    // the same in words
+	Number   []byte          `json:"number,omitempty"`   // the machine's ID of 16 bytes, which forks do not share
+	Made     int64           `json:"made,omitempty"`     // maximum memory of commands, set when it was made
+	Overhead int64           `json:"overhead,omitempty"` // bytes of memory that the host allows in addition to the limit
+	Shape    string          `json:"shape,omitempty"`    // only a machine of the same shape can restore its memory
+	About    string          `json:"about,omitempty"`    // the shape in words
 
-	// Room bounds what is written to FileTemplate, where that comes along.
+	// Room bounds what is written to FileTemplate, if it was transmitted.
 	Room Room `json:"room,omitzero"`
 }
 
-// A Bind is a file or directory of the host's.
+// A Bind is a file or directory of the host.
 type Bind struct {
 	Target string `json:"target"` // as commands see it
 	Write  bool   `json:"write,omitempty"`
 	IsFile bool   `json:"is_file,omitempty"`
 }
 
-// Places of the box that only the kernel's starter sees: the tree of the
-// commands, a directory for what the starter needs, and its own program, where
-// that is a file.
+// Paths in the box that only the kernel's starter sees: the commands' tree, a directory for
+// the starter's files, and the starter's program, if that is a file.
 const (
 	Root    = "/root"
 	State   = "/state"
 	Program = "/program"
 
-	// Engine is the tree that a kernel of the box's own runs programs of the
-	// host's in, where it needs some: a machine's emulator.
+	// Engine is the tree in which a guest kernel runs programs of the host, if it needs
+	// some, such as a machine's emulator.
 	Engine = "/engine"
 )
 
-// An Op is what the host asks of a box on the control descriptor: a packet that
-// begins with this byte, with a descriptor for the answer.
+// An Op is a request of the host on the control descriptor: the first byte of a packet that
+// carries a descriptor for the answer.
 type Op byte
 
 const (
 	OpConnect Op = iota // the descriptor is a connection to the agent
-	OpInspect           // an Inspection, JSON
-	OpSave              // a Report; the descriptors that follow take the saved box, for which the bytes after the first are the Room
-	OpStop              // as OpSave, and nothing runs any more; the host ends the box
+	OpInspect           // an Inspection in JSON
+	OpSave              // a Report; further descriptors receive the saved box; a Room follows the first byte
+	OpStop              // like OpSave, and then nothing runs any more; the host ends the box
 	OpGo                // a Report; undoes OpStop
-	OpFiles             // a Report; the descriptor that follows takes an archive of the private layer; with a Room
-	OpBound             // a Report; four bytes after the first say how many processes there may be
-	OpMemory            // a Report; eight bytes after the first say how much memory commands may have, of a Bounder
+	OpFiles             // a Report; a further descriptor receives an archive of the private layer; with a Room
+	OpBound             // a Report; four bytes after the first are the maximum number of processes
+	OpMemory            // a Report; eight bytes after the first are the commands' maximum memory; for a Bounder
 )
 
-// A Room bounds what is saved of a box, in bytes. No room is room for nothing.
-// The last two are for an archive, where holes count as what they are read as.
+// A Room bounds what is saved of a box, in bytes. Zero leaves no room. The last two fields
+// are for an archive, where holes count like data.
 type Room struct {
 	All     int64 `json:"all,omitempty"`
 	Content int64 `json:"content,omitempty"` // of all files
 	File    int64 `json:"file,omitempty"`    // of one
 }
 
-// Bytes gives it as a part of a packet.
+// Bytes returns its form in a packet.
 func (r Room) Bytes() []byte {
 	var data []byte
 	for _, n := range []int64{r.All, r.Content, r.File} {
@@ -194,26 +194,26 @@ func roomOf(data []byte) (r Room) {
 	return r
 }
 
-// An Inspection is what a box's init knows of it.
+// An Inspection is the init's knowledge of its box.
 type Inspection struct {
 	Refusals []paddock.Refusal `json:"refusals,omitempty"`
 	PIDs     int               `json:"pids"` // processes and threads of commands
 
-	// Of a Bounder: processes that were ended for lack of memory, and what commands
-	// have of it, and had at most, in bytes.
+	// Of a Bounder: processes that were killed for lack of memory, and the present and
+	// maximum memory use of commands, in bytes.
 	Kills  int64 `json:"kills,omitempty"`
 	Memory int64 `json:"memory,omitempty"`
 	Peak   int64 `json:"peak,omitempty"`
 }
 
-// A Tree is a writable place that the broker decides about.
+// A Tree is a writable place whose changes the broker decides.
 type Tree struct {
 	Path      string `json:"path"`
 	Protected bool   `json:"protected,omitempty"` // a host directory: names are protected
-	Source    string `json:"source,omitempty"`    // of a host directory: where it is on the host, as a name may begin above the mount
+	Source    string `json:"source,omitempty"`    // path of a host directory: a protected name may begin above
 }
 
-// A MountKind says what a mount is made of.
+// A MountKind is the source of a mount.
 type MountKind string
 
 const (
@@ -222,57 +222,57 @@ const (
 	MountProc    MountKind = "proc"    // the box's own processes
 	MountPTS     MountKind = "devpts"  // the box's own terminals
 	MountOverlay MountKind = "overlay" // Source below a private layer, for binds with Layer
-	MountDir     MountKind = "dir"     // just a directory in what is there
-	MountLink    MountKind = "link"    // a symbolic link that says Source
-	MountMask    MountKind = "mask"    // nothing to see: an empty unreadable file or directory
-	MountPrivate MountKind = "private" // a directory of the root tmpfs, writable for good
-	MountReplace MountKind = "replace" // a file of the box's own, with the content Source, over what is there
-	MountFile    MountKind = "file"    // as MountReplace, and made where nothing is there
-	MountAppend  MountKind = "append"  // as MountReplace, with what is there before Source; nothing where nothing is
-	MountKeys    MountKind = "keys"    // as MountReplace, a Java keystore of the certificates in the file Source of the box
-	MountCopy    MountKind = "copy"    // a copy of a program that came along, which nobody can change
+	MountDir     MountKind = "dir"     // only a directory in the existing tree
+	MountLink    MountKind = "link"    // a symbolic link to Source
+	MountMask    MountKind = "mask"    // an empty unreadable file or directory
+	MountPrivate MountKind = "private" // a directory of the root tmpfs that stays writable
+	MountReplace MountKind = "replace" // a private file with the content Source, over an existing one
+	MountFile    MountKind = "file"    // like MountReplace; a missing file is made
+	MountAppend  MountKind = "append"  // like MountReplace, appends Source to the existing content, if the file exists
+	MountKeys    MountKind = "keys"    // like MountReplace, a Java keystore of the certificates in the box's file Source
+	MountCopy    MountKind = "copy"    // a copy of a transmitted program, which nobody can change
 	MountPin     MountKind = "pin"     // a directory that becomes a mount, so that it cannot be moved
-	MountLock    MountKind = "lock"    // what is there, read-only from now on
+	MountLock    MountKind = "lock"    // makes an existing path read-only
 )
 
-// A Mount is one step in building the file tree; they are done in order. The
-// first is the root.
+// A Mount is one step in building the file tree. Steps are done in order. The first is the
+// root.
 type Mount struct {
 	Kind   MountKind `json:"kind"`
 	Target string    `json:"target"`
 	Source string    `json:"source,omitempty"`
-	File   string    `json:"file,omitempty"` // name of the file that came along (see Files); empty is by path
+	File   string    `json:"file,omitempty"` // name of the transmitted file (see Files); empty means by path
 	Write  bool      `json:"write,omitempty"`
 	NoExec bool      `json:"noexec,omitempty"`
 	Device bool      `json:"device,omitempty"` // device files work
 	Size   int64     `json:"size,omitempty"`   // bytes of a tmpfs
 	Mode   uint32    `json:"mode,omitempty"`
 	IsFile bool      `json:"is_file,omitempty"`
-	Owned  bool      `json:"owned,omitempty"`   // for a root caller: the owner's files become the box's user's
-	InRoot bool      `json:"in_root,omitempty"` // with Owned: a part of a file tree, whose owners are numbers of that tree
+	Owned  bool      `json:"owned,omitempty"`   // for a root caller: files of the owner appear as the box's user's
+	InRoot bool      `json:"in_root,omitempty"` // with Owned: a part of a file tree with its own user numbers
 	Layer  bool      `json:"layer,omitempty"`   // Source is a name in the overlay made before
-	// Maybe lets a source that is not there (any more) pass.
+	// Maybe means that the source may be missing.
 	Maybe bool `json:"maybe,omitempty"`
 }
 
 // A Report is a message from the box to the host on the control descriptor.
 type Report struct {
 	Ready bool         `json:"ready,omitempty"` // a command has run
-	Error string       `json:"error,omitempty"` // why there is no box; or, of one that was ready, why its kernel ended
+	Error string       `json:"error,omitempty"` // why there is no box; or, if it was ready, why its kernel ended
 	Kind  paddock.Kind `json:"kind,omitempty"`  // of Error
-	Step  string       `json:"step,omitempty"`  // what was being done
+	Step  string       `json:"step,omitempty"`  // the current step
 
-	// Link says that the host's end of the box's link comes with it, and that
-	// another report follows.
+	// Link means that the host's end of the box's link comes with it, and that another
+	// report follows.
 	Link bool `json:"link,omitempty"`
 }
 
-// MaxWords is how long an error is at most that a box tells, in bytes: a packet has
-// room for it.
+// MaxWords is the maximum length of a box's error message in bytes, which fits into a
+// packet.
 const MaxWords = 8 << 10
 
-// Words gives text of somebody who may be hostile as a part of an error: hardly
-// more than so many bytes, and nothing that moves what is beside it.
+// Words makes text from a possibly hostile source safe for an error message. The result has
+// about most bytes at most, and no characters that affect the surrounding text.
 func Words(text string, most int) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -15,18 +15,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
 
-// guardSocket is where the processes of a kernel find the broker.
+// guardSocket is the broker's socket for the processes of a kernel.
 var guardSocket = filepath.Join(State, "guard")
 
-// A guard takes the processes of a kernel under the broker. They install the
-// filter themselves, because nothing else is certain to be the thread that
-// everything of theirs comes from; what they are when they do it is still our
-// own program, which has seen nothing of the guest's.
+// A guard places the processes of a kernel under the broker. They install the filter
+// themselves, because only then it certainly covers the thread from which all their other
+// threads come. At that time they still run only our own program, which has not seen any
+// input of the guest.
 type guard struct {
 	listener *net.UnixListener
 	broker   *broker
 	trees    bool
-	taken    chan error // one for each process
+	taken    chan error // one element for each process
 }
 
 func (p *initProcess) listen() (*guard, error) {
@@ -47,7 +47,7 @@ func (p *initProcess) listen() (*guard, error) {
 	return g, nil
 }
 
-// enlistment tells a process which rules are for it.
+// enlistment tells a process which rules apply to it.
 type enlistment struct {
 	Trees bool `json:"trees"`
 }
@@ -72,7 +72,7 @@ func (g *guard) take(c *net.UnixConn) error {
 	return g.broker.serve(files[0])
 }
 
-// complete waits until so many processes are under the broker, and takes no
+// complete waits until the given number of processes is under the broker, and accepts no
 // more.
 func (g *guard) complete(processes int) error {
 	defer g.listener.Close()
@@ -91,7 +91,7 @@ func (g *guard) complete(processes int) error {
 
 const enlistTime = 10 * time.Second
 
-// DialGuard gives a connection to the broker, for EnlistOn.
+// DialGuard returns a connection to the broker, for EnlistOn.
 func DialGuard() (*os.File, error) {
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: guardSocket, Net: "unixpacket"})
 	if err != nil {
@@ -101,8 +101,8 @@ func DialGuard() (*os.File, error) {
 	return c.File()
 }
 
-// Enlist puts this process, one of a kernel's, under the broker, before it does
-// anything for the guest. Without it the process must end.
+// Enlist places this process of a kernel under the broker, before it does anything for the
+// guest. If Enlist fails, the process must end.
 func Enlist() error {
 	f, err := DialGuard()
 	if err != nil {
@@ -112,8 +112,8 @@ func Enlist() error {
 	return enlist(f, seccomp.Reported)
 }
 
-// EnlistOn is Enlist over a connection that is there already, for a process that
-// has its namespaces and mounts, and makes no more.
+// EnlistOn is Enlist over an existing connection, for a process that has its namespaces and
+// mounts, and makes no more.
 func EnlistOn(guard *os.File) error { return enlist(guard, seccomp.Sealed) }
 
 func enlist(guard *os.File, program func(trees bool) ([]kernel.Instruction, error)) error {
@@ -145,7 +145,7 @@ func enlist(guard *os.File, program func(trees bool) ([]kernel.Instruction, erro
 	if err != nil {
 		return err
 	}
-	// From here on this process's own changes wait for the broker, which waits
-	// for this.
+	// From here on this process's own changes wait for the broker, which waits for this
+	// message.
 	return errors.Join(ch.Send([]byte{1}, listener), listener.Close())
 }

@@ -18,87 +18,84 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
 
-// A GuestKernel is a kernel that a tier brings: commands run on it in place of the host's.
-// It is not a part of this program's walls: it is behind them, as hostile as
-// whoever takes it over.
+// A GuestKernel is a kernel that a tier brings, on which commands run instead of the host's
+// kernel. It is not a part of the sandbox's protection. It is confined by it, and as
+// hostile as an attacker who takes it over.
 type GuestKernel interface {
-	// Start starts it, and in it the agent (package guestinit).
+	// Start starts the kernel, and in it the agent (package guestinit).
 	Start(c *Config, f GuestKernelFiles) error
 
 	// Connect opens a new connection to the agent.
 	Connect(ctx context.Context) (net.Conn, error)
 
-	// Save writes all that a box needs to go on elsewhere. With stop nothing
-	// runs afterwards, unless it failed. More than there is room for is
-	// [paddock.Exhausted], and hardly more is written, whatever the kernel does.
+	// Save writes everything that a box needs to be restored elsewhere. With stop nothing
+	// runs afterwards, unless it failed. If the box exceeds the room, the error is
+	// [paddock.Exhausted], and little more than the room is written, whatever the kernel
+	// does.
 	Save(files []*os.File, stop bool, room Room) error
 
-	// Go undoes a Save with stop: the stopped processes go on.
+	// Go undoes a Save with stop: the stopped processes continue.
 	Go() error
 
-	// Archive writes the private layer, as a tar archive, with room as in Save.
+	// Archive writes the private layer as a tar archive, with room as in Save.
 	Archive(file *os.File, room Room) error
 
 	// Wait waits for the kernel's end and returns its cause, if known.
 	Wait() error
 
-	// Processes is how many processes Start starts that can change files of
-	// the host's. Each calls Enlist, or EnlistOn, before it does anything for
-	// the guest.
+	// Processes returns the number of processes of Start that can change files of the host.
+	// Each calls Enlist or EnlistOn before it does anything for the guest.
 	Processes() int
 }
 
-// A Bounder is a GuestKernel that bounds and measures the memory of commands by itself:
-// the host's numbers are those of the machine that it runs in.
+// A Bounder is a GuestKernel that bounds and measures the memory of commands by itself,
+// because the host's figures are those of the whole machine.
 type Bounder interface {
 	Bound(memory int64) error
 	Measure() (kills, memory, peak int64, err error)
 }
 
-// GuestKernelFiles are what a guest kernel gets of the host. They are closed when Start
+// GuestKernelFiles are the host's files for a guest kernel. They are closed when Start
 // returns.
 type GuestKernelFiles struct {
-	// Seal is called when the kernel's processes have set themselves up, and
-	// before anything of the guest's runs, or goes on: from then on they change
-	// nothing but what is the guest's to change.
+	// Seal is called when the kernel's processes have set themselves up, before the guest
+	// runs or is restored. From then on they may only change what the guest may change.
 	Seal func() error
 
-	// Link gives the host its end of the link, where the configuration asks for
-	// one.
+	// Link sends the host its end of the link, if the configuration requests a link.
 	Link func(theirs *os.File) error
 
-	Events *os.File   // takes what the kernel tells of its processes; nil is nobody
-	Image  []*os.File // a saved box that is to go on; nil is none
+	Events *os.File   // receives the kernel's events on its processes; nil discards them
+	Image  []*os.File // a saved box that is to be restored; nil means none
 
-	Supplies *Files // all files that came along, for names that only this guest kernel knows
+	Supplies *Files // all transmitted files, for names that only this guest kernel knows
 
-	// Template takes a kernel that is started, before it is anybody's; nil is that
-	// nobody asks for it.
+	// Template receives a started kernel before it belongs to a box. Nil means that no
+	// template is requested.
 	Template *Template
 }
 
-// A Template takes a kernel as it is before it knows anything of its box: others are
-// to go on from it that are made for somebody else. So it is saved before anything is
-// told to what runs in it, and nobody here can write to it once anything was.
+// A Template receives the state of a kernel before it knows anything of its box, because
+// boxes of others will continue from it. So it is saved before the kernel receives any data
+// of the box. After that, nobody here can write to the template.
 type Template struct {
 	Files []*os.File // for Save
 	Room  Room
 	told  *os.File
 }
 
-// Close ends the writing. The host takes what was written for a template only where
-// it hears that it is whole.
+// Close ends the writing. The host only uses a template that is reported as complete.
 func (t *Template) Close(whole bool) {
 	for _, f := range t.Files {
 		f.Close()
 	}
 	if whole {
-		_, _ = t.told.Write([]byte{1}) // a host that went away needs none
+		_, _ = t.told.Write([]byte{1}) // a host that is gone needs no report
 	}
 	t.told.Close()
 }
 
-// runGuestKernel starts the guest kernel and then stands between it and the host for as long as it lives.
+// runGuestKernel starts the guest kernel, and connects it with the host until it ends.
 func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	k := p.config.GuestKernel
 	if k == nil || len(k.Token) != guestinit.TokenSize {
@@ -136,7 +133,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 		return err
 	}
 	p.step = "drop capabilities"
-	// One is left: to read what the kernel asks the broker for.
+	// One capability is left: to read the arguments of the kernel's requests to the broker.
 	if err := errors.Join(kernel.KeepOnlyPtrace(), kernel.NotDumpable()); err != nil {
 		return err
 	}
@@ -157,14 +154,14 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	for {
 		data, fds, err := p.control.Receive()
 		if err != nil || len(data) == 0 || len(fds) == 0 {
-			os.Exit(0) // as process 1 we take everything with us
+			os.Exit(0) // as process 1 we end all other processes, too
 		}
 		go p.carryOut(Op(data[0]), data[1:], fds)
 	}
 }
 
-// confineGuestKernel puts up the walls around the kernel, and what of them can stand
-// already around its starter.
+// confineGuestKernel installs the restrictions of the kernel that can already apply to its
+// starter.
 func (p *initProcess) confineGuestKernel() error {
 	p.step = "filter system calls"
 	base, err := seccomp.GuestKernel()
@@ -178,8 +175,8 @@ func (p *initProcess) confineGuestKernel() error {
 	return err
 }
 
-// tell tells the agent what the host has decided, and gives its answer: with
-// guestinit.Settle, when a command has run.
+// tell sends the host's decisions to the agent, and returns its answer. With
+// guestinit.Settle the answer means that a command has run.
 func (p *initProcess) tell(what byte) (guestinit.Answer, error) {
 	var answer guestinit.Answer
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
@@ -214,19 +211,19 @@ func (p *initProcess) tell(what byte) (guestinit.Answer, error) {
 	return answer, nil
 }
 
-// greeting begins a connection to the agent.
+// greeting returns the first bytes of a connection to the agent.
 func (p *initProcess) greeting(what byte) []byte {
 	return append([]byte{what}, p.config.GuestKernel.Token...)
 }
 
-// answerTime bounds what the agent has no reason to take long for.
+// answerTime bounds answers of the agent that should be fast.
 const answerTime = 20 * time.Second
 
-// connectTime bounds how long an agent may take no connection: longer than a kernel
-// is at rest while it is saved.
+// connectTime bounds how long an agent may accept no connection. It is longer than a kernel
+// stops while it is saved.
 const connectTime = 2 * time.Minute
 
-// carryOut does what the host asks. The first descriptor is for the answer.
+// carryOut executes a request of the host. The first descriptor is for the answer.
 func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 	defer func() {
 		for _, f := range fds[1:] {
@@ -249,7 +246,7 @@ func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 			i.PIDs = a.PIDs
 		}
 		if m, ok := p.guestKernel.(Bounder); ok {
-			i.Kills, i.Memory, i.Peak, _ = m.Measure() // what it does not tell is none
+			i.Kills, i.Memory, i.Peak, _ = m.Measure() // missing figures are zero
 		}
 		send(conn, i)
 	case OpSave, OpStop:
@@ -257,7 +254,7 @@ func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 		err = p.guestKernel.Save(fds[1:], op == OpStop, roomOf(arg))
 		p.saving.Unlock()
 	case OpGo:
-		p.saving.Lock() // until what is being saved is
+		p.saving.Lock() // wait for a running save
 		err = p.guestKernel.Go()
 		p.saving.Unlock()
 	case OpFiles:
@@ -288,14 +285,14 @@ func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 	send(conn, r)
 }
 
-// send answers a host; one that went away needs none.
+// send answers the host; a host that is gone needs no answer.
 func send(conn net.Conn, v any) {
 	if data, err := json.Marshal(v); err == nil {
 		_, _ = conn.Write(data)
 	}
 }
 
-// join carries a connection of the host's to the agent, until one side ends.
+// join connects a connection of the host with the agent, until one side ends.
 func (p *initProcess) join(host net.Conn) {
 	defer host.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
@@ -314,7 +311,7 @@ func (p *initProcess) join(host net.Conn) {
 	wg.Wait()
 }
 
-// carry copies until the end, and ends both.
+// carry copies until the end, and then ends both connections.
 func carry(to, from net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -325,7 +322,7 @@ func carry(to, from net.Conn) {
 			}
 		}
 		if err != nil {
-			_ = to.Close() // the other direction then ends too
+			_ = to.Close() // this also ends the other direction
 			_ = from.Close()
 			return
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// makeLink makes the only interface of the box's network namespace. Who has the
-// descriptor behind it is the way out; here it is closed.
+// makeLink makes the only interface of the box's network namespace. The holder of the TUN
+// descriptor carries all of its packets. It is closed here.
 func (p *initProcess) makeLink(files *Files) (err error) {
 	p.step = "make the link"
 	tun := files.One(FileTUN)
-	if tun == nil { // the host's tree is still there
+	if tun == nil { // the host's tree is still visible
 		if tun, err = kernel.OpenTUN(); err != nil {
 			return err
 		}
@@ -27,7 +27,7 @@ func (p *initProcess) makeLink(files *Files) (err error) {
 	return p.giveLink(tun)
 }
 
-// giveLink gives the host its end of the link.
+// giveLink sends the host its end of the link.
 func (p *initProcess) giveLink(theirs *os.File) error {
 	data, err := json.Marshal(Report{Link: true})
 	if err != nil {

@@ -19,21 +19,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
 
-// Main runs a box and does not return. Commands run on k; nil is the host's
-// kernel.
+// Main runs a box and does not return. Commands run on k; nil means the host's kernel.
 func Main(k GuestKernel) {
 	control, err := kernel.NewChannel(ControlFD)
 	if err != nil {
-		os.Exit(1) // nobody to tell
+		os.Exit(1) // nobody to report to
 	}
 	report := func(r Report) {
 		data, err := json.Marshal(r)
 		if err == nil {
-			_ = control.Send(data) // a host that went away needs no report
+			_ = control.Send(data) // a host that is gone needs no report
 		}
 	}
 	p := &initProcess{control: control, guestKernel: k, gate: make(chan struct{})}
-	err = p.run(report) // which ends only by failing
+	err = p.run(report) // run only returns after a failure
 	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: p.step})
 	os.Exit(1)
 }
@@ -41,17 +40,17 @@ func Main(k GuestKernel) {
 // An initProcess is the box's process 1.
 type initProcess struct {
 	control     *kernel.Channel
-	guestKernel GuestKernel // nil is the host's
-	step        string      // what is being done, for the report of a failure
+	guestKernel GuestKernel // nil means the host's kernel
+	step        string      // the current step, for the report of a failure
 	config      Config
 	server      *guest.Server
 	gate        chan struct{} // closed when a command has run inside
-	score       *os.File      // how soon this process is killed for lack of memory
+	score       *os.File      // this process's OOM score adjustment
 	spawn       *spawner
 	broker      *broker
 
 	mu     sync.Mutex // guards config.PIDs once the box serves
-	saving sync.Mutex // held while the kernel is saved, or goes on
+	saving sync.Mutex // held while the kernel is saved or continued
 }
 
 func (p *initProcess) run(report func(Report)) error {
@@ -59,7 +58,7 @@ func (p *initProcess) run(report func(Report)) error {
 	if err := kernel.DieWithParent(); err != nil {
 		return err
 	}
-	// Whatever our maker's maker left open is not for the box.
+	// The box must not get descriptors that the maker inherited.
 	if err := kernel.CloseFrom(ConnFD + 1); err != nil {
 		return err
 	}
@@ -68,11 +67,11 @@ func (p *initProcess) run(report func(Report)) error {
 	if err != nil {
 		return err
 	}
-	// Opened while it may be: a process that is not dumpable may no more.
+	// Open it now, because a process that is not dumpable can no longer open it.
 	if p.score, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err != nil {
 		return err
 	}
-	if p.guestKernel == nil { // else the kernel's processes are still to be made, which needs this one's /proc
+	if p.guestKernel == nil { // otherwise the kernel's processes are still to be made, which needs this process's /proc
 		if err := kernel.NotDumpable(); err != nil {
 			return err
 		}
@@ -93,7 +92,7 @@ func (p *initProcess) run(report func(Report)) error {
 	if p.guestKernel != nil {
 		return p.runGuestKernel(files, report)
 	}
-	files.Close() // what came is mounted, or the host's again; the agent has no use for it
+	files.Close() // the files are mounted, or sent back to the host; the agent does not need them
 	p.step = "enter the working directory"
 	if st, err := os.Stat(p.config.Dir); err != nil || !st.IsDir() {
 		return fmt.Errorf("%s is not a directory in the sandbox: %w", p.config.Dir, paddock.Invalid)
@@ -125,13 +124,13 @@ func (p *initProcess) receive() (*Files, error) {
 	return NamedFiles(p.config.Names, fds)
 }
 
-// confine gives up every privilege and puts up the walls. The order matters:
-// each step still needs what the later ones take away.
+// confine drops every privilege and installs the restrictions. The order matters: each step
+// needs what later steps take away.
 func (p *initProcess) confine() error {
 	c := &p.config
 	p.step = "set resource limits"
-	// A core of one byte: of zero bytes, a host that has a program receive
-	// cores would still run it.
+	// A core limit of one byte: with zero bytes, a host that pipes cores to a program would
+	// still run it.
 	for _, l := range []struct {
 		what kernel.Resource
 		n    int64
@@ -146,8 +145,8 @@ func (p *initProcess) confine() error {
 		}
 	}
 	p.step = "drop capabilities"
-	// The thread that starts commands loses more than the others: what it has
-	// not, no command ever has.
+	// The thread that starts commands is restricted more than the others. What it has
+	// dropped, no command ever has.
 	p.spawn = newSpawner(p.score, c.PIDs-SpareThreads)
 	if err := p.spawn.do(func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }); err != nil {
 		return err
@@ -170,11 +169,11 @@ func (p *initProcess) confine() error {
 	return p.confineCommands()
 }
 
-// confineCommands puts up the walls that stand only around what is started.
+// confineCommands installs the restrictions that only apply to commands.
 //
-// Landlock is one of them, and not around the agent: the broker must do what
-// commands may not, and a process can look into another one (to read the path
-// in a system call) only if it is not restricted more than that one.
+// Landlock is one of them. It does not apply to the agent, because the broker must do what
+// commands may not. Also, a process can only inspect another one (to read the path in a
+// system call) if it is not restricted more than that one.
 func (p *initProcess) confineCommands() error {
 	c := &p.config
 	reported, err := seccomp.Reported(len(c.Trees) > 0)
@@ -187,7 +186,7 @@ func (p *initProcess) confineCommands() error {
 	}
 	var listener *os.File
 	err = p.spawn.do(func() error {
-		// The broker's umask is zero, because it applies the callers'.
+		// The broker's umask is zero, because it applies the callers' umasks.
 		if err := kernel.OwnFiles(); err != nil {
 			return err
 		}
@@ -207,8 +206,8 @@ func (p *initProcess) confineCommands() error {
 	return br.serve(listener)
 }
 
-// prepareAgent makes the agent and lets it serve the first connection, while
-// the box is still being built: it answers nothing before p.gate is closed.
+// prepareAgent makes the agent and lets it serve the first connection while the box is
+// still being built. It answers nothing before p.gate is closed.
 func (p *initProcess) prepareAgent() error {
 	server, err := guest.New(guest.Options{
 		User: p.config.User, Env: p.config.Env, Dir: p.config.Dir, Init: true, Gate: p.gate,
@@ -221,7 +220,7 @@ func (p *initProcess) prepareAgent() error {
 		return err
 	}
 	p.server = server
-	go guestpb.Warm() // soon over, on a processor that has nothing else to do
+	go guestpb.Warm() // short, on a processor that is otherwise idle
 	conn, err := connOf(os.NewFile(ConnFD, "connection"))
 	if err != nil {
 		return err
@@ -230,13 +229,12 @@ func (p *initProcess) prepareAgent() error {
 	return nil
 }
 
-// answer serves a connection until it ends; the box ends with the last of them
-// or before.
+// answer serves a connection until it or the box ends.
 func (p *initProcess) answer(conn net.Conn) {
 	go func() { _ = p.server.Serve(context.Background(), conn) }()
 }
 
-// Check is guest.Guard.
+// Check implements guest.Guard.
 func (p *initProcess) Check(op string, dir *os.File, base string) error {
 	return p.broker.Check(op, dir, base)
 }
@@ -245,12 +243,12 @@ func (p *initProcess) refusals() []paddock.Refusal {
 	return p.broker.Refusals()
 }
 
-// serve opens the gate and takes further connections until the host goes away.
-// Then the box ends.
+// serve opens the gate and accepts further connections until the host closes the control
+// channel. Then the box ends.
 func (p *initProcess) serve(report func(Report)) error {
 	p.step = "run a first command"
 	reserved := make(chan error)
-	go func() { reserved <- kernel.ReserveThreads(AgentThreads) }() // on the processor that does not wait for the command
+	go func() { reserved <- kernel.ReserveThreads(AgentThreads) }() // on a processor that is not waiting for the command
 	if err := errors.Join(guest.First(p.spawn.start), <-reserved); err != nil {
 		return err
 	}
@@ -258,11 +256,12 @@ func (p *initProcess) serve(report func(Report)) error {
 	report(Report{Ready: true})
 	kernel.KeepSignals()
 	saveMemory()
-	// The host sends a descriptor for each connection; its end is ours.
+	// The host sends a descriptor for each connection; when it closes its end, the box
+	// ends.
 	for {
 		_, fds, err := p.control.Receive()
 		if err != nil || len(fds) == 0 {
-			os.Exit(0) // as process 1 we take everything with us
+			os.Exit(0) // as process 1 we end all other processes, too
 		}
 		conn, err := connOf(fds[0])
 		if err != nil {
@@ -272,9 +271,8 @@ func (p *initProcess) serve(report func(Report)) error {
 	}
 }
 
-// saveMemory keeps this process small from a little later on. Until now nothing
-// was collected (GOGC=off), and a collection now would only make the first
-// commands wait.
+// saveMemory enables garbage collection after a delay. Until now it was off (GOGC=off), and
+// a collection now would only delay the first commands.
 func saveMemory() {
 	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
 }
@@ -288,12 +286,12 @@ func connOf(f *os.File) (net.Conn, error) {
 	return conn, nil
 }
 
-// A spawner is the thread from which commands are started. Its walls are
-// theirs: a new process inherits from the thread that makes it.
+// A spawner is the thread from which commands are started. Its restrictions are theirs,
+// because a new process inherits from the thread that makes it.
 type spawner struct {
 	calls chan func()
 	score *os.File
-	own   []byte // what score says of the agent
+	own   []byte // the agent's own score
 	pids  int    // processes and threads of commands, and AgentThreads
 }
 
@@ -308,13 +306,13 @@ func newSpawner(score *os.File, pids int) *spawner {
 	return s
 }
 
-// run is the thread. It is not the process's first one: for that one's walls
-// the kernel would take those of the agent, and let commands send it signals.
+// run is the thread. It must not be the process's first one, because the kernel would take
+// the restrictions of that one for the agent's, and let commands signal the agent.
 func (s *spawner) run() {
 	runtime.LockOSThread()
 	if kernel.Leader() {
 		go s.run()
-		select {} // so that the other gets another thread
+		select {} // so that another thread is used
 	}
 	for call := range s.calls {
 		call()
@@ -331,14 +329,14 @@ func (s *spawner) do(f func() error) error {
 // start is guest.Options.StartProcess.
 func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
 	err = s.do(func() error {
-		// Commands are to be killed for lack of memory before the agent is.
-		// A process may always raise its score and take that back.
+		// For lack of memory, commands must be killed before the agent. A process may
+		// always raise its score and undo that.
 		if _, err := s.score.WriteAt([]byte("500"), 0); err != nil {
 			return err
 		}
-		// Commands may have fewer processes than the agent: it must not be without a
-		// thread. The bound is the new process's own from its beginning, and the
-		// agent's stays as it is, because its other threads may need one meanwhile.
+		// Commands may have fewer processes than the agent, which must always be able to
+		// make a thread. The new process has its limit from its beginning. The agent's
+		// limit stays unchanged, because its other threads may need one meanwhile.
 		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{
 			Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: os.Getuid(), PIDs: s.pids,
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 )
 
-// filling makes processes until there can be no more, under the highest limit that a
-// process may give itself.
+// filling makes processes until it reaches the maximum, under the highest limit that a
+// process may set for itself.
 const filling = `n=$(ulimit -H -u 2>/dev/null || ulimit -H -p)
 ulimit -S -u $n 2>/dev/null || ulimit -S -p $n
 i=0; while [ $i -lt 500 ]; do sleep 1000 & i=$((i+1)); echo $i; done`
@@ -57,7 +57,7 @@ func TestASandboxThatIsFullDoesNotLoseItsAgent(t *testing.T) {
 	}
 }
 
-// fill makes as many processes as there can be, and checks how many that is.
+// fill makes as many processes as possible, and checks their number.
 func fill(t *testing.T, sb paddock.Sandbox, limit int) {
 	t.Helper()
 	var out strings.Builder
@@ -77,7 +77,7 @@ func fill(t *testing.T, sb paddock.Sandbox, limit int) {
 	}
 }
 
-// useAtOnce makes many calls at once.
+// useAtOnce makes many calls in parallel.
 func useAtOnce(t *testing.T, sb paddock.Sandbox) {
 	t.Helper()
 	var calls sync.WaitGroup

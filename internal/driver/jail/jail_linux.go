@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// New returns a driver. It changes nothing on the host, and does not fail where
-// no sandbox can be made: Info and Create tell.
+// New returns a driver. It changes nothing on the host, and does not fail if no sandbox can
+// be made; Info and Create report that.
 func New(o Options) (*box.Driver, error) {
 	site, err := box.NewSite(paddock.Jail, o.driver())
 	if err != nil {
@@ -30,8 +30,8 @@ func Runtime() *box.Runtime {
 	return &box.Runtime{Argv0: boxinit.Argv0, Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
 }
 
-// configure sends the box's init the device by which it makes its link, which for a root caller it is
-// nobody to open itself.
+// configure sends the box's init the device with which it makes its link. For a root caller
+// the init runs as a user who may not open the device itself.
 func configure(_ *box.Box, c *box.Configuration) error {
 	if l := c.Layout; !l.Config.Link || !l.ID.Root {
 		return nil
@@ -45,12 +45,13 @@ func configure(_ *box.Box, c *box.Configuration) error {
 	return nil
 }
 
-// A limiter leaves limits to the control group, but for that of processes, which commands also inherit.
+// A limiter leaves limits to the control group, except that of processes, which commands
+// also inherit.
 type limiter struct{}
 
-// HostLimits implements box.Limiter. The agent's threads are counted beside those of commands. Its spare
-// ones have room only beside the limit that commands inherit, because the control group cannot tell
-// whose a process is.
+// HostLimits implements box.Limiter. The agent's threads are counted in addition to the
+// limit of commands. Room for its spare threads is only added if that cannot help commands,
+// which inherit a limit of their own: the control group cannot tell whose a process is.
 func (limiter) HostLimits(layout *box.Layout, l paddock.Limits) paddock.Limits {
 	if l.PIDs > 0 {
 		inherited := layout.Config.PIDs - boxinit.AgentThreads - boxinit.SpareThreads
@@ -72,7 +73,7 @@ func (limiter) Update(_ context.Context, b *box.Box, l paddock.Limits) error {
 // Measure implements box.Limiter. The host sees everything.
 func (limiter) Measure(context.Context, *box.Box, *box.Measure) {}
 
-// A pauser freezes the processes of a box, which stays where it is.
+// A pauser freezes the processes of a box in place.
 type pauser struct{}
 
 // Pause implements box.Pauser.
@@ -86,13 +87,14 @@ func (pauser) Snapshot(context.Context, *box.Life, paddock.SnapshotOptions) (pad
 	return "", fmt.Errorf("this tier has no snapshots yet: %w", paddock.Unsupported)
 }
 
-// A client corrects what the agent tells by what the host's kernel counts.
+// A client corrects the agent's reports by the counts of the host's kernel.
 type client struct{}
 
 // Warm implements box.Client.
 func (client) Warm(ctx context.Context, agent *guestclient.Guest) { agent.Warm(ctx) }
 
-// Refusals implements box.Client. The agent is also the broker, and has noted what it refused.
+// Refusals implements box.Client. The agent is also the broker, and has recorded what it
+// refused.
 func (client) Refusals(ctx context.Context, _ *box.Sandbox, agent *guestclient.Guest, st *paddock.Status) (err error) {
 	st.Refused, err = agent.Refusals(ctx)
 	return err
