@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,16 +119,20 @@ func (s *Site) close() error {
 func (s *Site) own() []string {
 	var list []string
 	for _, path := range []string{s.Cache, s.state, "/proc/self/exe", s.o.Guest.Carrier()} {
-		if path == "" {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			list = append(list, real)
-		} else if filepath.IsAbs(path) {
-			list = append(list, filepath.Clean(path)) // does not exist yet
+		if filepath.IsAbs(path) {
+			list = append(list, realPlace(path))
 		}
 	}
 	return list
+}
+
+// realPlace follows the links of a path. What is not there yet will be where they lead.
+func realPlace(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil || path == "/" {
+		return cmp.Or(real, path)
+	}
+	return filepath.Join(realPlace(filepath.Dir(path)), filepath.Base(path))
 }
 
 // Bare returns the plan of a box for internal use: for a trial, or for a template. The

@@ -71,6 +71,54 @@ func SetAttributeAt(dir int, name, key, value string) error {
 	return nil
 }
 
+// Attribute returns an extended attribute of an open file.
+func Attribute(f *os.File, key string) (string, error) {
+	value := make([]byte, 256)
+	n, err := unix.Fgetxattr(int(f.Fd()), key, value)
+	if err != nil {
+		return "", &os.PathError{Op: "getxattr " + key, Path: f.Name(), Err: err}
+	}
+	return string(value[:n]), nil
+}
+
+// SetAttribute sets an extended attribute of an open file.
+func SetAttribute(f *os.File, key, value string) error {
+	if err := unix.Fsetxattr(int(f.Fd()), key, []byte(value), 0); err != nil {
+		return &os.PathError{Op: "setxattr " + key, Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// RemoveAttribute removes an extended attribute of an open file.
+func RemoveAttribute(f *os.File, key string) error {
+	if err := unix.Fremovexattr(int(f.Fd()), key); err != nil {
+		return &os.PathError{Op: "removexattr " + key, Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// Unwritten fails unless the caller owns a file, has it open for reading, and nobody has
+// it open or mapped for writing. Still fails if somebody has opened it for that since.
+func Unwritten(f *os.File) (still func() error, err error) {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		return nil, &os.PathError{Op: "lease", Path: f.Name(), Err: err}
+	}
+	return func() error {
+		now, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
+		if err == nil && now != unix.F_RDLCK {
+			err = unix.EAGAIN
+		}
+		_, e := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+		if err == nil {
+			err = e
+		}
+		if err != nil {
+			return &os.PathError{Op: "lease", Path: f.Name(), Err: err}
+		}
+		return nil
+	}, nil
+}
+
 // entryPath names an entry for the calls that take no descriptor of a place. The
 // dot keeps the link of /proc from being the last name.
 func entryPath(dir int, name string) string {

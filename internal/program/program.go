@@ -2,13 +2,14 @@
 // The user installs one file. Code that is large, or that runs confined, is in embedded programs.
 //
 // A program is unpacked once, into a cache directory of the caller, and executed from there. Cached
-// files run with all rights of the caller, so the cache is trusted only where no other user could have
+// files run with all rights of the caller, so the cache is trusted only where nobody else could have
 // written it. The directory and the file must belong to the caller. Only the caller may have write
-// permission on the directory, and nobody on the file. The file must be the one that this build
-// embeds. Every check uses open descriptors, and the checked descriptor is the one that is executed.
-// No sandbox can write to the cache, whatever it mounts. Where the cache cannot be trusted or written,
-// a program is executed from sealed memory. The cache is not a boundary against another process of the
-// same user, because that process could replace paddock itself.
+// permission on the directory, and nobody on the file. This package must have written the file, and
+// nobody may have changed it since, which an extended attribute of the directory tells: a sandbox
+// cannot set one. Every check uses open descriptors, and the checked descriptor is the one that is
+// executed. Where the cache cannot be trusted or written, a program is executed from sealed memory.
+// The cache is not a boundary against another process of the same user, unless that runs in a sandbox,
+// because that process could replace paddock itself.
 package program
 
 import (

@@ -1,12 +1,21 @@
 package program
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -66,42 +75,205 @@ func TestAProgramIsExecutedAndHandedTheOthers(t *testing.T) {
 	}
 }
 
+// packed gives a program as a build compresses it.
+func packed(t *testing.T, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// gives opens a program and checks its content. It returns the name of the file.
+func gives(t *testing.T, p Program, cache, want string) string {
+	t.Helper()
+	f, err := p.Open(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
+	if err != nil || string(data) != want {
+		t.Errorf("it gives %.20q, not %.20q (%v)", data, want, err)
+	}
+	return f.Name()
+}
+
+// They are longer than what is looked at of a program.
+func long(begin string) string { return begin + strings.Repeat(", and more", 2000) }
+
+func kinds(t *testing.T) map[string]Program {
+	return map[string]Program{"as it is": Embedded("thing", []byte(long("the program"))), "compressed": Embedded("thing", packed(t, long("the program")))}
+}
+
+// plant writes another program of the same length, as if it were the cached one.
+func plant(file string) error {
+	return errors.Join(os.WriteFile(file, []byte(long("ANOTHER ONE")), 0o755), os.Chmod(file, 0o555))
+}
+
 // Whoever else may have written a file of the cache, it is not executed.
 func TestACacheThatOthersMayWriteIsNotTrusted(t *testing.T) {
-	p := Embedded("thing", []byte("the program"))
 	for name, spoil := range map[string]func(dir, file string) error{
-		"a directory for everyone": func(dir, _ string) error { return os.Chmod(dir, 0o777) },
-		"a file for its owner":     func(_, file string) error { return os.Chmod(file, 0o755) },
+		"a directory for everyone": func(dir, file string) error {
+			return errors.Join(os.Chmod(dir, 0o777), os.Chmod(file, 0o755), plant(file))
+		},
+		"a file for its owner": func(_, file string) error {
+			return errors.Join(os.Chmod(file, 0o755), os.WriteFile(file, []byte(long("ANOTHER ONE")), 0o755))
+		},
 		"another content": func(_, file string) error {
-			return errors.Join(os.Chmod(file, 0o755), os.WriteFile(file, []byte("ANOTHER ONE"), 0o755), os.Chmod(file, 0o555))
+			st, err := os.Stat(file)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.Chmod(file, 0o755), plant(file), os.Chtimes(file, st.ModTime(), st.ModTime()))
+		},
+		"another file": func(dir, file string) error {
+			return errors.Join(plant(filepath.Join(dir, "x")), os.Rename(filepath.Join(dir, "x"), file))
 		},
 		"a link": func(dir, file string) error {
-			return errors.Join(os.Rename(file, filepath.Join(dir, "x")), os.Symlink("x", file))
+			return errors.Join(os.Remove(file), plant(filepath.Join(dir, "x")), os.Symlink("x", file))
+		},
+		"a FIFO": func(_, file string) error {
+			return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o555))
+		},
+		"a directory": func(_, file string) error {
+			return errors.Join(os.Remove(file), os.Mkdir(file, 0o700))
+		},
+		"another cache in its place": func(dir, file string) error {
+			return errors.Join(os.Rename(dir, dir+".away"), os.Mkdir(dir, 0o700), plant(file))
 		},
 	} {
+		for kind, p := range kinds(t) {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "cache")
+				file := filepath.Join(dir, p.cacheName())
+				if got := gives(t, p, dir, long("the program")); got != file {
+					t.Fatalf("opened %s, not %s", got, file)
+				}
+				if err := spoil(dir, file); err != nil {
+					t.Fatal(err)
+				}
+				gives(t, p, dir, long("the program"))
+			})
+		}
+	}
+}
+
+// A directory that was a sandbox's to write, or came out of an archive, may become the
+// cache: another user's, or by another environment.
+func TestAFileThatNobodyOfUsHasWrittenIsNotExecuted(t *testing.T) {
+	for kind, p := range kinds(t) {
 		dir := filepath.Join(t.TempDir(), "cache")
-		f, err := p.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
 		file := filepath.Join(dir, p.cacheName())
-		if f.Name() != file {
-			t.Fatalf("opened %s, not %s", f.Name(), file)
-		}
-		f.Close()
-		if err := spoil(dir, file); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), plant(file)); err != nil {
 			t.Fatal(err)
 		}
-		f, err = p.Open(dir)
+		for range 2 {
+			if got := gives(t, p, dir, long("the program")); got != file {
+				t.Errorf("%s: %s is not made anew: opened %s", kind, file, got)
+			}
+		}
+	}
+}
+
+// A sandbox that has a file open for writing could change it after every look.
+func TestAFileThatSomebodyHasOpenForWritingIsNotTrusted(t *testing.T) {
+	dir := t.TempDir()
+	c, err := openCache(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	p := Embedded("thing", []byte(long("the program")))
+	if err := errors.Join(c.begin("new-x", "x"), c.fill("new-x", []byte(long("the program"))), os.Chmod(filepath.Join(dir, "new-x"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(filepath.Join(dir, "new-x"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.settle("new-x", p.cacheName(), []byte(long("the program"))); err == nil {
+		t.Error("a file that is open for writing is taken")
+	}
+	if _, err := w.WriteAt([]byte(long("ANOTHER ONE")), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.settle("new-x", p.cacheName(), []byte(long("the program"))); err == nil {
+		t.Error("a file that was changed meanwhile is taken")
+	}
+	gives(t, p, dir, long("the program"))
+}
+
+func TestWhatAKilledWriterHasLeftIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	left := filepath.Join(dir, "new-thing-"+strconv.Itoa(os.Getpid()))
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(left, []byte("half"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	p := Embedded("thing", []byte(long("the program")))
+	if got := gives(t, p, dir, long("the program")); got != filepath.Join(dir, p.cacheName()) {
+		t.Errorf("opened %s", got)
+	}
+	if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestVersionsThatAreUsedBesideEachOtherKeepTheirFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	version := func(n int) Program { return Embedded("thing", []byte(fmt.Sprint("version ", n))) }
+	made := map[int]os.FileInfo{}
+	for n := range maxVersions + 1 {
+		st, err := os.Stat(gives(t, version(n), dir, fmt.Sprint("version ", n)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := make([]byte, 64)
-		n, _ := f.ReadAt(data, 0)
-		if string(data[:n]) != "the program" {
-			t.Errorf("%s: it gave %q", name, data[:n])
+		made[n] = st
+		tick(t, st.ModTime())
+	}
+	for n := 1; n <= maxVersions; n++ {
+		st, err := os.Stat(gives(t, version(n), dir, fmt.Sprint("version ", n)))
+		if err != nil || !os.SameFile(st, made[n]) {
+			t.Errorf("version %d was written again (%v)", n, err)
 		}
-		f.Close()
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != maxVersions {
+		t.Errorf("%d files are kept (%v)", len(entries), err)
+	}
+}
+
+// tick waits until the file system's clock, which goes in steps, has gone on.
+func tick(t *testing.T, from time.Time) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "clock")
+	for {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := os.Stat(file); err != nil || st.ModTime().After(from) {
+			return
+		}
+	}
+}
+
+func TestManyWhoNeedAProgramAtOnceGetIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	p := Embedded("thing", packed(t, long("the program")))
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { gives(t, p, dir, long("the program")) })
+	}
+	all.Wait()
+	if got := gives(t, p, dir, long("the program")); got != filepath.Join(dir, p.cacheName()) {
+		t.Errorf("opened %s", got)
 	}
 }
 
