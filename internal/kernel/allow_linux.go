@@ -11,17 +11,15 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// ConfineRuntime leaves the process nothing but what a Go program needs that
-// computes, talks over sockets which it has already, and reads the files that
-// Landlock lets it open: an allow-list of system calls, for all threads and for
-// good. Everything else fails with EPERM; it executes nothing, starts no
-// process, makes no socket, and changes no file.
+// ConfineRuntime installs an allow-list of system calls for all threads of the process, for good.
+// Allowed is what a Go program needs that computes, talks over sockets that it already has, and
+// reads the files that Landlock lets it open. Every other call fails with EPERM. The process can
+// execute nothing, start no process, make no socket and change no file.
 func ConfineRuntime() error { return confineAll(allowList(unconditional(), uint32(os.Getpid()))) }
 
-// ConfineDialer is ConfineRuntime for a program that dials besides: it makes
-// sockets of IPv4 and IPv6, and those that tell which addresses this host has,
-// and pairs of sockets, and lets a TUN device outlive it. It listens on none, and
-// no socket of another process can be reached by a path.
+// ConfineDialer is ConfineRuntime for a program that also dials. It may make sockets of IPv4 and
+// IPv6, sockets that list the addresses of this host, and pairs of sockets, and it may keep a TUN
+// interface alive. It cannot listen, and cannot reach a socket of another process by a path.
 func ConfineDialer() error { return confineAll(dialerFilter()) }
 
 func dialerFilter() []unix.SockFilter {
@@ -36,9 +34,9 @@ func dialerFilter() []unix.SockFilter {
 		argument{call: unix.SYS_SOCKETPAIR, index: 1, mask: all &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK), values: []uint32{unix.SOCK_STREAM}})
 }
 
-// ConfineFiles is ConfineRuntime for a program that serves files which it opens by
-// name: it looks at, makes, changes, moves and removes them, as far as its tree, its
-// user and whoever its calls are reported to let it.
+// ConfineFiles is ConfineRuntime for a program that serves files by name. It may look at, make,
+// change, move and remove files, within the bounds of its tree, its user and the broker to which
+// its calls are reported.
 func ConfineFiles() error { return confineAll(filesFilter()) }
 
 func filesFilter() []unix.SockFilter {
@@ -60,8 +58,8 @@ func confineAll(filter []unix.SockFilter) error {
 	return err
 }
 
-// RuntimeCalls lists the numbers of the calls that [ConfineRuntime] allows, be it
-// with some arguments only.
+// RuntimeCalls returns the numbers of the system calls that [ConfineRuntime] allows, including
+// those that it allows with some arguments only.
 func RuntimeCalls() []uint32 {
 	return append(unconditional(), unix.SYS_OPENAT, unix.SYS_MMAP, unix.SYS_FCNTL, unix.SYS_CLONE, unix.SYS_TGKILL, unix.SYS_PRLIMIT64, unix.SYS_PRCTL)
 }
@@ -165,17 +163,16 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 	return append(f, ret(deny))
 }
 
-// LandlockProcess restricts all threads of this process, for good: files and
-// directories below readable, which are real paths, may be read, nothing else may
-// be opened and nothing changed; no port may be bound or reached, where the kernel knows how.
-// It needs no_new_privs on every thread, which [ConfineRuntime] does not give
-// in time: the caller's process has it from its start, or this sets it.
+// LandlockProcess restricts all threads of this process, for good. The process may read the files
+// and directories below readable, which must be real paths. It may open nothing else and change
+// nothing. It may bind and reach no port, if the kernel's Landlock supports that. Every thread must
+// already have no_new_privs. [ConfineRuntime] sets it too late, so the process has it from its
+// start, or this function sets it.
 func LandlockProcess(readable []string) error {
 	return landlockProcess(readable, ll.AccessNetBindTCP|ll.AccessNetConnectTCP)
 }
 
-// LandlockDialer is LandlockProcess for a program that dials: it may reach any
-// port, and bind none.
+// LandlockDialer is LandlockProcess for a program that dials: it may reach any port, but bind none.
 func LandlockDialer(readable []string) error {
 	return landlockProcess(readable, ll.AccessNetBindTCP)
 }

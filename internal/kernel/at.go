@@ -1,6 +1,6 @@
 package kernel
 
-// A FileStat is what the kernel knows of a file.
+// A FileStat has the attributes of a file.
 type FileStat struct {
 	Dev, Ino     uint64
 	Links        uint64 // names that it has

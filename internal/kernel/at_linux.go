@@ -13,14 +13,14 @@ import (
 // follow a symbolic link at that name, so that nothing can be swapped between
 // looking and acting. Names hold no slash. Errors are plain [syscall.Errno]s.
 
-// OpenDirAt opens the directory name of dir as a place to work from (O_PATH).
-// A link at name is ENOTDIR.
+// OpenDirAt opens the directory name in dir with O_PATH. If name is a symbolic link, the error is
+// ENOTDIR.
 func OpenDirAt(dir int, name string) (int, error) {
 	return openAgain(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// OpenAt opens name of dir with flags of package syscall. It never waits for
-// the other end of a FIFO and never takes a controlling terminal.
+// OpenAt opens name in dir with flags of package syscall. It never waits for the other end of a
+// FIFO, and never takes a controlling terminal.
 func OpenAt(dir int, name string, flags int, mode uint32) (int, error) {
 	return openAgain(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_LARGEFILE, mode)
 }
@@ -34,7 +34,8 @@ func openAgain(dir int, name string, flags int, mode uint32) (int, error) {
 	}
 }
 
-// StatAt describes name of dir; the empty name is dir itself.
+// StatAt returns the attributes of name in dir, without following a link. An empty name means dir
+// itself.
 func StatAt(dir int, name string) (FileStat, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if name == "" {
@@ -52,7 +53,7 @@ func StatAt(dir int, name string) (FileStat, error) {
 	}, nil
 }
 
-// ReadLinkAt tells what the symbolic link name of dir says. What is not a link
+// ReadLinkAt returns the target of the symbolic link name in dir. If name is not a link, the error
 // is EINVAL.
 func ReadLinkAt(dir int, name string) (string, error) {
 	buf := make([]byte, unix.PathMax)
@@ -69,17 +70,17 @@ func MkdirAt(dir int, name string, mode uint32) error {
 	return again(func() error { return unix.Mkdirat(dir, name, mode) })
 }
 
-// SymlinkAt makes the link name in dir, which says target.
+// SymlinkAt makes the symbolic link name in dir, which points to target.
 func SymlinkAt(target string, dir int, name string) error {
 	return again(func() error { return unix.Symlinkat(target, dir, name) })
 }
 
-// RenameAt moves an entry, over an existing one.
+// RenameAt renames a file or directory, and replaces an existing one.
 func RenameAt(fromDir int, from string, toDir int, to string) error {
 	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, 0) })
 }
 
-// UnlinkAt removes what is not a directory. A directory is EISDIR.
+// UnlinkAt removes a file. If it is a directory, the error is EISDIR.
 func UnlinkAt(dir int, name string) error {
 	return again(func() error { return unix.Unlinkat(dir, name, 0) })
 }
@@ -89,7 +90,7 @@ func RmdirAt(dir int, name string) error {
 	return again(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
 }
 
-// ChmodAt sets the mode of name in dir. A link at name is ELOOP.
+// ChmodAt sets the mode of name in dir. If name is a symbolic link, the error is ELOOP.
 func ChmodAt(dir int, name string, mode uint32) error {
 	fd, err := openAgain(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -112,7 +113,7 @@ func ChmodAt(dir int, name string, mode uint32) error {
 	return err
 }
 
-// PathOf gives the present path of the open file fd.
+// PathOf returns the present path of the open file fd.
 func PathOf(fd int) (string, error) {
 	return ReadLinkAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd))
 }
@@ -125,8 +126,8 @@ func again(call func() error) error {
 	}
 }
 
-// Owned tells whether a file belongs to the calling user, and has none of the
-// forbidden permissions.
+// Owned reports whether a file belongs to the calling user and has none of the forbidden permission
+// bits.
 func Owned(st fs.FileInfo, forbidden fs.FileMode) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && sys.Uid == uint32(os.Geteuid()) && st.Mode().Perm()&forbidden == 0

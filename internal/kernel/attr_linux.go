@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Attr is all that a file system tells of a file.
+// An Attr has all attributes that a file system reports about a file.
 type Attr struct {
 	Dev, Ino            uint64
 	Size, Blocks        uint64
@@ -17,7 +17,7 @@ type Attr struct {
 	BlockSize           uint32
 }
 
-// A Time is seconds since 1970 and nanoseconds.
+// A Time is a number of seconds since 1970, and nanoseconds.
 type Time struct {
 	Sec  int64
 	Nsec uint32
@@ -29,7 +29,7 @@ const (
 	TimeOmit = unix.UTIME_OMIT
 )
 
-// AttrAt describes name of dir, without following it; the empty name is dir
+// AttrAt returns the attributes of name in dir, without following a link. An empty name means dir
 // itself.
 func AttrAt(dir int, name string) (Attr, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW
@@ -49,8 +49,8 @@ func AttrAt(dir int, name string) (Attr, error) {
 	}, nil
 }
 
-// SetTimesAt sets the times of name of dir, of a symbolic link itself; the
-// empty name is dir itself, which may be a location only.
+// SetTimesAt sets the times of name in dir, without following a link. An empty name means dir
+// itself, which may be open with O_PATH.
 func SetTimesAt(dir int, name string, access, mod Time) error {
 	flags := unix.AT_SYMLINK_NOFOLLOW
 	if name == "" {
@@ -60,18 +60,17 @@ func SetTimesAt(dir int, name string, access, mod Time) error {
 	return again(func() error { return unix.UtimesNanoAt(dir, name, ts, flags) })
 }
 
-// AccessAt tells whether this process may use name of dir in the ways of mask,
-// as access(2) has them.
+// AccessAt checks whether this process may use name in dir. The mask is that of access(2).
 func AccessAt(dir int, name string, mask uint32) error {
 	return again(func() error { return unix.Faccessat(dir, name, mask, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EACCESS) })
 }
 
-// OpenPlaceAt opens name of dir as a location only, whatever it is.
+// OpenPlaceAt opens name in dir with O_PATH, whatever its type, without following a link.
 func OpenPlaceAt(dir int, name string) (int, error) {
 	return openAgain(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// AppendTo writes at the end of an open file, wherever that is by now.
+// AppendTo writes at the present end of an open file.
 func AppendTo(fd int, data []byte) (int, error) {
 	for {
 		n, err := unix.Pwritev2(fd, [][]byte{data}, 0, unix.RWF_APPEND)
@@ -81,7 +80,7 @@ func AppendTo(fd int, data []byte) (int, error) {
 	}
 }
 
-// CopyRange copies between open files as copy_file_range does.
+// CopyRange copies bytes between open files by copy_file_range.
 func CopyRange(from int, fromOff int64, to int, toOff int64, n int) (int, error) {
 	for {
 		got, err := unix.CopyFileRange(from, &fromOff, to, &toOff, n, 0)
@@ -91,8 +90,7 @@ func CopyRange(from int, fromOff int64, to int, toOff int64, n int) (int, error)
 	}
 }
 
-// StatFS describes the file system of an open file, which may be a location
-// only.
+// StatFS describes the file system of an open file, which may be open with O_PATH.
 func StatFS(fd int) (syscall.Statfs_t, error) {
 	var st syscall.Statfs_t
 	err := again(func() error { return syscall.Fstatfs(fd, &st) })

@@ -18,8 +18,8 @@ import (
 // Errno is an error number of the kernel.
 type Errno = syscall.Errno
 
-// ReadString copies a string that ends with NUL from another process's memory.
-// One of limit bytes or more is ENAMETOOLONG.
+// ReadString reads a NUL-terminated string from the memory of another process. If the string has
+// limit bytes or more, the error is ENAMETOOLONG.
 func ReadString(pid int, addr uint64, limit int) (string, error) {
 	var out []byte
 	buf := make([]byte, 256)
@@ -42,8 +42,8 @@ func ReadString(pid int, addr uint64, limit int) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// DirOf opens the directory that a thread means by a directory descriptor:
-// its own descriptor fd, or its working directory for AT_FDCWD.
+// DirOf opens the directory that a thread means by a directory descriptor: its own descriptor fd,
+// or its working directory for AT_FDCWD.
 func DirOf(tid, fd int) (int, error) {
 	path := "/proc/" + strconv.Itoa(tid) + "/cwd"
 	if fd != unix.AT_FDCWD {
@@ -52,7 +52,7 @@ func DirOf(tid, fd int) (int, error) {
 	return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 }
 
-// UmaskOf reads a thread's mask for new files.
+// UmaskOf returns the umask of a thread.
 func UmaskOf(tid int) (uint32, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
 	if err != nil {
@@ -67,20 +67,20 @@ func UmaskOf(tid int) (uint32, error) {
 	return uint32(mask), err
 }
 
-// Openat opens name of dir, which is not followed.
+// Openat opens name in dir, without following a link at name.
 func Openat(dir int, name string, flags int, mode uint32) (int, error) {
 	return unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NOCTTY, mode)
 }
 
-// Mknodat makes a regular file, FIFO or socket file.
+// Mknodat makes a regular file, a FIFO or a socket file.
 func Mknodat(dir int, name string, mode uint32) error { return unix.Mknodat(dir, name, mode, 0) }
 
-// Renameat2 moves with the flags of renameat2.
+// Renameat2 renames a file with the flags of renameat2.
 func Renameat2(fromDir int, from string, toDir int, to string, flags uint) error {
 	return unix.Renameat2(fromDir, from, toDir, to, flags)
 }
 
-// Linkat makes a hard link; a symbolic link at from is linked itself.
+// Linkat makes a hard link. If from is a symbolic link, it links the symbolic link itself.
 func Linkat(fromDir int, from string, toDir int, to string) error {
 	return unix.Linkat(fromDir, from, toDir, to, 0)
 }
@@ -90,11 +90,11 @@ func LinkFD(fd int, toDir int, to string) error {
 	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), toDir, to, unix.AT_SYMLINK_FOLLOW)
 }
 
-// Truncate cuts an open file.
+// Truncate sets the size of an open file.
 func Truncate(fd int, size int64) error { return unix.Ftruncate(fd, size) }
 
-// ChmodFile changes the mode of what is open as fd, which may be a location
-// only. A symbolic link has none: EOPNOTSUPP.
+// ChmodFile changes the mode of an open file, which may be open with O_PATH. If it is a symbolic
+// link, the error is EOPNOTSUPP.
 func ChmodFile(fd int, mode uint32) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -110,10 +110,10 @@ func ChmodFile(fd int, mode uint32) error {
 	return err
 }
 
-// Close closes a descriptor.
+// Close closes a descriptor and ignores errors.
 func Close(fd int) { _ = unix.Close(fd) }
 
-// DescriptorOf gives a copy of descriptor fd of a process.
+// DescriptorOf returns a duplicate of descriptor fd of another process.
 func DescriptorOf(tgid, fd int) (int, error) {
 	pidfd, err := unix.PidfdOpen(tgid, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func DescriptorOf(tgid, fd int) (int, error) {
 	return unix.PidfdGetfd(pidfd, fd, 0)
 }
 
-// ProcessOf tells the process that a thread belongs to.
+// ProcessOf returns the ID of the process that a thread belongs to.
 func ProcessOf(tid int) (int, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
 	if err != nil {
@@ -137,12 +137,12 @@ func ProcessOf(tid int) (int, error) {
 	return strconv.Atoi(string(line))
 }
 
-// SocketFamily tells the address family of an open socket.
+// SocketFamily returns the address family of an open socket.
 func SocketFamily(fd int) (int, error) {
 	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 }
 
-// ConnectRaw connects a socket to an address as the kernel has it in memory.
+// ConnectRaw connects a socket to an address in the kernel's own encoding.
 func ConnectRaw(fd int, addr []byte) error {
 	var p unsafe.Pointer
 	if len(addr) > 0 {
@@ -179,7 +179,7 @@ const (
 	FamilyUnix     = unix.AF_UNIX
 )
 
-// BindRaw binds a socket to an address as the kernel has it in memory.
+// BindRaw binds a socket to an address in the kernel's own encoding.
 func BindRaw(fd int, addr []byte) error {
 	var p unsafe.Pointer
 	if len(addr) > 0 {
@@ -192,7 +192,7 @@ func BindRaw(fd int, addr []byte) error {
 	return nil
 }
 
-// BindUnix binds a socket to a new socket file name of dir.
+// BindUnix binds a socket to a new socket file, name in dir.
 func BindUnix(fd, dir int, name string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir, name)})
 }
@@ -200,5 +200,6 @@ func BindUnix(fd, dir int, name string) error {
 // Blocking clears O_NONBLOCK of an open file.
 func Blocking(fd int) error { return unix.SetNonblock(fd, false) }
 
-// OwnFiles gives the calling thread a working directory and a umask of its own.
+// OwnFiles gives the calling thread its own root, working directory and umask, which it shared with
+// the other threads before.
 func OwnFiles() error { return unix.Unshare(unix.CLONE_FS) }

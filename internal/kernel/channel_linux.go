@@ -14,19 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Channel carries packets, and descriptors with them, over a Unix socket. Its
-// waits are the Go runtime's poller's, not a thread's. One goroutine may receive
-// while another one sends.
+// A Channel carries packets with descriptors over a Unix socket. A wait does not block a thread,
+// because the Go runtime's poller waits. One goroutine may receive while another one sends.
 type Channel struct {
 	file *os.File
 	raw  syscall.RawConn
 }
 
-// PacketMax bounds a packet, in bytes; the kernel's default for a socket's
-// buffer holds it.
+// PacketMax is the maximum size of a packet in bytes. The kernel's default socket buffer holds one.
 const PacketMax = 160 << 10
 
-// NewChannel makes fd, a Unix socket of packets, a channel, which owns it.
+// NewChannel makes a channel of fd, a Unix socket of packets. The channel owns fd from then on.
 func NewChannel(fd int) (*Channel, error) {
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
@@ -41,7 +39,7 @@ func NewChannel(fd int) (*Channel, error) {
 	return &Channel{f, raw}, nil
 }
 
-// NewChannelOf is NewChannel for a file, which becomes the channel's.
+// NewChannelOf is NewChannel for a file. The channel owns the file from then on.
 func NewChannelOf(f *os.File) (*Channel, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	f.Close()
@@ -51,7 +49,7 @@ func NewChannelOf(f *os.File) (*Channel, error) {
 	return NewChannel(fd)
 }
 
-// ChannelOf takes over a connection of packets.
+// ChannelOf makes a channel of a connection of packets, which it takes over.
 func ChannelOf(c *net.UnixConn) (*Channel, error) {
 	defer func() { _ = c.Close() }()
 	f, err := c.File()
@@ -66,7 +64,7 @@ func ChannelOf(c *net.UnixConn) (*Channel, error) {
 	return NewChannel(fd)
 }
 
-// NewChannelPair gives a channel and the file of its other end.
+// NewChannelPair returns a channel, and the file of its other end.
 func NewChannelPair() (*Channel, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -80,16 +78,16 @@ func NewChannelPair() (*Channel, *os.File, error) {
 	return c, os.NewFile(uintptr(fds[1]), "channel"), nil
 }
 
-// Close ends the channel, and what waits on it.
+// Close closes the channel. Waiting calls fail.
 func (c *Channel) Close() error { return c.file.Close() }
 
-// Until has everything that waits on the channel fail when ctx ends. Call the
-// result when that is no longer wanted; it is false if ctx has ended.
+// Until makes all calls that wait on the channel fail when ctx ends. The returned function cancels
+// this. It returns false if ctx has already ended.
 func (c *Channel) Until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.file.SetDeadline(time.Unix(1, 0)) })
 }
 
-// Send sends a packet.
+// Send sends a packet with descriptors. The caller still owns the files.
 func (c *Channel) Send(data []byte, files ...*os.File) error {
 	if len(data) > PacketMax {
 		return unix.EMSGSIZE
@@ -111,7 +109,8 @@ func (c *Channel) Send(data []byte, files ...*os.File) error {
 	return errors.Join(err, sent)
 }
 
-// Receive waits for a packet. The end of the channel is io.EOF.
+// Receive waits for a packet. At the end of the channel the error is io.EOF. The caller owns the
+// files.
 func (c *Channel) Receive() (data []byte, files []*os.File, err error) {
 	var got error
 	err = c.raw.Read(func(fd uintptr) bool {
@@ -173,12 +172,13 @@ func filesOf(oob []byte) ([]*os.File, error) {
 	return files, nil
 }
 
-// A Poller waits for a descriptor that poll knows (a listener, a process) by the
-// runtime's poller: a thread that waits in a system call would keep its
-// processor from other goroutines until the runtime notices.
+// A Poller waits for a descriptor that poll supports (a listener, a process) in the runtime's
+// poller. A thread that waits in a system call would block a processor for other goroutines until
+// the runtime notices.
 type Poller struct{ raw syscall.RawConn }
 
-// NewPoller makes f non-blocking and ready for Wait.
+// NewPoller closes f. It returns a non-blocking file to use in place of f, and the poller of that
+// file.
 func NewPoller(f *os.File) (*os.File, *Poller, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -198,7 +198,7 @@ func NewPoller(f *os.File) (*os.File, *Poller, error) {
 	return p, &Poller{raw}, nil
 }
 
-// Wait waits until there is something to read, or the file is closed.
+// Wait waits until the file is readable or closed.
 func (p *Poller) Wait() error {
 	return p.raw.Read(func(fd uintptr) bool {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -207,7 +207,8 @@ func (p *Poller) Wait() error {
 	})
 }
 
-// Descriptor tells the number of an open file, and leaves its mode alone.
+// Descriptor returns the descriptor of an open file. Unlike File.Fd, it does not make the file
+// blocking.
 func Descriptor(f *os.File) (int, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

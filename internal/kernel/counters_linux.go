@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CountersMax is how many numbers there are in [Counters].
+// CountersMax is the number of counters in [Counters].
 const CountersMax = 8
 
-// Counters are numbers in memory that two processes share: what one of them has
-// counted the other one knows at once, also when the first was killed. Whoever has
-// the file may write any number.
+// Counters are numbers in memory that two processes share. One process sees at once what the other
+// one has counted, even after the other one was killed. Every process that has the file may write
+// any number.
 type Counters struct {
 	page    []byte
 	numbers *[CountersMax]atomic.Uint64
@@ -26,8 +26,8 @@ type Counters struct {
 // countersSize is a page of every machine that is served.
 const countersSize = 4096
 
-// NewCounters makes counters at zero, and the file by which another process opens
-// them. Its size is sealed, so that nobody takes the memory from under the reader.
+// NewCounters makes counters that are zero, and the file by which another process opens them. The
+// file's size is sealed, so that no process can take the memory away from a reader.
 func NewCounters(name string) (*Counters, *os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -51,13 +51,12 @@ func NewCounters(name string) (*Counters, *os.File, error) {
 	return c, f, nil
 }
 
-// OpenCounters opens counters that were made, at a descriptor that may be closed
-// afterwards.
+// OpenCounters opens counters by a descriptor of their file, which the caller may close afterwards.
 func OpenCounters(fd int) (*Counters, error) {
 	return openCounters(fd, unix.PROT_READ|unix.PROT_WRITE)
 }
 
-// ReadCounters is OpenCounters for who only loads.
+// ReadCounters is OpenCounters for a process that only calls Load.
 func ReadCounters(fd int) (*Counters, error) { return openCounters(fd, unix.PROT_READ) }
 
 func openCounters(fd, how int) (*Counters, error) {
@@ -78,26 +77,26 @@ func mapCounters(fd, how int) (*Counters, error) {
 	return c, nil
 }
 
-// Add adds to a number. Only who has opened the counters may.
+// Add adds n to counter i. The counters must not be from ReadCounters.
 func (c *Counters) Add(i int, n uint64) {
 	c.numbers[i].Add(n)
 	runtime.KeepAlive(c) // and so the memory
 }
 
-// Set replaces a number. Only who has opened the counters may.
+// Set sets counter i. The counters must not be from ReadCounters.
 func (c *Counters) Set(i int, n uint64) {
 	c.numbers[i].Store(n)
 	runtime.KeepAlive(c)
 }
 
-// Load gives a number.
+// Load returns counter i.
 func (c *Counters) Load(i int) uint64 {
 	n := c.numbers[i].Load()
 	runtime.KeepAlive(c)
 	return n
 }
 
-// Close lets go of the memory. Nothing may be added or loaded afterwards.
+// Close unmaps the memory. The counters must not be used afterwards.
 func (c *Counters) Close() error {
 	c.unmap.Stop()
 	page := c.page

@@ -12,23 +12,23 @@ import (
 // The functions of this file are as those of at_linux.go; the empty name is the
 // directory itself. That of attributes needs /proc.
 
-// MakeAt makes what is neither a file, a directory nor a link: mode says what, as
-// of stat(2).
+// MakeAt makes a device, a FIFO or a socket file. The mode has its type and its permission bits, as
+// in stat(2).
 func MakeAt(dir int, name string, mode, major, minor uint32) error {
 	return again(func() error { return unix.Mknodat(dir, name, mode, int(unix.Mkdev(major, minor))) })
 }
 
-// LinkAt gives what is no directory another name.
+// LinkAt makes a hard link to a file.
 func LinkAt(fromDir int, from string, toDir int, to string) error {
 	return again(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
 }
 
-// ChownAt sets the owner.
+// ChownAt sets the owner of name in dir, without following a link.
 func ChownAt(dir int, name string, uid, gid int) error {
 	return again(func() error { return unix.Fchownat(dir, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) })
 }
 
-// TouchAt sets when the content was changed.
+// TouchAt sets the modification time of name in dir, without following a link.
 func TouchAt(dir int, name string, at time.Time) error {
 	ts := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(at.UnixNano())}
 	flags := unix.AT_SYMLINK_NOFOLLOW
@@ -38,7 +38,8 @@ func TouchAt(dir int, name string, at time.Time) error {
 	return again(func() error { return unix.UtimesNanoAt(dir, name, ts, flags) })
 }
 
-// AttributesAt gives the extended attributes; nil where the file system has none.
+// AttributesAt returns the extended attributes of name in dir. The result is nil if the file system
+// has none.
 func AttributesAt(dir int, name string) (map[string]string, error) {
 	path, buf := entryPath(dir, name), make([]byte, 64<<10)
 	n, err := unix.Llistxattr(path, buf)
@@ -63,7 +64,7 @@ func AttributesAt(dir int, name string) (map[string]string, error) {
 	return all, nil
 }
 
-// SetAttributeAt sets one.
+// SetAttributeAt sets an extended attribute of name in dir.
 func SetAttributeAt(dir int, name, key, value string) error {
 	if err := unix.Lsetxattr(entryPath(dir, name), key, []byte(value), 0); err != nil {
 		return &os.PathError{Op: "setxattr " + key, Path: name, Err: err}
@@ -128,11 +129,11 @@ func entryPath(dir int, name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name)
 }
 
-// An Extent is a part of a file.
+// An Extent is a range of a file.
 type Extent struct{ Offset, Length int64 }
 
-// Extents are where a file holds something else than a hole, at most so many: the
-// last then goes to the end.
+// Extents returns the ranges of a file that are not holes, at most the given number. If there are
+// more, the last range extends to the end of the file.
 func Extents(f *os.File, size int64, most int) ([]Extent, error) {
 	fd, err := Descriptor(f)
 	if err != nil {

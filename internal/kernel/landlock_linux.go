@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LandlockABI tells the version of Landlock that this kernel enforces; 0 is none.
+// LandlockABI returns the version of Landlock that this kernel enforces, or 0 if it has none.
 func LandlockABI() int {
 	v, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -25,12 +25,11 @@ const (
 	landlockFile = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev // what a rule on a file may hold
 )
 
-// LandlockThread restricts the calling thread, and everything it starts from
-// now on: all files may be read and executed, and changed only below writable.
-// Nothing may be mounted any more; and where the kernel knows how (Linux 6.12),
-// neither signals nor abstract sockets reach what is not restricted likewise.
-// Other threads of the process are not touched. The thread must have
-// no_new_privs. It needs version 3.
+// LandlockThread restricts the calling thread, and everything that it starts from now on. All files
+// may be read and executed, but changed only below writable. Nothing can be mounted. On Linux 6.12
+// and later, signals and abstract sockets cannot reach processes outside the restriction. Other
+// threads of the process are not restricted. The thread must have no_new_privs, and the kernel
+// Landlock version 3.
 func LandlockThread(writable []string) error {
 	abi := LandlockABI()
 	handled := uint64(landlockRead | landlockWrite)

@@ -14,8 +14,7 @@ import (
 // The functions of this file are for the first process of a machine, which has
 // all of its kernel.
 
-// MountAt mounts a file system, with attributes as for [NewMount] and options as
-// mount(2) takes them.
+// MountAt mounts a file system, with attributes as for [NewMount] and options as for mount(2).
 func MountAt(fstype, path string, attrs int, options string) error {
 	// MOUNT_ATTR_RDONLY, _NOSUID, _NODEV and _NOEXEC are MS_ of the same names.
 	if err := unix.Mount("none", path, fstype, uintptr(attrs), options); err != nil {
@@ -24,8 +23,8 @@ func MountAt(fstype, path string, attrs int, options string) error {
 	return nil
 }
 
-// RemountAt changes the options of the file system that is mounted at path, whose mount
-// has these attributes.
+// RemountAt changes the options of the file system that is mounted at path. The attrs must be the
+// present attributes of that mount.
 func RemountAt(path string, attrs int, options string) error {
 	if err := unix.Mount("none", path, "", unix.MS_REMOUNT|uintptr(attrs), options); err != nil {
 		return &os.PathError{Op: "remount", Path: path, Err: err}
@@ -33,8 +32,8 @@ func RemountAt(path string, attrs int, options string) error {
 	return nil
 }
 
-// LoadModule loads a module. One that is there already, or for which there is
-// no hardware, is not an error.
+// LoadModule loads a kernel module. It is no error if the module is already loaded, or if there is
+// no hardware for it.
 func LoadModule(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -54,8 +53,8 @@ const (
 	reseed     = 0x5207     // RNDRESEEDCRNG
 )
 
-// AddEntropy credits the kernel's generator with random bytes, all of them, and
-// has it use them at once.
+// AddEntropy adds random bytes to the kernel's generator, counts all their bits as entropy, and
+// makes the generator use them at once.
 func AddEntropy(data []byte) error {
 	if len(data) == 0 || len(data) > 4096 {
 		return unix.EINVAL
@@ -81,7 +80,7 @@ func AddEntropy(data []byte) error {
 	return nil
 }
 
-// SetClock sets what time it is.
+// SetClock sets the kernel's wall clock.
 func SetClock(now time.Time) error {
 	ts := unix.NsecToTimespec(now.UnixNano())
 	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &ts); err != nil {
@@ -90,7 +89,7 @@ func SetClock(now time.Time) error {
 	return nil
 }
 
-// PowerOff ends the machine, and returns only where it cannot.
+// PowerOff turns the machine off. It returns only if that fails.
 func PowerOff() error {
 	return errors.Join(
 		unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF),
@@ -98,8 +97,8 @@ func PowerOff() error {
 	)
 }
 
-// Use makes an interface that is there already what l says, as Make does. What
-// is at its other end is not asked for by address.
+// Use configures an existing interface as l says, as Make does for a new one. The interface does
+// not resolve addresses at its other end (no ARP).
 func (l Link) Use() error {
 	r, err := newRouter(l.Name)
 	if err != nil {
@@ -112,7 +111,7 @@ func (l Link) Use() error {
 	return l.set(r)
 }
 
-// Down takes the interface down, and its routes with it.
+// Down takes the interface down, which also removes its routes.
 func (l Link) Down() error {
 	r, err := newRouter(l.Name)
 	if err != nil {
@@ -147,15 +146,15 @@ func (l Link) set(r *router) error {
 	return nil
 }
 
-// AgentCaps are what the agent needs in a machine to make a group of processes, to
-// enter the box's tree as its user, to be out of the commands' reach, to start
-// them, and to give up the rest.
+// AgentCaps returns the capabilities that the agent needs in a machine: to make a control group, to
+// enter the box's tree as its user, to be out of the commands' reach, to start commands, and to
+// give up the rest.
 func AgentCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_SETUID, unix.CAP_SETGID}
 }
 
-// KeepBounding takes all but these from the bounding set of the calling thread,
-// and so of what it starts.
+// KeepBounding removes all capabilities but these from the bounding set of the calling thread, and
+// so of what it starts.
 func KeepBounding(caps []uintptr) error {
 	keep := uint64(0)
 	for _, c := range caps {
@@ -176,8 +175,8 @@ func KeepBounding(caps []uintptr) error {
 	return nil
 }
 
-// OpenFUSE opens what a file system's server speaks to the kernel by. Reads and
-// writes wait in the kernel.
+// OpenFUSE opens the device by which a FUSE server talks to the kernel. Reads and writes of it
+// block a thread.
 func OpenFUSE() (*os.File, error) {
 	const path = "/dev/fuse"
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -187,8 +186,8 @@ func OpenFUSE() (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Polled makes a file one that is waited for by the runtime's poller, and takes it. In
-// a process of few threads nobody else waits then for one that waits for it.
+// Polled closes f, and returns a file in place of it for which the runtime's poller waits. So in a
+// process with few threads, a goroutine that waits for the file does not block others.
 func Polled(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -206,7 +205,7 @@ func Polled(f *os.File) (*os.File, error) {
 	return polled, nil
 }
 
-// SyncFS has a file system written out to where it is kept.
+// SyncFS writes the file system of path to its storage.
 func SyncFS(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -219,8 +218,7 @@ func SyncFS(path string) error {
 	return nil
 }
 
-// MakeDevice makes a device file for characters, with this mode whatever the
-// mask is.
+// MakeDevice makes a character device with exactly this mode, whatever the umask is.
 func MakeDevice(path string, mode, major, minor uint32) error {
 	if err := unix.Mknod(path, unix.S_IFCHR|mode, int(unix.Mkdev(major, minor))); err != nil {
 		return &os.PathError{Op: "mknod", Path: path, Err: err}

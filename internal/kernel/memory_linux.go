@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryFile makes a file that is only in memory, and gives it twice: to do with
-// it as one likes, and open only for writing.
+// MemoryFile makes a file that exists only in memory. It returns two files for it: f for any use,
+// and writer, which is only open for writing.
 func MemoryFile(name string) (f, writer *os.File, err error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

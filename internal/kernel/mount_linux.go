@@ -15,8 +15,8 @@ const (
 	NoExec   = unix.MOUNT_ATTR_NOEXEC
 )
 
-// CloneTree gives a detached copy of the mount at path (or of the descriptor
-// dir itself where path is empty) with everything mounted below it.
+// CloneTree returns a detached copy of the mount at path, with all mounts below it if recursive. An
+// empty path means the descriptor dir itself.
 func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
 	if recursive {
@@ -32,8 +32,8 @@ func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// CloneReal is CloneTree of an absolute path, recursive, on which no symbolic
-// link is followed: what stands there now is what was looked at before.
+// CloneReal is CloneTree, recursive, for an absolute path on which it follows no symbolic link. So
+// what is cloned is what the caller has checked before.
 func CloneReal(path string) (*os.File, error) {
 	fd, err := openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
@@ -44,10 +44,11 @@ func CloneReal(path string) (*os.File, error) {
 	return CloneTree(fd, "", true)
 }
 
-// AtCWD is the descriptor that stands for the working directory.
+// AtCWD is the directory descriptor that means the working directory.
 const AtCWD = unix.AT_FDCWD
 
-// SetMountAttr sets attributes of a mount tree, all of it or nothing.
+// SetMountAttr sets attributes of a mount, or of a whole tree of mounts. It sets all of them or
+// none.
 func SetMountAttr(mount *os.File, set uint64, recursive bool) error {
 	flags := uint(unix.AT_EMPTY_PATH)
 	if recursive {
@@ -59,8 +60,8 @@ func SetMountAttr(mount *os.File, set uint64, recursive bool) error {
 	return nil
 }
 
-// IDMap maps the owners of a detached mount tree by a user namespace: an owner
-// that is x on disk and x inside ns appears as the user that ns maps x to.
+// IDMap maps the owners of files in a detached mount by a user namespace. A file that belongs to x
+// on disk appears to belong to the user that ns maps x to.
 func IDMap(mount, ns *os.File, recursive bool) error {
 	flags := uint(unix.AT_EMPTY_PATH)
 	if recursive {
@@ -73,7 +74,8 @@ func IDMap(mount, ns *os.File, recursive bool) error {
 	return nil
 }
 
-// MakePrivate cuts every mount of this mount namespace off from its origin.
+// MakePrivate makes every mount of this mount namespace private, so that it neither receives nor
+// passes on mounts.
 func MakePrivate() error {
 	if err := propagate(unix.MS_PRIVATE); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -81,11 +83,11 @@ func MakePrivate() error {
 	return nil
 }
 
-// ShareMounts has what is mounted from now on reach those mount namespaces that are
-// copied from this one, until they are made private.
+// ShareMounts makes later mounts appear also in mount namespaces that are copied from this one,
+// until they are made private.
 func ShareMounts() error { return propagate(unix.MS_SHARED) }
 
-// FollowMounts is for such a copy: what is mounted here does not reach the other.
+// FollowMounts is for such a copy: it receives mounts from the original, but passes none on.
 func FollowMounts() error { return propagate(unix.MS_SLAVE) }
 
 func propagate(how uint64) error {
@@ -96,8 +98,8 @@ func propagate(how uint64) error {
 	return nil
 }
 
-// EnterRoot makes a directory the root of the calling thread, and of all that share
-// its root, which all threads do but those of OwnFiles.
+// EnterRoot makes a directory the root of the calling thread, and of all threads that share its
+// root: all but those that have called OwnFiles.
 func EnterRoot(dir string) error {
 	err := unix.Chroot(dir)
 	if err == nil {
@@ -109,7 +111,7 @@ func EnterRoot(dir string) error {
 	return nil
 }
 
-// Attach puts a detached mount onto the directory or file that is open as at.
+// Attach mounts a detached mount on the directory or file that is open as at.
 func Attach(mount *os.File, at *os.File) error {
 	err := unix.MoveMount(int(mount.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
@@ -118,10 +120,10 @@ func Attach(mount *os.File, at *os.File) error {
 	return nil
 }
 
-// An Option is a file system's mount option; an empty value is a flag.
+// An Option is a mount option of a file system. One without a value is a flag.
 type Option struct{ Key, Value string }
 
-// NewMount makes a detached mount of a file system.
+// NewMount makes a detached mount of a new file system.
 func NewMount(fstype string, attrs int, options ...Option) (*os.File, error) {
 	fs, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -148,8 +150,8 @@ func NewMount(fstype string, attrs int, options ...Option) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fstype), nil
 }
 
-// OpenPath opens a path for use as a location only. With strict it refuses
-// every symbolic link on the way and anything that leaves dir.
+// OpenPath opens a path with O_PATH. If strict, it refuses symbolic links on the way, and paths
+// that leave dir.
 func OpenPath(dir *os.File, path string, strict bool) (*os.File, error) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
 	at := unix.AT_FDCWD
@@ -167,8 +169,8 @@ func OpenPath(dir *os.File, path string, strict bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// ResolveDir opens the directory path for use as a location, links followed as
-// the caller's root has them, but never a magic link of /proc.
+// ResolveDir opens a directory with O_PATH. It follows links with the caller's root, but no magic
+// link of /proc.
 func ResolveDir(dir int, path string) (int, error) {
 	return openat2(dir, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -187,8 +189,7 @@ func openat2(dir int, path string, how *unix.OpenHow) (int, error) {
 	return -1, unix.EAGAIN
 }
 
-// PivotInto makes the mount at dir the root of this mount namespace and drops
-// the old one.
+// PivotInto makes the mount at dir the root of this mount namespace, and detaches the old root.
 func PivotInto(dir *os.File) error {
 	if err := unix.Fchdir(int(dir.Fd())); err != nil {
 		return fmt.Errorf("enter new root: %w", err)
@@ -202,7 +203,7 @@ func PivotInto(dir *os.File) error {
 	return unix.Chdir("/")
 }
 
-// Detach takes a mount out of the tree. What still uses it goes on.
+// Detach unmounts path. Processes that still use the mount can go on.
 func Detach(path string) error {
 	if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
 		return &os.PathError{Op: "umount", Path: path, Err: err}
@@ -210,7 +211,7 @@ func Detach(path string) error {
 	return nil
 }
 
-// MountGroups mounts the control groups at a directory, in their version 2.
+// MountGroups mounts the control groups, version 2, at a directory.
 func MountGroups(path string) error {
 	if err := unix.Mount("none", path, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount the control groups: %w", err)
@@ -218,7 +219,7 @@ func MountGroups(path string) error {
 	return nil
 }
 
-// MountEmpty covers a directory by an empty one that nobody can write to.
+// MountEmpty covers a directory by an empty, read-only one.
 func MountEmpty(path string) error {
 	if err := unix.Mount("none", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=555,size=4096"); err != nil {
 		return fmt.Errorf("mount an empty directory at %s: %w", path, err)
@@ -226,7 +227,7 @@ func MountEmpty(path string) error {
 	return nil
 }
 
-// LockMount makes one mount, not those below it, read-only.
+// LockMount makes one mount read-only, but not the mounts below it.
 func LockMount(path string) error {
 	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, attr); err != nil {
@@ -235,7 +236,7 @@ func LockMount(path string) error {
 	return nil
 }
 
-// CreateAt makes an empty file relative to an open directory.
+// CreateAt makes an empty file in an open directory.
 func CreateAt(dir *os.File, name string, mode uint32) error {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 	if err != nil {
@@ -244,7 +245,7 @@ func CreateAt(dir *os.File, name string, mode uint32) error {
 	return unix.Close(fd)
 }
 
-// WriteAt makes a file with content relative to an open directory.
+// WriteAt makes a file with this content in an open directory.
 func WriteAt(dir *os.File, name string, data []byte, mode uint32) error {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 	if err != nil {
@@ -258,7 +259,8 @@ func WriteAt(dir *os.File, name string, data []byte, mode uint32) error {
 	return err
 }
 
-// Reopen opens for reading what a place is, if that is a regular file.
+// Reopen opens a regular file for reading that is open with O_PATH. Another type of file is an
+// error.
 func Reopen(place *os.File) (*os.File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(place.Fd()), &st); err != nil {
@@ -288,16 +290,16 @@ func LoopbackUp() error {
 	return nil
 }
 
-// SetHostname names this UTS namespace.
+// SetHostname sets the hostname of this UTS namespace.
 func SetHostname(name string) error { return unix.Sethostname([]byte(name)) }
 
-// FSInfo is what statfs tells of a file system.
+// An FSInfo describes a file system.
 type FSInfo struct {
 	Type  int64
 	Flags int64
 }
 
-// FileSystemOf tells the type and the mount's flags of an open file.
+// FileSystemOf returns the type of an open file's file system, and the flags of its mount.
 func FileSystemOf(f *os.File) (FSInfo, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
@@ -306,19 +308,18 @@ func FileSystemOf(f *os.File) (FSInfo, error) {
 	return FSInfo{Type: st.Type, Flags: st.Flags}, nil
 }
 
-// ResolveFile opens what path names, from the directory dir, for use as a
-// location: links followed, but never a magic link of /proc.
+// ResolveFile opens a path relative to dir with O_PATH. It follows links, but no magic link of
+// /proc.
 func ResolveFile(dir int, path string) (int, error) {
 	return openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 }
 
-// ResolveLink is ResolveFile that does not follow a link at the last name.
+// ResolveLink is ResolveFile, but does not follow a link at the last component.
 func ResolveLink(dir int, path string) (int, error) {
 	return openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 }
 
-// ResolvePlain opens what an absolute path names that leads through no link at
-// all, for use as a location.
+// ResolvePlain opens an absolute path with O_PATH. A link anywhere on the path is an error.
 func ResolvePlain(path string) (int, error) {
 	return openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS})
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerUID gives the user who connected the other end of a Unix socket, as the
-// kernel knew them when they did.
+// PeerUID returns the user of the process at the other end of a Unix socket, as it was when it
+// connected.
 func PeerUID(conn syscall.Conn) (uid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

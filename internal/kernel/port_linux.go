@@ -14,13 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Port is one of a machine's serial ports (virtio-serial), seen from inside.
-// Its host opens its end, closes it, and may open it again: one session follows
-// another.
+// A Port is a virtio-serial port of a virtual machine, seen from inside. The host may open, close
+// and reopen its end; each time is a new session.
 //
-// Nobody waits in a call on the port itself: to ask by poll what is ready takes
-// the device's interrupt away from who waits in a read (Linux 6.1), who then
-// waits for ever. So there may be one poller only, in one process.
+// There may be only one poller of a port, in one process. On Linux 6.1, a call of poll takes the
+// device's interrupt away from a reader that already waits, which then waits for ever.
 type Port struct {
 	file *os.File
 	raw  syscall.RawConn
@@ -29,8 +27,8 @@ type Port struct {
 // portClass is where the kernel tells of ports.
 const portClass = "/sys/class/virtio-ports"
 
-// OpenPort opens the port of that name. Where there is none it is
-// [fs.ErrNotExist]; ports come a little later than their driver.
+// OpenPort opens the port of that name. If there is none, the error is [fs.ErrNotExist]. Ports
+// appear a little later than their driver.
 func OpenPort(name string) (*Port, error) {
 	entries, err := os.ReadDir(portClass)
 	if err != nil {
@@ -51,7 +49,7 @@ func OpenPort(name string) (*Port, error) {
 	return nil, &os.PathError{Op: "open port", Path: name, Err: unix.ENOENT}
 }
 
-// NewPort makes a port of a file, which becomes the port's.
+// NewPort makes a port of a file. The port owns the file from then on.
 func NewPort(f *os.File) (*Port, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -77,8 +75,8 @@ func portOf(fd int, name string) (*Port, error) {
 	return &Port{f, raw}, nil
 }
 
-// Read reads what there is, and waits for it where there is nothing. It is
-// io.EOF where the host's end is closed.
+// Read reads available bytes, and waits if there are none. While the host's end is closed, the
+// error is io.EOF.
 func (p *Port) Read(b []byte) (n int, err error) {
 	var failed error
 	err = p.raw.Read(func(fd uintptr) bool {
@@ -114,7 +112,7 @@ func readMany(fd int, b []byte) (int, error) {
 	return unix.Readv(fd, parts)
 }
 
-// Write writes all of b. It is EPIPE where the host's end is closed.
+// Write writes all of b. While the host's end is closed, the error is EPIPE.
 func (p *Port) Write(b []byte) (written int, err error) {
 	for written < len(b) {
 		var (
@@ -139,7 +137,7 @@ func (p *Port) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// WaitOpen waits until the host's end is open, or ctx ends. Nobody may write
+// WaitOpen waits until the host's end is open, or until ctx ends. The caller must not write
 // meanwhile.
 func (p *Port) WaitOpen(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = p.file.SetWriteDeadline(past()) })
@@ -151,14 +149,13 @@ func (p *Port) WaitOpen(ctx context.Context) error {
 	return err
 }
 
-// Interrupt has everything that waits on the port fail, and what comes, until
-// Resume.
+// Interrupt makes all present and later calls that wait on the port fail, until Resume.
 func (p *Port) Interrupt() { _ = p.file.SetDeadline(past()) }
 
 // Resume undoes Interrupt.
 func (p *Port) Resume() { _ = p.file.SetDeadline(time.Time{}) }
 
-// File gives another descriptor of the port, for another process.
+// File returns a duplicate of the port's descriptor, for another process.
 func (p *Port) File() (*os.File, error) { return Duplicate(p.file) }
 
 // Close closes this end.

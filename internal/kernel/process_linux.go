@@ -29,18 +29,19 @@ const (
 	CloneTime   = unix.CLONE_NEWTIME
 )
 
-// StartCaps are those that the starter of a kernel in software needs besides.
+// StartCaps returns the capabilities that the starter of gVisor needs in addition to BuildCaps.
 func StartCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_CHROOT, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 }
 
-// BuildCaps are the capabilities that a box needs while it is built, for
+// BuildCaps returns the capabilities that a box needs while it is built, for
 // syscall.SysProcAttr.AmbientCaps.
 func BuildCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
 }
 
-// SealedFile gives an executable in memory that nobody can change any more.
+// SealedFile returns an executable file in memory with this content, sealed so that nobody can
+// change it.
 func SealedFile(name string, data []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // before Linux 6.3 there is no MFD_EXEC: all are executable
@@ -62,8 +63,8 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// HighFile moves a file to a descriptor that the start of a child, which
-// rearranges the low ones before it executes a file, leaves alone.
+// HighFile moves a file to a high descriptor. The start of a child rearranges low descriptors
+// before it executes a file, and does not touch high ones.
 func HighFile(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 16)
@@ -73,15 +74,14 @@ func HighFile(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// DropCapabilities empties the effective, permitted, inheritable and ambient
-// capability sets of all threads of this process for good. What it starts is a
-// thread's own matter: see [DropBounding].
+// DropCapabilities empties the effective, permitted, inheritable and ambient capability sets of all
+// threads of this process, for good. It does not change bounding sets: see [DropBounding].
 func DropCapabilities() error {
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{})
 }
 
-// KeepOnlyPtrace is DropCapabilities but for CAP_SYS_PTRACE, which then counts
-// in this process alone: what it starts has none.
+// KeepOnlyPtrace is DropCapabilities, but keeps CAP_SYS_PTRACE for this process. What the process
+// starts does not have it.
 func KeepOnlyPtrace() error {
 	bit := uint32(1) << unix.CAP_SYS_PTRACE
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: bit, Permitted: bit}})
@@ -90,14 +90,14 @@ func KeepOnlyPtrace() error {
 // starting is what a thread needs that starts processes as another user: see Spawn.
 const starting = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 
-// ReserveStarting is DropCapabilities, but that a thread may still take up, for
-// what it does itself, the right to be another user: see TakeStarting.
+// ReserveStarting is DropCapabilities, but a thread can later take the right to change its user, by
+// TakeStarting.
 func ReserveStarting() error {
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Permitted: starting}})
 }
 
-// TakeStarting gives the calling thread that right. What it executes does not
-// have it.
+// TakeStarting gives the calling thread the right to change its user, which ReserveStarting has
+// kept. A program that the thread executes does not have it.
 func TakeStarting() error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: starting, Permitted: starting}}
@@ -107,10 +107,10 @@ func TakeStarting() error {
 	return nil
 }
 
-// SignalAs sends a signal as another user does, to a process or, where pid is
-// negative, a group. The calling thread, which has what TakeStarting gives, is that
-// user meanwhile in nothing but what it may do to others: who may do something to it is
-// decided by its real and its saved user, see OutOfReach.
+// SignalAs sends a signal with the rights of another user, to a process or, if pid is negative, to
+// a process group. The calling thread must have called TakeStarting. Meanwhile only its effective
+// user is the other one. Other processes' rights over the thread depend on its real and saved user:
+// see OutOfReach.
 func SignalAs(uid, pid int, sig syscall.Signal) error {
 	own := os.Geteuid()
 	if err := effective(uid); err != nil {
@@ -135,9 +135,9 @@ func effective(uid int) error {
 	return errors.Join(err, TakeStarting(), unix.Prctl(unix.PR_SET_KEEPCAPS, 0, 0, 0, 0))
 }
 
-// OutOfReach gives this process a real and a saved user that nobody else has, so
-// that who runs as its effective user, which stays, can send none of its threads
-// a signal, nor trace it or limit it.
+// OutOfReach sets the real and the saved user of this process to a user ID that nobody else has.
+// Its effective user stays. So processes of the effective user can neither signal, trace nor limit
+// its threads.
 func OutOfReach(uid int) error {
 	if err := syscall.Setresuid(uid, -1, uid); err != nil {
 		return fmt.Errorf("setresuid: %w", err)
@@ -148,8 +148,8 @@ func OutOfReach(uid int) error {
 // keepOverUsers is SECBIT_NO_SETUID_FIXUP.
 const keepOverUsers = 1 << 2
 
-// KeepOverUsers lets the calling thread, and what it starts, keep capabilities
-// when it becomes another user: see Become.
+// KeepOverUsers makes the calling thread, and what it starts, keep their capabilities when they
+// change their user: see Become.
 func KeepOverUsers() error {
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, keepOverUsers, 0, 0, 0); err != nil {
 		return fmt.Errorf("set securebits: %w", err)
@@ -157,8 +157,8 @@ func KeepOverUsers() error {
 	return nil
 }
 
-// Become makes this process, which was started with KeepOverUsers, one of another
-// user, in one group. It keeps its capabilities, but not for the next time.
+// Become changes the user and group of this process, which must have been started with
+// KeepOverUsers. The process keeps its capabilities this time, but not at a later change.
 func Become(uid, gid int) error {
 	for _, step := range []func() error{
 		func() error { return syscall.Setgroups(nil) },
@@ -175,8 +175,8 @@ func Become(uid, gid int) error {
 	return nil
 }
 
-// NoRoot takes its meaning from user 0, for this thread and every process it
-// starts: none of them gets a capability for its number.
+// NoRoot takes the special meaning from user 0, for this thread and every process that it starts:
+// user ID 0 gives them no capability.
 func NoRoot() error {
 	const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE with their locks; KEEP_CAPS_LOCKED
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
@@ -185,9 +185,8 @@ func NoRoot() error {
 	return nil
 }
 
-// DropBounding empties the bounding capability set of this thread, and so of
-// every process it starts: none of them ever gets a capability by executing a
-// file.
+// DropBounding empties the bounding capability set of this thread, and so of every process that it
+// starts. None of them can gain a capability by executing a file.
 func DropBounding() error {
 	_, set, err := Capabilities()
 	if err != nil {
@@ -207,23 +206,23 @@ type capHeader struct {
 	pid     int32
 }
 
-// NotDumpable keeps this process's memory, descriptors and /proc entries from
-// everybody who is not privileged over its user namespace.
+// NotDumpable closes this process's memory, descriptors and /proc entries to every process that is
+// not privileged in its user namespace.
 func NotDumpable() error {
 	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// DieWithParent has this process killed when the thread that made it ends.
+// DieWithParent makes the kernel kill this process when the thread that started it ends.
 func DieWithParent() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// UsualSlack is the slack of a process whose parents did not change theirs.
+// UsualSlack is the timer slack of a process if no ancestor has changed it.
 const UsualSlack = 50 * time.Microsecond
 
-// TimerSlack says how much later than asked the calling thread may be woken, so
-// that timers expire together. Threads and processes that it makes have the same.
-// Where the kernel knows of no slack (gVisor's) there is none.
+// TimerSlack sets how late timers of the calling thread may expire, so that the kernel can let
+// several expire together. Threads and processes that the thread makes inherit it. On a kernel
+// without timer slack (gVisor) it does nothing.
 func TimerSlack(d time.Duration) error {
 	err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0)
 	if err == unix.EINVAL {
@@ -232,8 +231,8 @@ func TimerSlack(d time.Duration) error {
 	return err
 }
 
-// RelaxTimers gives the same to every thread of this process, also to one that is seen
-// later, as who made it had it not yet. It needs /proc.
+// RelaxTimers sets the timer slack of every thread of this process, including threads that appear
+// while it runs. It needs /proc.
 func RelaxTimers(d time.Duration) error {
 	given := map[string]bool{}
 	for {
@@ -258,12 +257,12 @@ func RelaxTimers(d time.Duration) error {
 	}
 }
 
-// NoNewPrivs forbids the calling thread, and what it starts, to gain privileges
-// by executing a file.
+// NoNewPrivs forbids the calling thread, and what it starts, to gain privileges by executing a
+// file.
 func NoNewPrivs() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }
 
-// NewSessionKeyring gives this thread, and what it starts, a fresh session
-// keyring that is not shared with the host.
+// NewSessionKeyring gives this thread, and what it starts, a new session keyring that is not shared
+// with the host.
 func NewSessionKeyring() error {
 	// Without a name (a null pointer, which unix.KeyctlJoinSessionKeyring
 	// cannot pass) it is anonymous: nobody else can join it.
@@ -274,8 +273,8 @@ func NewSessionKeyring() error {
 	return nil
 }
 
-// CloseFrom closes the descriptors from first on that this process was started
-// with. Those that the Go runtime opened for itself stay.
+// CloseFrom closes all descriptors from first on with which this process was started. Descriptors
+// that the Go runtime has opened stay open.
 func CloseFrom(first int) error {
 	dir, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -295,29 +294,28 @@ func CloseFrom(first int) error {
 	return nil
 }
 
-// Leader tells whether the calling thread is its process's first one, which
-// stands for the process where the kernel asks about that.
+// Leader reports whether the calling thread is the first thread of its process. For some checks the
+// kernel uses that thread in place of the process.
 func Leader() bool { return unix.Gettid() == unix.Getpid() }
 
-// OpenAcrossExec hands a descriptor on to what this process executes.
+// OpenAcrossExec keeps a descriptor open in programs that this process executes.
 func OpenAcrossExec(fd int) error {
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
 	return err
 }
 
-// CloseOnExec keeps a descriptor from what this process executes.
+// CloseOnExec closes a descriptor in programs that this process executes.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
 
-// KeepSignals has this process live on after every signal that can be caught,
-// while what it executes begins with the default actions. Ignoring them would
-// be inherited.
+// KeepSignals makes this process survive every signal that can be caught. Programs that it executes
+// still begin with the default actions, which they would not if the signals were ignored.
 func KeepSignals() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGVTALRM, syscall.SIGCONT, syscall.SIGWINCH,
 		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO, syscall.SIGPWR, syscall.SIGSTKFLT, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGSYS)
 }
 
-// A Resource is a limit of setrlimit.
+// A Resource is a resource of setrlimit.
 type Resource int
 
 const (
@@ -328,8 +326,8 @@ const (
 	ResourceSize  Resource = unix.RLIMIT_FSIZE // bytes of a file that is written
 )
 
-// SetResource lowers a limit, soft and hard, to n; a hard limit that is lower
-// already stays. It tells what holds now.
+// SetResource lowers the soft and the hard limit of a resource to n. A hard limit that is already
+// lower stays. It returns the limit that is now in force.
 func SetResource(r Resource, n uint64) (uint64, error) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(int(r), &now); err != nil {
@@ -344,9 +342,9 @@ func SetResource(r Resource, n uint64) (uint64, error) {
 	return n, nil
 }
 
-// ReserveThreads has the Go runtime make threads until this process has n of them. They
-// stay, and wait. The runtime takes one that waits before it makes another, and ends the
-// process where it cannot make one.
+// ReserveThreads makes the Go runtime start threads until this process has n of them. The threads
+// stay and wait. The runtime uses a waiting thread before it starts another one, and it ends the
+// process if it cannot start one.
 func ReserveThreads(n int) error {
 	var held sync.WaitGroup
 	release := make(chan struct{})
@@ -369,7 +367,7 @@ func ReserveThreads(n int) error {
 	return nil
 }
 
-// threads counts this process's.
+// threads returns the number of threads of this process.
 func threads() (int, error) {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/task", &st); err != nil {
@@ -378,11 +376,10 @@ func threads() (int, error) {
 	return int(st.Nlink) - 2, nil
 }
 
-// Umask sets the mask for new files.
+// Umask sets the process's umask and returns the old one.
 func Umask(mask int) int { return unix.Umask(mask) }
 
-// Pair gives the two ends of a connected pair of Unix sockets, a stream, both
-// closed on exec.
+// Pair returns the two ends of a pair of connected stream sockets. Both are closed on exec.
 func Pair() (a, b *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -391,8 +388,8 @@ func Pair() (a, b *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pair"), os.NewFile(uintptr(fds[1]), "pair"), nil
 }
 
-// EventPair gives the two ends of a connected pair of Unix sockets that carry
-// packets. Neither end waits: what finds no room is the sender's to count.
+// EventPair returns the two ends of a pair of connected packet sockets. Neither end blocks: if the
+// buffer is full, a send fails, and the sender must count the loss.
 func EventPair() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -402,10 +399,9 @@ func EventPair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "events"), os.NewFile(uintptr(fds[1]), "events"), nil
 }
 
-// PacketPair gives the two ends of a connected pair of Unix sockets that carry
-// packets, with room for so many bytes on their way in each direction, where
-// the host allows. The first end is a plain descriptor, for whoever reads it
-// by itself.
+// PacketPair returns the two ends of a pair of connected packet sockets. Each direction has a
+// buffer of the given number of bytes, if the host allows it. The first end is a plain descriptor,
+// which the Go runtime does not poll.
 func PacketPair(buffer int) (int, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -417,17 +413,16 @@ func PacketPair(buffer int) (int, *os.File, error) {
 	return fds[0], os.NewFile(uintptr(fds[1]), "link"), nil
 }
 
-// GrowTable makes this process's table of descriptors as large as a few hundred
-// need it. Where it cannot, the table grows later.
+// GrowTable enlarges this process's descriptor table for a few hundred descriptors, so that it need
+// not grow later. If that fails, the table grows when needed.
 func GrowTable() {
 	if fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 500); err == nil {
 		unix.Close(fd)
 	}
 }
 
-// LockDir waits until nobody else has locked a directory, and locks it. It is
-// locked until the file is closed, by this process and by each that was given a
-// copy; their end does that too.
+// LockDir locks a directory, and waits until nobody else has it locked, or until ctx ends. The lock
+// ends when this process, and every process that has a copy of the file, has closed it or ended.
 func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
 	d, err := os.Open(path)
 	if err != nil {
@@ -452,7 +447,7 @@ func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// Named gives an open file another name.
+// Named returns a file for the same descriptor with another name.
 func Named(f *os.File, name string) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 16)
 	if err != nil {
@@ -462,7 +457,7 @@ func Named(f *os.File, name string) *os.File {
 	return os.NewFile(uintptr(fd), name)
 }
 
-// Release is the kernel's release, as uname -r.
+// Release returns the kernel's release, as uname -r prints it.
 func Release() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
@@ -471,8 +466,7 @@ func Release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// OpenProcess gives a descriptor of a child, which becomes readable when the
-// child ends.
+// OpenProcess returns a pidfd of a child, which becomes readable when the child ends.
 func OpenProcess(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -481,15 +475,15 @@ func OpenProcess(pid int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "process"), nil
 }
 
-// TraceNobody asks to trace a process that there cannot be. ESRCH is the answer of
-// a kernel that lets processes be traced at all.
+// TraceNobody tries to trace a process that cannot exist. If the error is ESRCH, the kernel allows
+// tracing.
 func TraceNobody() error {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1<<30, 0, 0, 0, 0)
 	return errno
 }
 
-// SealedData gives a file in memory that holds data, and that nobody can change
-// or execute.
+// SealedData returns a file in memory that holds data, sealed so that nobody can change or execute
+// it.
 func SealedData(name string, data []byte) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -512,7 +506,7 @@ func SealedData(name string, data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// Duplicate gives another descriptor of an open file, and leaves the file as it is.
+// Duplicate returns another descriptor of an open file. It does not change the file's mode.
 func Duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeccompAll forbids all threads of this process, for good, to gain privileges
-// by executing a file, and installs a filter for them and everything they start.
+// SeccompAll sets no_new_privs for all threads of this process, and installs a filter for them and
+// everything that they start, for good.
 func SeccompAll(filter []unix.SockFilter) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -29,9 +29,9 @@ func SeccompThread(filter []unix.SockFilter) error {
 	return err
 }
 
-// SeccompListen installs a filter for the calling thread and everything it
-// starts, and gives the descriptor on which system calls for which the filter
-// answers USER_NOTIF are reported.
+// SeccompListen installs a filter for the calling thread and everything that it starts. It returns
+// the descriptor on which the kernel reports the system calls for which the filter returns
+// USER_NOTIF.
 func SeccompListen(filter []unix.SockFilter) (*os.File, error) {
 	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not interrupt a call
 	// that was taken up already, so that none is done twice.
@@ -65,7 +65,7 @@ func seccomp(filter []unix.SockFilter, flags uintptr) (int, error) {
 	return int(fd), nil
 }
 
-// A Notif is a system call that waits for an answer.
+// A Notif is a reported system call that waits for an answer.
 type Notif struct {
 	ID    uint64
 	PID   uint32 // thread that calls, as this process sees it; 0 if it cannot
@@ -76,16 +76,15 @@ type Notif struct {
 	Args  [6]uint64
 }
 
-// Receive waits for the next system call. It fails with ENOENT where the
-// caller has died meanwhile, which is no reason to stop.
+// Receive waits for the next reported system call. If the caller has died meanwhile, the error is
+// ENOENT, and Receive can be called again.
 func (n *Notif) Receive(listener int) error {
 	*n = Notif{}
 	return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
 }
 
-// NotifValid tells whether the caller still waits for that answer. What was
-// read from its memory and descriptors before is certain to be its own only
-// then.
+// NotifValid reports whether the caller still waits for the answer. Only if it does is it certain
+// that what was read from its memory and descriptors was its own.
 func NotifValid(listener int, id uint64) bool {
 	return ioctl(listener, 0x40082102, unsafe.Pointer(&id)) == nil // SECCOMP_IOCTL_NOTIF_ID_VALID
 }
@@ -97,15 +96,15 @@ type notifResponse struct {
 	flags uint32
 }
 
-// NotifAnswer ends a system call with a value, or with an error.
+// NotifAnswer ends a reported system call with a result or an error.
 func NotifAnswer(listener int, id uint64, val int64, errno unix.Errno) error {
 	r := notifResponse{id: id, val: val, err: -int32(errno)}
 	return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
-// NotifContinue has the kernel do the call as it stands in the caller's memory
-// at that later moment. It is no decision: whatever the caller changes in
-// between is done, under the caller's own rights.
+// NotifContinue makes the kernel perform the call, with its arguments as they are in the caller's
+// memory then. It must not be used as a decision: the caller may have changed the arguments. The
+// caller's own rights still apply.
 func NotifContinue(listener int, id uint64) error {
 	r := notifResponse{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	return ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
@@ -119,11 +118,11 @@ type notifAddFD struct {
 	newfdFlags uint32
 }
 
-// NotifGive ends a system call by giving the caller a descriptor.
+// NotifGive ends a reported system call by giving the caller a descriptor.
 //
-// No signal may come meanwhile: a kernel that is interrupted takes the file back
-// and lets the call end all the same, with descriptor 0. A Go runtime signals its
-// own threads whenever it collects garbage.
+// No signal may arrive meanwhile. If the kernel is interrupted, it takes the file back, but the
+// call still returns descriptor 0. A Go runtime signals its own threads whenever it collects
+// garbage.
 func NotifGive(listener int, id uint64, fd int, cloexec bool) error {
 	a := notifAddFD{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcfd: uint32(fd)}
 	if cloexec {
@@ -155,8 +154,8 @@ func ioctl(fd int, req uintptr, arg unsafe.Pointer) error {
 	}
 }
 
-// ReadMemory copies from another process's memory, as much as is there up to
-// len(buf).
+// ReadMemory copies from the memory of another process, at most len(buf) bytes and only as far as
+// it is mapped.
 func ReadMemory(pid int, addr uint64, buf []byte) (int, error) {
 	if len(buf) == 0 {
 		return 0, nil

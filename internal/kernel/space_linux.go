@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Space tells how many bytes an unprivileged user can still write to the file
-// system of a path, and how large that is.
+// Space returns how many bytes an unprivileged user can still write to the file system of path, and
+// the size of the file system.
 func Space(path string) (free, total int64, err error) {
 	var st unix.Statfs_t
 	if err := again(func() error { return unix.Statfs(path, &st) }); err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeekData gives where, from at on, a file has bytes that are not in a hole; its
-// size where there are none. On a file system without holes that is at.
+// SeekData returns the offset of the first byte from at on that is not in a hole, or the file's
+// size if there is none. On a file system without holes it returns at.
 func SeekData(f *os.File, at int64) (int64, error) {
 	next, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A SpawnAttr says how a process begins.
+// A SpawnAttr describes how a process starts.
 type SpawnAttr struct {
 	Dir      string
 	Env      []string
@@ -35,16 +35,15 @@ type SpawnAttr struct {
 	PIDs int
 }
 
-// Spawn starts a program as its own session, with no signal blocked and the default
-// action for each that this process does not ignore. It is in its group, within its
-// bound and behind its filter before its first instruction. The calling thread needs
-// CAP_SETUID for a user that is not one of its own, CAP_SETGID for Other, and
-// NoNewPrivs or CAP_SYS_ADMIN for a filter.
-// Whoever reaps all children must not do it meanwhile. A process that somebody
-// keeps from beginning is killed in the end, and is there to be reaped.
+// Spawn starts a program in a new session. No signal is blocked in it, signals that this process
+// ignores are ignored, and all others have the default action. It is in its control group, within
+// its bound and behind its filter before its first instruction. The calling thread needs CAP_SETUID
+// for a user that is not one of its own, CAP_SETGID for Other, and NoNewPrivs or CAP_SYS_ADMIN for
+// a filter. Nobody may reap all children meanwhile. If somebody stops the new process before it
+// executes the program, it is killed after some time, and can then be reaped.
 //
-// syscall.ForkExec does less, and takes a call for each signal to do it. So does this
-// where a filter refuses clone3, and no signal is ignored then.
+// It replaces syscall.ForkExec, which has fewer features and makes a system call for each signal.
+// If a filter refuses clone3, Spawn makes those calls too, and then no signal is ignored.
 func Spawn(argv0 string, argv []string, attr *SpawnAttr) (pid int, err error) {
 	c, err := newChild(argv0, argv, attr)
 	if err != nil {

@@ -7,12 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Instruction is one instruction of a system-call filter.
+// An Instruction is one instruction of a system-call filter.
 type Instruction = unix.SockFilter
 
-// Numbers gives the numbers of the system calls that filters are about, by
-// name, for this architecture. Calls that this architecture has no more (open,
-// mkdir, …) are missing. It is one map for all callers, who change nothing in it.
+// Numbers returns the numbers of the system calls that filters mention, by name, for this
+// architecture. It lacks calls that this architecture does not have (open, mkdir, …).
 func Numbers() map[string]uint32 { return numbers() }
 
 var numbers = sync.OnceValue(func() map[string]uint32 {

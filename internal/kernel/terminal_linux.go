@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InForeground tells whether a file is the terminal of this process, which may
-// read from it and change it now.
+// InForeground reports whether a file is the terminal of this process, and this process may now
+// read from it and change it.
 func InForeground(f *os.File) bool {
 	if !IsTerminal(f) {
 		return false
@@ -18,14 +18,14 @@ func InForeground(f *os.File) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// IsTerminal tells whether a file is a terminal.
+// IsTerminal reports whether a file is a terminal.
 func IsTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
 
-// TerminalLike makes a terminal with the settings and the size of another one.
-// Reading from master waits in the runtime's poller.
+// TerminalLike makes a terminal with the settings and the size of another one. The runtime's poller
+// waits for reads of master.
 func TerminalLike(f *os.File) (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -75,7 +75,7 @@ func ResizeLike(to, from *os.File) error {
 	return nil
 }
 
-// RawTerminal has a terminal hand on every key as it is, until restore.
+// RawTerminal makes a terminal pass on every key unchanged, until restore is called.
 func RawTerminal(f *os.File) (restore func(), err error) {
 	fd := int(f.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -94,7 +94,8 @@ func RawTerminal(f *os.File) (restore func(), err error) {
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETSW, was) }, nil
 }
 
-// BindFile mounts a file over another one, read-only, for a thread that may.
+// BindFile mounts a file over another one, read-only. The calling thread must have the right to
+// mount.
 func BindFile(from, to string) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
 		return &os.PathError{Op: "mount", Path: to, Err: err}

@@ -16,11 +16,10 @@ import (
 // modeNone is IN6_ADDR_GEN_MODE_NONE.
 const modeNone = 1
 
-// TUNPath is the device by which a process gets the packets of an interface.
+// TUNPath is the device by which a process gets the packets of a network interface.
 const TUNPath = "/dev/net/tun"
 
-// OpenTUN opens that device, which then makes its interface in the network
-// namespace that this process is in now.
+// OpenTUN opens the TUN device for the network namespace in which this process is now.
 func OpenTUN() (*os.File, error) {
 	fd, err := unix.Open(TUNPath, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -29,7 +28,7 @@ func OpenTUN() (*os.File, error) {
 	return os.NewFile(uintptr(fd), TUNPath), nil
 }
 
-// OpenTUNOf opens it for the network namespace of a process.
+// OpenTUNOf opens the TUN device for the network namespace of another process.
 func OpenTUNOf(pid int) (tun *os.File, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -50,9 +49,9 @@ func OpenTUNOf(pid int) (tun *os.File, err error) {
 	return tun, err
 }
 
-// KeepTUN has the interface of a TUN device outlive its descriptors, until its
-// network namespace ends. Closing the last one would wait for the kernel to take
-// the interface out; the end of a namespace is waited for by nobody.
+// KeepTUN keeps the interface of a TUN device until its network namespace ends, even after its
+// descriptors are closed. This saves time: closing the last descriptor would wait until the kernel
+// has removed the interface, but nobody waits for the end of a namespace.
 func KeepTUN(tun *os.File) error {
 	fd, err := Descriptor(tun)
 	if err != nil {
@@ -64,17 +63,16 @@ func KeepTUN(tun *os.File) error {
 	return nil
 }
 
-// A Link says what the only interface of a network namespace is to be, besides
-// its loopback.
+// A Link describes the only interface of a network namespace besides loopback.
 type Link struct {
 	Name      string
 	MTU       int
 	Addresses []netip.Addr // each the only one of its network; IPv6 is left out where the kernel has none
 }
 
-// Make gives tun the interface: with its addresses, up, and the default route of
-// each family. Packets that it sends are read from tun, each by itself, and
-// without anything before it.
+// Make makes the interface of tun: with its addresses, up, and with a default route for each
+// address family. Each read of tun returns one packet that the interface sends, without a header
+// before it.
 func (l Link) Make(tun *os.File) error {
 	ifr, err := unix.NewIfreq(l.Name)
 	if err != nil {

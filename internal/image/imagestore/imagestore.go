@@ -33,15 +33,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
-// Options are those of a store.
+// Options configure a Store.
 type Options struct {
 	Dir string // of its own
 
-	// Dial connects to registries, and decides which: private tells whether those
-	// of private addresses may be.
+	// Dial connects to registries and decides which addresses are allowed. If private is true, private
+	// addresses are allowed too. It must be set.
 	Dial func(ctx context.Context, private bool, network, address string) (net.Conn, error)
 
-	// Bounds; zero is the usual one.
+	// Bounds. A zero field has its default.
 	Sent     int64         // of an image, as its registry sends it
 	Unpacked int64         // of an image
 	All      int64         // of a tenant's
@@ -49,7 +49,7 @@ type Options struct {
 	Time     time.Duration // that an image takes
 }
 
-// A Store is a directory of images. Many may use it at once.
+// A Store is a directory of unpacked images. It is safe for concurrent use.
 type Store struct {
 	o Options
 
@@ -57,7 +57,7 @@ type Store struct {
 	busy map[string]chan struct{} // guarded by mu; by tenant
 }
 
-// A Request says what to pull.
+// A Request names the image to pull, and the tenant for which to pull it.
 type Request struct {
 	Tenant      string
 	Reference   string
@@ -66,7 +66,7 @@ type Request struct {
 	Say         func(string) // is told how far it is
 }
 
-// An Image is one that is there.
+// An Image is a stored image.
 type Image struct {
 	ID   string   `json:"id"`
 	Size int64    `json:"size"`
@@ -80,7 +80,7 @@ const (
 	mostName = 500_000
 )
 
-// Open uses a directory, and removes what an end in the midst of a pull left there.
+// Open opens a store. It removes what interrupted pulls left in the directory.
 func Open(o Options) (*Store, error) {
 	if !filepath.IsAbs(o.Dir) || o.Dial == nil {
 		return nil, fmt.Errorf("images: a directory and Dial are needed: %w", paddock.Invalid)
@@ -123,8 +123,8 @@ func (s *Store) place(tenant string) string {
 	return filepath.Join(s.o.Dir, hex.EncodeToString(sum[:16]))
 }
 
-// Pull gives an image, and pulls it if the tenant has not got it. A tenant's are
-// pulled one after the other.
+// Pull returns an image, after pulling it if the tenant does not have it yet. Pulls of one tenant
+// run one after the other. If ctx ends, the error is Canceled.
 func (s *Store) Pull(ctx context.Context, q Request) (Image, error) {
 	ref, err := registry.ParseReference(q.Reference)
 	if err != nil {
@@ -328,8 +328,8 @@ func network(t *layer.Tree) error {
 	return nil
 }
 
-// Sweep removes the images that used does not say are in use, of the tenants that
-// it is asked for.
+// Sweep removes the tenant's images for which used returns false. It does nothing while an image of
+// the tenant is being pulled.
 func (s *Store) Sweep(tenant string, used func(id string) bool) error {
 	turn := s.turn(tenant)
 	select {

@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Tree is a directory that layers are unpacked into. Nobody else changes it
+// A Tree is a directory into which layers are unpacked. Nothing else may change the directory
 // meanwhile.
 type Tree struct {
 	Root *os.Root
@@ -85,8 +85,8 @@ type mark [sha256.Size]byte
 
 func marked(name string) mark { return sha256.Sum256([]byte(name)) }
 
-// Unpack adds a layer: an archive that is not compressed any more. After an error
-// the tree is of no use.
+// Unpack unpacks a layer, an uncompressed tar archive, over the layers before. After an error the
+// tree must not be used.
 func (t *Tree) Unpack(r io.Reader) error {
 	m := &meter{r: r, t: t}
 	in := tar.NewReader(m)
@@ -364,8 +364,8 @@ func (t *Tree) prune(at string, made map[mark]bool, below bool) error {
 	return nil
 }
 
-// Find gives the real name of a file or directory of the tree, through its links,
-// and whether it is there.
+// Find resolves the links of the tree in name. It returns the real name and the attributes of the
+// file or directory, and reports whether it exists.
 func (t *Tree) Find(name string) (string, fs.FileInfo, bool) {
 	at, err := t.resolve(name)
 	if err != nil {

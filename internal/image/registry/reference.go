@@ -26,9 +26,8 @@ const (
 	library     = "library/"
 )
 
-// ParseReference reads a reference as Docker's tools do: without a host it is of
-// docker.io, without a path there it is of its library, and without a tag it is the
-// latest.
+// ParseReference parses a reference as Docker's tools do. The default host is docker.io, where a
+// name without a slash is in "library". The default tag is "latest".
 func ParseReference(text string) (Reference, error) {
 	r, why := parse(text)
 	if why != "" {

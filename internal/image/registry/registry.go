@@ -47,16 +47,16 @@ const (
 	findTime    = 3 * time.Minute // for all but layers
 )
 
-// Credentials are those of a registry. The zero value is nobody's.
+// Credentials are a user name and a password for a registry. The zero value means anonymous access.
 type Credentials struct{ Username, Password string }
 
-// String tells nothing, so that no log has it.
+// String returns a constant, so that no log contains the password.
 func (Credentials) String() string { return "credentials" }
 
-// GoString is String.
+// GoString returns the same as String.
 func (c Credentials) GoString() string { return c.String() }
 
-// A Client pulls from one registry at a time, for one caller.
+// A Client pulls images from one registry at a time, for one caller.
 type Client struct {
 	// Dial makes every connection; it decides where to.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -70,7 +70,7 @@ type Client struct {
 	Size int64
 }
 
-// An Image is one that a registry has.
+// An Image is an image that a registry offers.
 type Image struct {
 	Digest string // of its manifest for this machine
 	Size   int64  // of its layers, as they are sent
@@ -80,7 +80,7 @@ type Image struct {
 	at     *session
 }
 
-// A Config is what an image says of the programs in it.
+// A Config is the part of an image's configuration that programs of the image depend on.
 type Config struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
@@ -100,9 +100,8 @@ type session struct {
 	guard *guard
 }
 
-// Find asks the registry for an image, for the client's system and architecture. It
-// is [paddock.NotFound] where there is none, and [paddock.Denied] where the registry
-// or Dial says so.
+// Find asks the registry for the image for the client's system and architecture. A missing image is
+// [paddock.NotFound]. If the registry or Dial refuses, the error is [paddock.Denied].
 func (c *Client) Find(ctx context.Context, ref Reference) (*Image, error) {
 	s, err := c.begin(ref)
 	if err != nil {
@@ -280,9 +279,9 @@ func (s *session) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, err
 	return body, nil
 }
 
-// Layers gives each layer in turn to a function, not compressed. One that is not
-// what the manifest says is an error, when the function has had all of it: what it
-// made is not to be used then.
+// Layers calls f with the uncompressed content of each layer in turn: layer n of the given number.
+// It checks the digest of a layer after f has read the layer. If the digest is wrong, Layers
+// returns an error, and the caller must discard what f has made.
 func (i *Image) Layers(ctx context.Context, f func(n, of int, r io.Reader) error) error {
 	for n, d := range i.layers {
 		if err := i.at.layer(ctx, d, func(r io.Reader) error { return f(n+1, len(i.layers), r) }); err != nil {

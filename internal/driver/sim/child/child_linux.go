@@ -21,9 +21,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 )
 
-// Main is the child's part: it answers true where this process was started as
-// one, after it has ended. A program that makes sandboxes with this package
-// calls it before anything else.
+// Main runs the child if this process was started as one, and reports whether it was. It returns
+// when the child has ended. A program that uses itself as the child calls Main before anything
+// else.
 func Main() bool {
 	if len(os.Args) == 0 || os.Args[0] != protocol.ChildName {
 		return false
@@ -97,8 +97,8 @@ type Served struct {
 	Driver *sim.Driver
 }
 
-// Create makes the sandbox, which opens what it needs of the host, and then
-// gives up everything else.
+// Create makes the sandbox. It first opens what the sandbox needs of the host, and then gives up
+// all other rights of the process.
 func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 	setup := sim.Setup{Limits: o.Limits, Python: o.Python}
 	if o.Spec.Policy.Network.Mode == paddock.NetworkList {

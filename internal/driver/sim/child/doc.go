@@ -1,3 +1,3 @@
-// Package child is the process that one simulated computer runs in. Package confined
-// starts it.
+// Package child runs in the process of one simulated computer. Package confined starts that
+// process.
 package child

@@ -2,5 +2,5 @@
 
 package child
 
-// Main is the child's part; there are no children here.
+// Main returns false, because this system has no child processes of simulated computers.
 func Main() bool { return false }

@@ -1,6 +1,5 @@
-// Package description tells what a simulated computer can do, without one: what
-// makes them and what only asks for them both need it, and the second is to start
-// fast.
+// Package description describes what a simulated computer can do. It does not import the engine, so
+// that a program which only asks starts fast.
 package description
 
 import (

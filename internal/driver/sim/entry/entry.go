@@ -1,6 +1,5 @@
-// Package entry converts between the entries of stored snapshots and those of
-// the simulated file system. The engine knows nothing of stored snapshots, so
-// that it can become a module of its own.
+// Package entry converts between the entries of stored snapshots and those of the simulated file
+// system. The engine does not know stored snapshots, so that it can become a module of its own.
 package entry
 
 import (

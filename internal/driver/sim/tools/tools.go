@@ -1,6 +1,6 @@
-// Package tools offers the functions of the embedding Go program as commands of
-// a simulated computer. The first word of a function's name is a program; the
-// program tools lists and describes all of them.
+// Package tools offers functions of the embedding Go program as commands of a simulated computer.
+// The first word of a function's name is a program. The program "tools" lists and describes all
+// functions.
 package tools
 
 import (

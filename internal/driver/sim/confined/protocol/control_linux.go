@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
-// An Order is what the host asks of a child. The host is trusted.
+// An Order is a request of the host to a child. The child trusts it.
 type Order struct {
 	Op     string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
 	Spec   paddock.Spec
@@ -29,19 +29,19 @@ type Order struct {
 	Update paddock.Update
 }
 
-// A Reply is the child's answer, which the host distrusts: bounded, and read
-// by a parser that takes anything.
+// A Reply is a child's answer. The host does not trust it: its size is bounded, and the parser
+// accepts any input.
 type Reply struct {
 	Kind   paddock.Kind
 	Error  string // empty is none
 	Status *paddock.Status
 }
 
-// MaxReply bounds a reply: a status with 1,000 refusals of long paths. In
-// memory it can be some twenty times as large.
+// MaxReply is the maximum size of an encoded reply, in bytes. A status with 1,000 refusals of long
+// paths fits. A decoded reply can take about twenty times as much memory.
 const MaxReply = 8 << 20
 
-// Failure returns the answer that carries an error and its kind.
+// Failure returns the reply that carries an error and its kind.
 func Failure(err error) Reply {
 	return Reply{Kind: paddock.KindOf(err), Error: err.Error()}
 }
@@ -57,11 +57,11 @@ func (r Reply) err() error {
 	return &told{Plain(r.Error), kind}
 }
 
-// MaxText bounds words that come from a child.
+// MaxText is the maximum length of a text from a child, in bytes.
 const MaxText = 4096
 
-// Plain makes words of a child fit to be shown: a terminal obeys others than
-// printable characters.
+// Plain makes a text of a child safe to show. It replaces every character that is not printable by
+// a question mark, and cuts the text at MaxText.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -80,10 +80,10 @@ type told struct {
 func (e *told) Error() string { return e.text }
 func (e *told) Unwrap() error { return e.kind }
 
-// A Link is the host's end of the control socket. One exchange at a time.
+// A Link is the host's end of the control socket. It carries one exchange at a time.
 type Link struct{ Conn io.ReadWriter }
 
-// Ask sends an order and gives the checked answer.
+// Ask sends an order and returns the checked reply.
 func (l Link) Ask(o Order) (Reply, error) {
 	if err := Send(l.Conn, o); err != nil {
 		return Reply{}, fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
@@ -91,7 +91,7 @@ func (l Link) Ask(o Order) (Reply, error) {
 	return l.Answer()
 }
 
-// Answer reads the next answer.
+// Answer reads and checks the next reply. An error in the reply is returned as an error.
 func (l Link) Answer() (Reply, error) {
 	var r Reply
 	if err := Receive(l.Conn, &r, MaxReply); err != nil {
@@ -103,7 +103,7 @@ func (l Link) Answer() (Reply, error) {
 	return r, nil
 }
 
-// Failed tells what it means that a message could not be read.
+// Failed converts an error of reading a message into an error about the child.
 func (Link) Failed(err error) error {
 	switch {
 	case errors.Is(err, ErrNonsense):
@@ -114,7 +114,7 @@ func (Link) Failed(err error) error {
 	return fmt.Errorf("the child has ended: %w", paddock.Unavailable)
 }
 
-// A Patient writer gives each message its own time.
+// A Patient is a writer that gives each message its own deadline.
 type Patient struct {
 	Conn net.Conn
 	Time time.Duration
@@ -127,13 +127,13 @@ func (p Patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// ErrSilent says that an answer did not come in time.
+// ErrSilent is the error of a reply that did not arrive in time.
 var ErrSilent = errors.New("the child does not answer")
 
-// ErrNonsense says that a message came whole, and is none.
+// ErrNonsense is the error of a complete message that cannot be decoded.
 var ErrNonsense = errors.New("no message")
 
-// Send writes a message: its length, and the value.
+// Send writes a message: its length, and the encoded value.
 func Send(w io.Writer, v any) error {
 	b, err := encoding.Append(make([]byte, 4, 1024), v)
 	if err != nil {
@@ -147,7 +147,7 @@ func Send(w io.Writer, v any) error {
 	return err
 }
 
-// Receive reads what send wrote, of at most so many bytes.
+// Receive reads a message that [Send] wrote, of at most the given number of bytes, into v.
 func Receive(r io.Reader, v any, most uint32) error {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -168,14 +168,14 @@ func Receive(r io.Reader, v any, most uint32) error {
 	return nil
 }
 
-// FileConn gives the socket of a descriptor, which it closes.
+// FileConn returns a connection for a socket descriptor, and closes the descriptor.
 func FileConn(fd int) (net.Conn, error) {
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
 	return net.FileConn(f)
 }
 
-// Findings lists what stands around the process.
+// Findings lists the controls around the child process.
 func Findings() []paddock.Finding {
 	full := func(c paddock.Control, how string) paddock.Finding {
 		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
@@ -186,7 +186,7 @@ func Findings() []paddock.Finding {
 	}
 }
 
-// ChildName is what the program is called as a child.
+// ChildName is argument 0 of a child process.
 const ChildName = "paddock-sim"
 
 // Descriptors of a child beside the usual three.

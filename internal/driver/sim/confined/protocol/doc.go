@@ -1,4 +1,4 @@
-// Package protocol is what host and child of a simulated computer say to each other:
-// orders, replies and streams of files. The child trusts the host. The host reads
-// replies as bytes of a stranger.
+// Package protocol defines the messages between the host and the child process of a simulated
+// computer: orders, replies and streams of files. The child trusts the host. The host treats
+// replies as untrusted bytes.
 package protocol

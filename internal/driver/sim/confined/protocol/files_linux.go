@@ -16,8 +16,8 @@ import (
 // one. A child has no directory to write to, and the host believes nothing that
 // comes: the store checks each entry as one of a stranger.
 
-// A Piece is a message of such a stream: an entry, some bytes of the entry
-// before, or the end of all, perhaps by an error.
+// A Piece is one message of a stream of files: an entry, bytes of the entry before, or the end of
+// the stream, with an error if it failed.
 type Piece struct {
 	Entry  *Entry
 	Offset int64
@@ -27,7 +27,7 @@ type Piece struct {
 	Error  string
 }
 
-// An Entry is a snapshot.Entry without what it holds.
+// An Entry is a snapshot.Entry without its content.
 type Entry struct {
 	Path     string
 	Kind     byte
@@ -47,8 +47,8 @@ const (
 	maxBytes = 1 << 20
 )
 
-// SendFiles writes a stream. What is wrong with the entries ends it, and is
-// told to the other side.
+// SendFiles writes a stream of files. An error of the entries ends the stream and is sent to the
+// reader.
 func SendFiles(w io.Writer, entries iter.Seq2[snapshot.Entry, error]) error {
 	var broken error
 	for e, err := range entries {
@@ -87,7 +87,7 @@ func SendFiles(w io.Writer, entries iter.Seq2[snapshot.Entry, error]) error {
 	return Send(w, end)
 }
 
-// A Stream is what sendFiles writes, as it is read.
+// A Stream reads what [SendFiles] writes.
 type Stream struct {
 	R     io.Reader
 	Ready func() error // called before each piece; nil is nothing
@@ -100,13 +100,13 @@ type Stream struct {
 	Bytes, Pieces int64
 }
 
-// Bounded gives the stream of a computer with these limits. It leaves room:
-// what breaks these bounds is no computer of ours.
+// Bounded returns a stream that fails when it exceeds bounds. The bounds are somewhat larger than
+// the limits of disk and inodes, so that only a child that was taken over exceeds them.
 func Bounded(r io.Reader, disk, inodes int64) *Stream {
 	return &Stream{R: r, Bytes: 2*disk + 64<<20, Pieces: 4*(inodes+disk/4096) + 100_000}
 }
 
-// Look gives the next piece, without taking it.
+// Look returns the next piece without consuming it.
 func (s *Stream) Look() (*Piece, error) {
 	if s.next != nil || s.err != nil {
 		return s.next, s.err
@@ -145,7 +145,7 @@ func (s *Stream) Look() (*Piece, error) {
 	return s.next, nil
 }
 
-// Entries gives what the stream holds, once.
+// Entries returns the entries of the stream. It can be called once.
 func (s *Stream) Entries() iter.Seq2[snapshot.Entry, error] {
 	return func(yield func(snapshot.Entry, error) bool) {
 		for {
@@ -212,7 +212,7 @@ func (s *Stream) pass() {
 	}
 }
 
-// Drain reads on to the end, so that the next message is what it should be.
+// Drain reads the rest of the stream, so that the next message can be read.
 func (s *Stream) Drain() error {
 	for {
 		if _, err := s.Look(); err != nil {
