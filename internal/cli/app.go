@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An App is one invocation of the program. Everything that surrounds it comes
-// in here, so that nothing below reads the process's own state.
+// An App is one invocation of the program. It holds everything that the commands need from the
+// process, so that no command reads the process's state itself.
 type App struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader
@@ -28,26 +29,29 @@ type App struct {
 	Tiers  []Tier                           // strongest first
 	Guest  string                           // where the program inside a sandbox is from: see provenance
 
-	// commands are those besides the ones of this package.
+	// Commands returns commands in addition to those of this package. Nil adds none.
 	Commands func(*App) []*cobra.Command
 
 	Tty func() (*os.File, error) // opens the caller's terminal, whatever the streams are
-	// dial gives the driver of a server, and private the address of the caller's
-	// own, which it starts where there is none.
+	// Dial returns the driver of a server. Private returns the address of the caller's own server,
+	// which it starts if none runs.
 	Dial    func(context.Context, Site) (paddock.Driver, error)
 	Private func(context.Context) (address string, err error)
 
-	// wall is what a person's clock says, for what outlives this process; nil is
-	// that of the machine.
+	// Wall is the wall clock, for times that outlive this process. Nil is the machine's clock.
 	Wall func() time.Time
 
-	// notify asks for the signals of this process until stop is called.
+	// Notify sends the given signals of this process to c until stop is called.
 	Notify func(sigs ...os.Signal) (c <-chan os.Signal, stop func())
 }
 
-// Execute runs the command line and gives the process's exit status.
+// Execute runs the command line and returns the exit status of the process. It prints the error, if
+// any.
 func (a *App) Execute(ctx context.Context) int {
 	root := a.tree(a.only())
+	if len(a.Args) > 0 && a.Args[0] == "help" {
+		refuseTopics(root)
+	}
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -93,17 +97,16 @@ func (a *App) only() string {
 	return ""
 }
 
-// Root builds the command tree.
+// Root returns the tree of commands.
 func (a *App) Root() *cobra.Command { return a.tree("") }
 
 // tree builds the command tree, or of it only the command of that name.
 func (a *App) tree(only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "paddock",
-		Short: "Give a command a computer of its own",
+		Short: "Run commands in sandboxes",
 		Long: `Paddock runs commands in sandboxes: isolated computers, as strong or as light
-as the work needs. What a command may see, change and reach is what you say;
-where you say nothing, it is nothing.`,
+as the work needs. A command sees, changes and reaches only what you name.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -156,22 +159,64 @@ func wordArguments(c *cobra.Command) {
 		case c.HasSubCommands():
 			return WithHint(fmt.Errorf("unknown command %q of %s: %w", args[0], c.CommandPath(), paddock.Invalid), "`%s --help` lists them", c.CommandPath())
 		}
-		return WithHint(fmt.Errorf("%s cannot take %s: %w", c.CommandPath(), Plural(len(args), "argument", "arguments"), paddock.Invalid), "%s", c.UseLine())
+		return WithHint(fmt.Errorf("%s %s, and got %d: %w", c.CommandPath(), taken(err), len(args), paddock.Invalid), "%s", c.UseLine())
 	}
 }
 
-// ExitStatus ends the program with a status and without a message: everything
-// was said.
+// taken says how many arguments a command takes, from the library's error about a wrong number of them.
+func taken(err error) string {
+	var least, most int
+	switch text := err.Error(); {
+	case scanned(text, "accepts %d arg(s),", &most):
+		return "takes " + Plural(most, "argument", "arguments")
+	case scanned(text, "requires at least %d arg(s),", &least):
+		return "takes " + Plural(least, "argument or more", "arguments or more")
+	case scanned(text, "accepts at most %d arg(s),", &most):
+		return "takes at most " + Plural(most, "argument", "arguments")
+	case scanned(text, "accepts between %d and %d arg(s),", &least, &most):
+		return fmt.Sprintf("takes %d to %d arguments", least, most)
+	default:
+		return "takes no argument"
+	}
+}
+
+func scanned(text, format string, numbers ...any) bool {
+	_, err := fmt.Sscanf(text, format, numbers...)
+	return err == nil
+}
+
+// refuseTopics makes `paddock help` refuse a command that does not exist. The library would show the help of the
+// command above it.
+func refuseTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "help" {
+			continue
+		}
+		c.Run = nil
+		c.RunE = func(_ *cobra.Command, args []string) error {
+			of, left, err := root.Find(args)
+			if err != nil || len(left) > 0 {
+				return WithHint(fmt.Errorf("unknown command %q of %s: %w", strings.Join(left, " "), of.CommandPath(), paddock.Invalid), "`%s --help` lists them", of.CommandPath())
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		}
+	}
+}
+
+// An ExitStatus is an error that ends the program with this exit status. No message is printed for
+// it, because everything was already printed.
 type ExitStatus int
 
 func (e ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// An Interrupted is a signal that arrived before the command was started.
+// Interrupted is the error of a signal that arrived before the command was started.
 type Interrupted struct{ Signal syscall.Signal }
 
 func (e Interrupted) Error() string { return "interrupted: " + e.Signal.String() }
 
-// Unwrap gives [paddock.Canceled].
+// Unwrap returns [paddock.Canceled].
 func (e Interrupted) Unwrap() error { return paddock.Canceled }
 
 // statusOf gives the exit status for an error of our own, or of a command that

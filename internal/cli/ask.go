@@ -319,7 +319,7 @@ func (k *asker) keysOf(stdin io.Reader) io.Reader {
 	return k.keyboard
 }
 
-// Fd is the terminal's, so that its mode can be set.
+// Fd returns the descriptor of the terminal, so that callers can set its mode.
 func (b *keyboard) Fd() uintptr {
 	fd, _ := terminalOf(b.Reader)
 	return uintptr(fd)

@@ -170,7 +170,8 @@ func (r *record) close(made bool) error {
 	return WithHint(fmt.Errorf("--audit %s: %s: %w", r.name, text, paddock.Exhausted), "the sandbox was ended, because what it did could not be recorded")
 }
 
-// AuditKey opens the caller's own key.
+// AuditKey opens the caller's key for signing records. The function open gets the directory of the
+// key.
 func (a *App) AuditKey(open func(dir string) (*chain.Key, error)) (*chain.Key, error) {
 	data, err := a.Data()
 	if err != nil {

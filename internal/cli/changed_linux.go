@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ChangeTime is when the kernel last saw a change of the file: a program can
-// set the time of modification, but not this one.
+// ChangeTime returns when the kernel last recorded a change of the file. Unlike the modification
+// time, a program cannot set it.
 func ChangeTime(info fs.FileInfo) time.Time {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(s.Ctim.Unix())

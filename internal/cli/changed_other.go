@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// ChangeTime is when the file was last changed.
+// ChangeTime returns the file's modification time.
 func ChangeTime(info fs.FileInfo) time.Time { return info.ModTime() }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -20,7 +19,7 @@ import (
 // are lower case without a full stop. Nothing is said where all went well. All
 // text of foreign origin passes through oneLine.
 
-// A Hinted error carries what a person can do about it.
+// A Hinted error has a hint: what a person can do about the error.
 type Hinted struct {
 	err  error
 	hint string
@@ -29,7 +28,7 @@ type Hinted struct {
 func (h *Hinted) Error() string { return h.err.Error() }
 func (h *Hinted) Unwrap() error { return h.err }
 
-// WithHint adds to an error what the caller can do about it.
+// WithHint adds a hint to an error. Its arguments are those of fmt.Sprintf.
 func WithHint(err error, format string, args ...any) error {
 	return &Hinted{err, fmt.Sprintf(format, args...)}
 }
@@ -84,9 +83,17 @@ func words(err error) (message, hint string) {
 	return OneLine(once(text)), OneLineOf(HintFor(err), Paragraph)
 }
 
-// once drops what two layers said in the same words, one after the other.
+// once drops a part of a message that the next part repeats: "start: start x" is "start x".
 func once(text string) string {
-	return strings.Join(slices.Compact(strings.Split(text, ": ")), ": ")
+	parts := strings.Split(text, ": ")
+	kept := parts[:0]
+	for i, p := range parts {
+		if i+1 < len(parts) && (parts[i+1] == p || strings.HasPrefix(parts[i+1], p+" ")) {
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return strings.Join(kept, ": ")
 }
 
 // saysItself tells whether an error names its cause in words, so that the kind
@@ -110,7 +117,8 @@ func saysItself(err error) bool {
 	return false
 }
 
-// HintFor finds what a person can do about err.
+// HintFor returns the hint for err: its own, or the usual one for its kind. It returns an empty
+// string if there is none.
 func HintFor(err error) string {
 	var own *Hinted
 	var missing *paddock.MissingError
@@ -122,9 +130,9 @@ func HintFor(err error) string {
 		return hintForMissing(missing.Finding)
 	case errors.As(err, &start) && start.Code == 127:
 		if strings.Contains(start.Path, "/") {
-			return "only the sandbox's own files are there: show it with --read, or the project with --workspace"
+			return "the sandbox sees the system, and of your files only those that you name: --workspace . shows this directory, --read PATH another one"
 		}
-		return "it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root"
+		return "the sandbox sees the programs of the system, and tool chains of your PATH: show another directory with --read DIR and call the program as DIR/NAME, or choose another --root"
 	case errors.As(err, &start) && start.Code == 126:
 		if !errors.Is(err, paddock.Denied) && !errors.Is(err, paddock.Unsupported) {
 			return "" // a directory, no interpreter, no working directory: the words say it

@@ -96,7 +96,7 @@ func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
 	return p, nil
 }
 
-// ParseLabels reads values of --label.
+// ParseLabels parses values of --label, NAME=VALUE each.
 func ParseLabels(texts []string) (map[string]string, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -159,8 +159,8 @@ func (r *Remote) sees(spec paddock.Spec) error {
 		"make the sandbox without them, and copy what it needs: paddock cp PATH ID:/PATH")
 }
 
-// With does something on the server. A signal cancels it: what is asked of a
-// server is done as a whole or not at all, and the server sees to that.
+// With connects to the server, calls do, and closes the connection. A signal cancels the context of
+// do; the server then completes a request or does nothing of it.
 func (a *App) With(ctx context.Context, f *RemoteFlags, do func(context.Context, *Remote) error) (err error) {
 	ctx, stop := a.Interruptible(ctx)
 	defer stop()
@@ -175,7 +175,7 @@ func (a *App) With(ctx context.Context, f *RemoteFlags, do func(context.Context,
 	return nil
 }
 
-// Say writes an answer to standard output.
+// Say writes an answer to standard output. Its arguments are those of fmt.Fprintf.
 func (a *App) Say(format string, args ...any) error {
 	if _, err := fmt.Fprintf(a.Stdout, format, args...); err != nil {
 		return fmt.Errorf("write standard output: %w: %w", err, paddock.Exhausted)

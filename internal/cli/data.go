@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// PythonDir names the directory of the interpreter, or is empty where the
-// caller has no place for it.
+// PythonDir returns the directory of the Python interpreter of the tier sim. It is empty if the
+// caller has no cache directory.
 func PythonDir(lookup func(string) (string, bool)) string {
 	cache := program.Cache(lookup)
 	if cache == "" {

@@ -2,7 +2,7 @@ package cli
 
 import "github.com/paddock-sandbox/paddock/internal/box"
 
-// DataDir is where what outlives a sandbox is, which no sandbox sees.
+// DataDir returns the caller's directory for data that outlive a sandbox. No sandbox sees it.
 func DataDir(lookup func(string) (string, bool)) (string, error) {
 	var environ []string
 	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// DataDir is where what outlives a sandbox is.
+// DataDir returns the caller's directory for data that outlive a sandbox.
 func DataDir(lookup func(string) (string, bool)) (string, error) {
 	if dir, _ := lookup("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "paddock"), nil

@@ -1,5 +1,5 @@
-// Package cli is the command line: the commands that make a sandbox here or speak to
-// a server, and what all commands share. It imports only what these need to start
-// fast; commands that need more are in package serve, which opens a server's state,
-// and package tools. It knows tiers as values that package main hands to it.
+// Package cli is the command line: the commands that make a sandbox here or call a server, and the
+// helpers that all commands share. It imports only what these commands need, so that they start
+// fast. Package serve has the commands that open a server's state, and package tools those that are
+// rarely used. The tiers are values that the main package passes in.
 package cli

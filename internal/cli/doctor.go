@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
-// Paragraph bounds what doctor says of one control, in runes: a remedy may name
-// several ways.
+// Paragraph is the maximum length, in runes, of what doctor prints about one control. It is large
+// because a remedy may name several ways.
 const Paragraph = 2000
 
 // A diagnosis is what doctor found of one tier.
@@ -212,7 +212,7 @@ func limitsInWords(l paddock.Limits) string {
 	return Join(parts)
 }
 
-// PrintJSON writes a value as indented JSON, without escaping for HTML.
+// PrintJSON writes v as indented JSON, without escaping for HTML.
 func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

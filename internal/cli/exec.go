@@ -82,7 +82,7 @@ func (f *execFlags) split(args []string) (paddock.ID, []string, error) {
 	}
 	switch {
 	case len(args) < 2 || args[1] == "":
-		return "", nil, WithHint(fmt.Errorf("there is no sandbox, or no command to run in it: %w", paddock.Invalid), "paddock exec [flags] ID -- COMMAND [ARGUMENT…]; for a shell: paddock shell ID")
+		return "", nil, WithHint(fmt.Errorf("the ID of a sandbox, or the command to run in it, is missing: %w", paddock.Invalid), "paddock exec [flags] ID -- COMMAND [ARGUMENT…]; for a shell: paddock shell ID")
 	case f.detached && (f.terminal || f.input):
 		return "", nil, WithHint(fmt.Errorf("-d leaves the command alone, and has no input for it: %w", paddock.Invalid), "leave -d out, or -i and -t")
 	case f.terminal && f.json:

@@ -18,8 +18,9 @@ import (
 	"github.com/paddock-sandbox/paddock/client"
 )
 
-// Interruptible gives a context that a signal ends, with the signal as its cause.
-// Of a broken pipe the write that it is about tells.
+// Interruptible returns a context that is cancelled by a signal, with the signal as its cause.
+// Signals in but do not cancel it. Neither does SIGPIPE, because the write that it interrupts
+// returns the error. The returned function must be called at the end.
 func (a *App) Interruptible(ctx context.Context, but ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	list := slices.DeleteFunc(slices.Clone(forwarded), func(s os.Signal) bool { return slices.Contains(but, s) })
@@ -99,7 +100,7 @@ removed; the others are gone then.`,
 			case all && (len(args) > 0 || snapshots):
 				return WithHint(fmt.Errorf("--all is of all sandboxes, and of nothing else: %w", paddock.Invalid), "leave the IDs out, or --all")
 			case !all && len(args) == 0 && !force:
-				return WithHint(fmt.Errorf("there is no sandbox to remove: %w", paddock.Invalid), "paddock rm ID…, or paddock rm --all; paddock ls lists them")
+				return WithHint(fmt.Errorf("the ID of a sandbox to remove is missing: %w", paddock.Invalid), "paddock rm ID…, or paddock rm --all; paddock ls lists them")
 			}
 			return a.With(c.Context(), &f, func(ctx context.Context, r *Remote) error {
 				if snapshots {

@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main runs the command line of the calling process and returns its exit status. The process can make sandboxes of
-// the given tiers. The function commands adds commands to those of this package. The guest names where the program
-// inside a sandbox is from.
+// Main runs the command line of the calling process and returns its exit status. The process can
+// make sandboxes of the given tiers, strongest first. The argument guest says where the program
+// inside a sandbox comes from ("embedded" or "self"), for paddock version. The function commands
+// returns commands in addition to those of this package.
 func Main(tiers []Tier, guest string, commands func(*App) []*cobra.Command) int {
 	a := &App{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,

@@ -181,7 +181,7 @@ func (a *App) explain(q policy.Question, answer policy.Answer) {
 	}
 }
 
-// OneArgument wants exactly one, called name.
+// OneArgument accepts exactly one argument. The name stands for the argument in error messages.
 func OneArgument(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {

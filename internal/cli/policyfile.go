@@ -43,8 +43,8 @@ func readSRT(name string, o policy.Host) (*policy.File, error) {
 	return policy.ReadSRT(name, data, o)
 }
 
-// ReadDocument reads a file up to the bound of package policy, which refuses
-// what is larger.
+// ReadDocument reads a file of at most [policy.MaxDocument] bytes, and one byte more of a larger
+// file, which package policy then refuses. The word what names the kind of file in errors.
 func ReadDocument(what, name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -206,8 +206,8 @@ func (h home) lastWords(from int64, state error) string {
 // anew.
 const maxLog = 1 << 20
 
-// A SmallLog is a file that is begun anew when it is large. What else writes to it
-// appends.
+// A SmallLog writes to a file and truncates it when it exceeds 1 MiB. Other writers of the file
+// must append.
 type SmallLog struct{ File *os.File }
 
 func (l SmallLog) Write(p []byte) (int, error) {
@@ -217,9 +217,9 @@ func (l SmallLog) Write(p []byte) (int, error) {
 	return l.File.Write(p)
 }
 
-// ListenPrivate makes the socket of the caller's own server, which is there for
-// that user alone. It waits until an earlier server has gone. close gives up the
-// place.
+// ListenPrivate listens on the socket of the caller's own server, to which only that user can
+// connect. It first waits until an earlier server has ended. Call release when the server has
+// ended, so that a next one can start.
 func ListenPrivate(ctx context.Context, lookup func(string) (string, bool)) (l net.Listener, release func(), err error) {
 	h, err := homeOf(lookup)
 	if err != nil {
@@ -239,8 +239,8 @@ func ListenPrivate(ctx context.Context, lookup func(string) (string, bool)) (l n
 	return l, func() { lock.Close() }, nil
 }
 
-// ListenUnix listens on a socket that its owner alone may connect to, in place of
-// one that a server left behind which has ended.
+// ListenUnix listens on a Unix socket to which only its owner can connect. It replaces the socket
+// file of a server that has ended.
 func ListenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != fs.ModeSocket {

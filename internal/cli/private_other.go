@@ -25,7 +25,7 @@ func ListenPrivate(context.Context, func(string) (string, bool)) (net.Listener, 
 
 func ListenUnix(string) (net.Listener, error) { return nil, nowhere() }
 
-// A SmallLog is a file.
+// A SmallLog writes to a file.
 type SmallLog struct{ File *os.File }
 
 func (l SmallLog) Write(p []byte) (int, error) { return l.File.Write(p) }

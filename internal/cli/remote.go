@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Site is a server, and what is shown to it.
+// A Site is the address of a server, and the key for it.
 type Site struct {
 	Address string `json:"address"`       // unix:/path, http://host:port or https://host[:port]
 	Key     string `json:"key,omitempty"` // empty where the connection itself says who calls
@@ -38,7 +38,7 @@ func (p Site) local() bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// RemoteFlags say which server a command speaks to.
+// RemoteFlags are the flags that name the server of a command.
 type RemoteFlags struct {
 	Server string
 }
@@ -47,13 +47,13 @@ func (f *RemoteFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Server, "server", "", "`address` of the server: unix:/path, https://host[:port] or http://host:port (default: PADDOCK_SERVER, or that of paddock login, or one of your own that is started for you)")
 }
 
-// A Remote is a server that answers, as a driver.
+// A Remote is the driver of a connected server.
 type Remote struct {
 	paddock.Driver
 	At Site
 }
 
-// Open opens a sandbox by the name that a person gave.
+// Open opens a sandbox by its ID. The error of a missing sandbox has a hint.
 func (r *Remote) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	sb, err := r.Driver.Open(ctx, id)
 	if errors.Is(err, paddock.NotFound) {
@@ -79,7 +79,8 @@ func missing(id paddock.ID, err error) string {
 	return strings.Join(left, ": ")
 }
 
-// Otherwise says what to do where a server or a tier has no such thing.
+// Otherwise adds a hint to an error of a server or tier that does not support the operation. It
+// returns any other error unchanged.
 func Otherwise(err error, hint string) error {
 	var missing *paddock.MissingError
 	if errors.Is(err, paddock.Unsupported) && !errors.As(err, &missing) {
@@ -168,7 +169,7 @@ func parseAddress(text string) (string, error) {
 // The file of paddock login, in the caller's directory for configuration.
 const siteFile = "server.json"
 
-// MaxSiteFile bounds it.
+// MaxSiteFile is the maximum size of the file that paddock login writes, in bytes.
 const MaxSiteFile = 64 << 10
 
 // configDir is where what the caller set up is kept.
@@ -274,7 +275,8 @@ func (a *App) readKey(fromInput bool) (string, error) {
 	return CheckKey(string(data), err)
 }
 
-// CheckKey returns a key without the white space around it, and an error where it cannot be one.
+// CheckKey returns the key without surrounding white space. It returns an error if err is not nil,
+// or if the key has characters that no key has.
 func CheckKey(key string, err error) (string, error) {
 	key = strings.TrimSpace(key)
 	switch {

@@ -65,7 +65,7 @@ func (c *captured) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// MarshalJSON writes text where it is text, and base64 where it is not.
+// MarshalJSON encodes output as a string if it is valid text, and as base64 otherwise.
 func (c *captured) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Text   *string `json:"text,omitempty"`

@@ -335,8 +335,8 @@ func (b *oneShot) seen() *paddock.Status {
 	return &s
 }
 
-// Because gives the reason for which ctx was cancelled in place of the error
-// that this led to.
+// Because returns the signal that cancelled ctx, if a signal did, as an [Interrupted] error.
+// Otherwise it returns err.
 func Because(ctx context.Context, err error) error {
 	var cut Interrupted
 	if c := context.Cause(ctx); errors.As(c, &cut) {

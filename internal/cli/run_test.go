@@ -319,7 +319,7 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 		{"a limit twice", good, []string{"run", "--limit", "calls=5", "--limit", "calls=6", "true"}, 125, "paddock: --limit calls is there twice\nhint: leave one out\n"},
 		{"unknown flag", good, []string{"run", "--worksapce", "x", "true"}, 125, "paddock: unknown flag: --worksapce\nhint: `paddock run --help` lists the flags\n"},
 		{"unknown command", good, []string{"rum"}, 125, "paddock: unknown command \"rum\"\nhint: `paddock --help` lists the commands; a program is run with `paddock run -- rum`\n"},
-		{"missing program", good, []string{"run", "no-such-program"}, 127, "paddock: start no-such-program: not found\nhint: it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root\n"},
+		{"missing program", good, []string{"run", "no-such-program"}, 127, "paddock: start no-such-program: not found\nhint: the sandbox sees the programs of the system, and tool chains of your PATH: show another directory with --read DIR and call the program as DIR/NAME, or choose another --root\n"},
 		{"wrong architecture", good, []string{"run", foreign}, 126, "paddock: start " + foreign + ": fork/exec " + foreign + ": exec format error"},
 		{"no user namespaces", missing, []string{"run", "true"}, 125, "paddock: user-namespace: user namespaces are forbidden by sysctl user.max_user_namespaces=0\nhint: sysctl user.max_user_namespaces=10000\n"},
 		{"no cgroup rights", nocgroup, []string{"run", "true"}, 125, "paddock: create sandbox: memory-limit: the control group cannot be written\nhint: loginctl enable-linger; to do without it: --allow-missing memory-limit\n"},

@@ -9,13 +9,13 @@ import (
 // longest bounds a piece of foreign text on one line of the terminal, in runes.
 const longest = 300
 
-// OneLine makes text of foreign origin (a path from inside, a reason, an
-// error's words) fit for one line of a terminal: nothing in it moves the
-// cursor, changes a colour, writes to the clipboard, reorders what is beside
-// it or looks like a line of ours. What is taken out stays visible as an escape.
+// OneLine makes untrusted text (a path from inside, a reason, an error message) safe to print on
+// one line of a terminal. The result cannot move the cursor, change a colour, write to the
+// clipboard, reorder neighbouring text, or imitate a line of Paddock's. Removed characters appear
+// as escapes. Long text is shortened.
 func OneLine(s string) string { return OneLineOf(s, longest) }
 
-// OneLineOf is oneLine with another bound.
+// OneLineOf is OneLine with a maximum length in runes.
 func OneLineOf(s string, most int) string {
 	const hex = "0123456789abcdef"
 	var b strings.Builder

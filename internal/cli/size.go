@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
-// SizeFlag is an amount of bytes on the command line, as policy files write it.
+// A SizeFlag is a number of bytes on the command line, in the notation of policy files.
 type SizeFlag int64
 
 func (s *SizeFlag) String() string {
@@ -24,8 +24,8 @@ func (s *SizeFlag) String() string {
 // Type implements pflag.Value.
 func (s *SizeFlag) Type() string { return "SIZE" }
 
-// Set refuses zero and less: zero is "the default" in a Spec, and nobody who
-// writes 0 means that.
+// Set parses a size. It refuses zero and less, because zero means the default in a Spec, which is
+// not what a person who writes 0 wants.
 func (s *SizeFlag) Set(text string) error {
 	n, err := policy.ParseSize(text)
 	if err != nil || n <= 0 {
@@ -35,7 +35,7 @@ func (s *SizeFlag) Set(text string) error {
 	return nil
 }
 
-// ProcessorsFlag is a number of processors on the command line.
+// A ProcessorsFlag is a number of processors on the command line.
 type ProcessorsFlag float64
 
 func (p *ProcessorsFlag) String() string {
@@ -48,7 +48,7 @@ func (p *ProcessorsFlag) String() string {
 // Type implements pflag.Value.
 func (p *ProcessorsFlag) Type() string { return "number" }
 
-// Set refuses zero and less, as that of sizeFlag does, and what is no number.
+// Set parses a number of processors. It refuses zero and less, as [SizeFlag.Set] does.
 func (p *ProcessorsFlag) Set(text string) error {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n > 0) || math.IsInf(n, 0) {
@@ -58,7 +58,7 @@ func (p *ProcessorsFlag) Set(text string) error {
 	return nil
 }
 
-// CountFlag is a number of things on the command line.
+// A CountFlag is a number of things on the command line.
 type CountFlag int
 
 func (c *CountFlag) String() string {
@@ -71,7 +71,7 @@ func (c *CountFlag) String() string {
 // Type implements pflag.Value.
 func (c *CountFlag) Type() string { return "number" }
 
-// Set refuses zero and less, as that of sizeFlag does.
+// Set parses a number. It refuses zero and less, as [SizeFlag.Set] does.
 func (c *CountFlag) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n <= 0 {
@@ -81,7 +81,7 @@ func (c *CountFlag) Set(text string) error {
 	return nil
 }
 
-// TimeFlag is a length of time on the command line.
+// A TimeFlag is a duration on the command line.
 type TimeFlag time.Duration
 
 func (t *TimeFlag) String() string {
@@ -94,7 +94,7 @@ func (t *TimeFlag) String() string {
 // Type implements pflag.Value.
 func (t *TimeFlag) Type() string { return "time" }
 
-// Set refuses zero and less, as that of sizeFlag does.
+// Set parses a duration. It refuses zero and less, as [SizeFlag.Set] does.
 func (t *TimeFlag) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -119,7 +119,7 @@ func (l *listFlag) Set(text string) error {
 	return nil
 }
 
-// BytesInWords writes an amount of bytes for people.
+// BytesInWords formats a number of bytes for people.
 func BytesInWords(n int64) string {
 	const units = "KMGTPE"
 	if n < 1024 {

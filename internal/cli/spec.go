@@ -453,8 +453,8 @@ func (f *specFlags) environment(s *paddock.Spec, lookup func(string) (string, bo
 	return nil
 }
 
-// Absolute makes path absolute and clean, from dir. It is by text only: links
-// mean what they mean where the path is used.
+// Absolute returns path as a clean absolute path, relative to dir. It follows no links and looks at
+// no file.
 func Absolute(path, dir string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -474,7 +474,7 @@ func controls() []paddock.Control {
 	}
 }
 
-// Join returns the texts of a list, separated by commas.
+// Join returns the elements of a list, separated by commas.
 func Join[T ~string](list []T) string {
 	text := make([]string, len(list))
 	for i, s := range list {

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
-// A Tier is a row of the registry: a strength of isolation, and how to make
-// its driver. Without open it is not in this version.
+// A Tier is a row of the registry: a tier and how to make its driver. If Open is nil, this version
+// does not have the tier.
 type Tier struct {
 	Name  paddock.Tier
 	About string
@@ -30,8 +30,8 @@ type Tier struct {
 	Audited bool // it can record what commands do
 }
 
-// Gear is what a driver is made with for one plan. The zero gear is for looking
-// at a driver.
+// Gear has the options of a driver for one plan. The zero Gear is for a driver that only answers
+// Info.
 type Gear struct {
 	Limits budget.Limits
 	Audit  audit.Sink // nil records nothing
@@ -41,8 +41,8 @@ type Gear struct {
 	Spares int    // keepers that a server has ready; see box.Options
 }
 
-// Kept gives the tier's directories below the state: of those that live, and of
-// what is saved.
+// Kept returns the tier's directories below the state directory: state for living sandboxes, and
+// data for saved ones. An empty directory is the tier's own default.
 func (g Gear) Kept(tier paddock.Tier) (state, data string) {
 	switch {
 	case g.State == "" && g.Live == "":
@@ -222,8 +222,8 @@ func hintForSim(spec paddock.Spec) string {
 	return ""
 }
 
-// A NotMade error is a driver's reason for making no sandbox. It names what is
-// wrong in words.
+// NotMade is a driver's error from Create. Its text says what is wrong, so no usual hint is added
+// to it.
 type NotMade struct{ Err error }
 
 func (e NotMade) Error() string { return e.Err.Error() }
@@ -252,5 +252,6 @@ func (b *oneShot) choice() string {
 	return s.String()
 }
 
-// EngineVariable names QEMU's program, for who has it in a place of their own.
+// EngineVariable is the environment variable that names QEMU's program, if it is in an unusual
+// place.
 const EngineVariable = "PADDOCK_QEMU"

@@ -12,7 +12,7 @@ import (
 // version is set by the linker in a release; otherwise the Go tool chain knows.
 var version string
 
-// A Provenance tells what this program was built from.
+// A Provenance says what this program was built from.
 type Provenance struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -47,7 +47,7 @@ Exit status: 0, or 125 if the answer cannot be written.`,
 	return c
 }
 
-// Build reads what the Go tool chain wrote into this program.
+// Build returns what the Go tool chain recorded in this program.
 func Build() Provenance {
 	v := Provenance{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

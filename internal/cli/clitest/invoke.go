@@ -17,14 +17,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
 )
 
-// An Invocation is the program run inside a test.
+// An Invocation is one run of the command line inside a test.
 type Invocation struct {
 	App            *cli.App
 	Stdout, Stderr strings.Builder
 	Signals        chan os.Signal
 }
 
-// Invoke gives an invocation with these arguments. Its home is dir.
+// Invoke returns an invocation with these arguments, whose home and working directory is dir. Run
+// starts it.
 func Invoke(dir string, env map[string]string, tiers []cli.Tier, args ...string) *Invocation {
 	v := &Invocation{Signals: make(chan os.Signal, 8)}
 	v.App = &cli.App{
@@ -41,13 +42,13 @@ func Invoke(dir string, env map[string]string, tiers []cli.Tier, args ...string)
 // Run executes the command line and returns its exit status.
 func (v *Invocation) Run(ctx context.Context) int { return v.App.Execute(ctx) }
 
-// AsTier is a tier of this driver.
+// AsTier returns a tier that opens the given driver.
 func AsTier(d paddock.Driver, name paddock.Tier) cli.Tier {
 	return cli.Tier{Name: name, About: "a fake", Open: func(cli.Gear) (paddock.Driver, error) { return d, nil }}
 }
 
-// EventsIn gives the lines of a record that are events, without what the chain
-// adds to them, and the lines that are the chain's own.
+// EventsIn splits the lines of a record into events, without the fields that the chain adds, and
+// the chain's own lines.
 func EventsIn(t *testing.T, data []byte) (events, own []string) {
 	t.Helper()
 	for line := range strings.Lines(string(data)) {
@@ -64,8 +65,8 @@ func EventsIn(t *testing.T, data []byte) (events, own []string) {
 	return events, own
 }
 
-// Recording is a tier whose driver can record; it tells of one event for each
-// sandbox that it makes.
+// Recording returns a tier whose driver can record events. It records one event for each sandbox
+// that it makes.
 func Recording(f *fake.Fake) cli.Tier {
 	f.About = fake.GoodInfo()
 	f.About.Tier, f.About.Capabilities = paddock.GVisor, []paddock.Capability{paddock.CanAudit, paddock.CanMount}
@@ -80,7 +81,7 @@ func Recording(f *fake.Fake) cli.Tier {
 	return t
 }
 
-// Plant writes a file and makes the directories above it.
+// Plant writes a file with this mode, and makes the directories above it.
 func Plant(t *testing.T, name, text string, mode fs.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

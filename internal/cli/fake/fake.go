@@ -1,4 +1,4 @@
-// Package fake is a driver without any isolation, for tests of the command line.
+// Package fake provides a driver without any isolation, for tests of the command line.
 package fake
 
 import (
@@ -18,9 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Fake is a driver without any isolation: its "sandbox" starts programs on
-// this machine. It stands in where a test is about the command line and not
-// about a boundary. What it says in Status and Info is what the test gives it.
+// A Fake is a driver whose sandboxes start programs on this machine, without any isolation. It is
+// for tests of the command line, not of a boundary. Status and Info return what the test sets.
 type Fake struct {
 	About   paddock.Info
 	Refused []paddock.Refusal
@@ -201,7 +200,7 @@ func (p *Process) ID() paddock.PID { return paddock.PID(p.c.Process.Pid) }
 // Input implements paddock.Process.
 func (p *Process) Input() io.WriteCloser { return p.in }
 
-// Release lets go of the process; there is nothing to let go of.
+// Release does nothing, because the process has nothing to release.
 func (p *Process) Release() {}
 
 // Resize implements paddock.Process.
@@ -240,7 +239,7 @@ func (p *Process) Signal(_ context.Context, sig syscall.Signal) error {
 	return syscall.Kill(-p.c.Process.Pid, sig)
 }
 
-// GoodInfo returns the info of a tier that can do all that tests ask for.
+// GoodInfo returns the Info of an available jail with one control.
 func GoodInfo() paddock.Info {
 	return paddock.Info{
 		Tier: paddock.Jail, Available: true, Version: runtime.GOOS,
@@ -249,7 +248,7 @@ func GoodInfo() paddock.Info {
 	}
 }
 
-// Slow is a driver whose Create ends only when it is cancelled.
+// Slow is a driver whose Create waits until it is cancelled.
 type Slow struct{ Fake }
 
 // Create implements paddock.Driver.

@@ -411,7 +411,7 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 	return d, nil
 }
 
-// Close lets go of everything. Sandboxes stay.
+// Close closes all drivers and the database. Sandboxes go on.
 func (c *accounts) Close() error {
 	var errs []error
 	if c.access != nil {

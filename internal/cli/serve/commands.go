@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
-// Commands are those that open the state of a server.
+// Commands returns the commands that open the state of a server.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{serveCommand(a), tenantCommand(a), keyCommand(a), usageCommand(a)}
 }

@@ -145,7 +145,7 @@ func operate(ctx context.Context, a *cli.App, f *serveFlags) (*operation, error)
 	if path, ok := strings.CutPrefix(f.operate.metrics, "unix:"); ok {
 		o.listener, err = cli.ListenUnix(filepath.Clean(path))
 	} else if o.listener, err = net.Listen("tcp", f.operate.metrics); err != nil {
-		err = cli.WithHint(fmt.Errorf("--metrics: %w: %w", err, paddock.Conflict), "is something else there? --metrics HOST:PORT names another place")
+		err = wordListen("metrics", f.operate.metrics, err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.trace.Close(ctx))

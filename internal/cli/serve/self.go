@@ -175,9 +175,9 @@ func (p *keyPlace) args(names ...string) cobra.PositionalArgs {
 			return nil
 		}
 		if len(want) == 0 {
-			return cli.WithHint(fmt.Errorf("%s with --server cannot take %s: %w", c.CommandPath(), cli.Plural(len(args), "argument", "arguments"), paddock.Invalid), "the tenant is that of your key")
+			return cli.WithHint(fmt.Errorf("%s with --server takes no argument, and got %d: %w", c.CommandPath(), len(args), paddock.Invalid), "the tenant is that of your key")
 		}
-		return cli.WithHint(fmt.Errorf("%s cannot take %s: %w", c.CommandPath(), cli.Plural(len(args), "argument", "arguments"), paddock.Invalid), "%s %s", c.CommandPath(), strings.Join(want, " "))
+		return cli.WithHint(fmt.Errorf("%s takes %s, and got %d: %w", c.CommandPath(), cli.Plural(len(want), "argument", "arguments"), len(args), paddock.Invalid), "%s %s", c.CommandPath(), strings.Join(want, " "))
 	}
 }
 

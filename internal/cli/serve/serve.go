@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -215,7 +217,7 @@ func (f *serveFlags) open(ctx context.Context, a *cli.App, o *operation, allow f
 	}
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return listening{}, cli.WithHint(fmt.Errorf("%w: %w", err, paddock.Conflict), "is another server there? --listen HOST:PORT names another place")
+		return listening{}, wordListen("listen", f.listen, err)
 	}
 	l = o.bound(l, !f.encrypted(), f.operate.connections())
 	config, err := secure(a, f, o, allow)
@@ -227,6 +229,21 @@ func (f *serveFlags) open(ctx context.Context, a *cli.App, o *operation, allow f
 		return listening{l, "http://" + l.Addr().String(), nothing}, nil
 	}
 	return listening{tls.NewListener(l, config), "https://" + l.Addr().String(), nothing}, nil
+}
+
+// wordListen says why the address of a flag cannot be listened at, and what to do about it.
+func wordListen(flag, address string, err error) error {
+	var cause *net.OpError
+	if errors.As(err, &cause) {
+		err = cause.Err // without the address, which the message has
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return cli.WithHint(fmt.Errorf("--%s %s: another program listens there: %w", flag, address, paddock.Conflict), "end it, or name another address: --%s HOST:PORT", flag)
+	case errors.Is(err, fs.ErrPermission):
+		return cli.WithHint(fmt.Errorf("--%s %s: %w: %w", flag, address, err, paddock.Denied), "this user may not listen there; ports from 1024 on are for everybody")
+	}
+	return cli.WithHint(fmt.Errorf("--%s %s: %w: %w", flag, address, err, paddock.Invalid), "HOST is a name or an address of this machine, PORT a number up to 65535; 0 takes a free port")
 }
 
 // gear is what a server's tiers are made with. Without a directory of its own, what

@@ -133,7 +133,7 @@ func wanted(a *cli.App, key, seen string) (o chain.Options, err error) {
 	case key == "":
 		own, err := a.AuditKey(chain.ReadKey)
 		if errors.Is(err, paddock.NotFound) {
-			return o, cli.WithHint(fmt.Errorf("this user has signed nothing here, so whose key it is to be is not known: %w", paddock.NotFound), "--key FILE or --key FINGERPRINT; `paddock audit key` prints both where the file was written")
+			return o, cli.WithHint(fmt.Errorf("there is no key to check the record with, because this user has signed no record on this machine: %w", paddock.NotFound), "--key FILE or --key FINGERPRINT; `paddock audit key` prints both where the file was written")
 		}
 		if err != nil {
 			return o, err

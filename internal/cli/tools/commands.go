@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
-// Commands are those for what is rarely done, and takes much code.
+// Commands returns the commands of this package.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{auditCommand(a), simCommand(a), vmCommand(a)}
 }
