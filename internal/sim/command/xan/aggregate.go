@@ -1,248 +1,133 @@
 package xan
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"sort"
-	"strconv"
 	"strings"
 )
 
-// aggregateNames lists what can be made of many rows.
+// aggregateNames lists what can be made of many rows, for the help.
 func aggregateNames() []string {
-	return strings.Fields(`count count(x) sum(x) mean(x) avg(x) min(x) max(x) median(x) var(x) stddev(x) q1(x) q3(x) lex_first(x)
-		lex_last(x) first(x) last(x) mode(x) cardinality(x) distinct_values(x,sep) values(x,sep) all(x) any(x) ratio(x)`)
+	return strings.Fields(`all(x) any(x) argmax(x,y) argmin(x,y) argtop(k,x,y,sep) avg(x) cardinality(x) correlation(x,y) count() count(x)
+		covariance(x,y) covariance_sample(x,y) distinct_values(x,sep) earliest(x) first(x) last(x) latest(x) lex_first(x) lex_last(x) max(x) mean(x) median(x)
+		median_high(x) median_low(x) min(x) mode(x) modes(x,sep) most_common(k,x,sep) most_common_counts(k,x,sep) percentage(x) q1(x) q2(x)
+		q3(x) quantile(x,p) ratio(x) rms(x) stddev(x) stddev_sample(x) sum(x) top(k,x,sep) type(x) types(x) values(x,sep) var(x) var_sample(x)`)
+}
+
+// aggregateArity gives how many arguments an aggregation takes; high is -1 of
+// what is none.
+func aggregateArity(name string) (low, high int) {
+	switch name {
+	case "count":
+		return 0, 1
+	case "all", "any", "avg", "mean", "cardinality", "earliest", "latest", "first", "last", "lex_first", "lex_last", "max", "min", "median", "median_high", "median_low", "mode", "q1", "q2", "q3", "rms", "stddev", "stddev_pop", "stddev_sample", "sum", "type", "types", "var", "var_pop", "var_sample", "count_days", "count_hours", "count_seconds":
+		return 1, 1
+	case "argmax", "argmin", "distinct_values", "values", "modes", "percentage", "ratio":
+		return 1, 2
+	case "correlation", "covariance", "covariance_pop", "covariance_sample", "quantile":
+		return 2, 2
+	case "most_common", "most_common_counts", "top":
+		return 2, 3
+	case "argtop":
+		return 2, 4
+	}
+	return 0, -1
 }
 
 // An aggregation is one of a list: what it makes, of which expression.
 type aggregation struct {
-	name string // of its column
-	f    string
-	of   expression // nil counts rows
-	sep  string
+	name   string // of its column
+	f      string
+	of     *expression // nil counts rows
+	second *expression // the label of argmax, argmin and argtop, or the other series
+	k      int         // of most_common, top and argtop
+	number float64     // of quantile
+	digits int         // of ratio and percentage; -1 is as many as there are
+	sep    string
 }
 
 // aggregations reads 'sum(a) as total, count()'.
 func (j *job) aggregations(s string, head []string) ([]aggregation, error) {
-	p := &parser{j: j, s: s, head: head}
-	var list []aggregation
-	for {
+	p := j.parser(s)
+	list, err := p.list(func() (node, error) {
 		p.blanks()
-		from := p.at
-		for p.at < len(p.s) && isWord(p.s[p.at]) {
-			p.at++
+		n, err := p.call()
+		if n == nil && err == nil {
+			err = p.fail("an aggregation is expected at %q", p.s[p.at:])
 		}
-		a := aggregation{f: p.s[from:p.at], sep: "|"}
-		if !slices.Contains(aggregators(), a.f) {
-			return nil, p.fail("unknown aggregation %q", a.f)
+		p.end = p.at
+		return n, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]aggregation, len(list))
+	for i, n := range list {
+		call, ok := n.e.(callNode)
+		if !ok || n.plural {
+			return nil, p.fail("an aggregation has one name")
 		}
-		if p.take("(") == "" {
-			return nil, p.fail("( is missing behind %s", a.f)
-		}
-		args, err := p.arguments(")")
-		if err != nil {
+		if out[i], err = j.aggregation(call, head); err != nil {
 			return nil, err
 		}
-		switch {
-		case len(args) == 0 && a.f != "count":
-			return nil, p.fail("%s takes an argument", a.f)
-		case len(args) > 0:
-			a.of = args[0]
-		}
-		if len(args) > 1 {
-			v, err := args[1](&scene{})
-			if err != nil {
-				return nil, err
-			}
-			a.sep = text(v)
-		}
-		a.name = strings.TrimSpace(p.s[from:p.at])
-		if p.take("as") != "" {
-			if a.name, err = p.name(); err != nil {
-				return nil, err
-			}
-		}
-		list = append(list, a)
-		if p.take(",") == "" {
-			break
+		out[i].name = n.names[0]
+	}
+	return out, nil
+}
+
+func (j *job) aggregation(call callNode, head []string) (aggregation, error) {
+	a := aggregation{f: call.name, sep: "|", digits: -1}
+	low, high := aggregateArity(a.f)
+	if high < 0 {
+		return a, fmt.Errorf("unknown aggregation %q", a.f)
+	}
+	if n := len(call.args); n < low || n > high {
+		return a, arityError(a.f, low, high, n)
+	}
+	args := make([]expression, len(call.args))
+	for i, n := range call.args {
+		var err error
+		if args[i], err = j.compiler(head).compile(n); err != nil {
+			return a, err
 		}
 	}
-	if p.blanks(); p.at < len(p.s) {
-		return nil, p.fail("%q is not expected", p.s[p.at:])
+	switch a.f { // these have the number first
+	case "most_common", "most_common_counts", "top", "argtop":
+		args[0], args[1] = args[1], args[0]
 	}
-	return list, nil
-}
-
-func aggregators() []string {
-	return []string{"count", "sum", "mean", "avg", "min", "max", "median", "var", "variance", "stddev", "q1", "q3", "lex_first", "lex_last", "first", "last", "mode", "cardinality", "distinct_values", "values", "all", "any", "ratio"}
-}
-
-// A tally is an aggregation at work.
-type tally struct {
-	count       int // rows, or values that are there
-	rows        int
-	yes         int
-	sum, c      float64 // c is what sum has lost so far
-	mean, m2    float64
-	numbers     int
-	min, max    float64
-	first, last string
-	low, high   string
-	all         []float64
-	values      []string
-	seen        map[string]int
-	order       []string
-}
-
-func (y *tally) add(j *job, a *aggregation, sc *scene) error {
-	y.rows++
-	if a.of == nil {
-		y.count++
-		return nil
+	if len(args) > 0 {
+		a.of = &args[0]
 	}
-	v, err := a.of(sc)
-	if err != nil {
-		return err
-	}
-	if truthy(v) {
-		y.yes++
-	}
-	s := text(v)
-	if s == "" {
-		return nil
-	}
-	if b, ok := v.(bool); ok && a.f == "count" && !b {
-		return nil
-	}
-	y.count++
-	if y.count == 1 {
-		y.first, y.low, y.high = s, s, s
-	}
-	y.last = s
-	y.low, y.high = min(y.low, s), max(y.high, s)
-	switch a.f {
-	case "mode", "cardinality", "distinct_values":
-		y.note(j, s)
-		return nil
-	case "values":
-		j.t.Grow(16 + len(s))
-		y.values = append(y.values, s)
-		return nil
-	}
-	f, ok := number(v)
-	if !ok {
-		return nil
-	}
-	y.number(f)
-	if a.f == "median" || a.f == "q1" || a.f == "q3" {
-		j.t.Grow(8)
-		y.all = append(y.all, f)
-	}
-	return nil
-}
-
-// note counts a value among the different ones.
-func (y *tally) note(j *job, s string) {
-	if y.seen == nil {
-		y.seen = map[string]int{}
-	}
-	if y.seen[s] == 0 {
-		j.t.Grow(80 + len(s))
-		s = strings.Clone(s)
-		y.order = append(y.order, s)
-	}
-	y.seen[s]++
-}
-
-func (y *tally) number(f float64) {
-	y.numbers++
-	if y.numbers == 1 {
-		y.min, y.max = f, f
-	}
-	y.min, y.max = min(y.min, f), max(y.max, f)
-	t := y.sum + f
-	if math.Abs(y.sum) >= math.Abs(f) {
-		y.c += y.sum - t + f
-	} else {
-		y.c += f - t + y.sum
-	}
-	y.sum = t
-	d := f - y.mean
-	y.mean += d / float64(y.numbers)
-	y.m2 += d * (f - y.mean)
-}
-
-func (y *tally) variance() float64 {
-	if y.numbers == 0 {
-		return 0
-	}
-	return y.m2 / float64(y.numbers)
-}
-
-// mode gives the value that is there most often; of several the least.
-func (y *tally) mode() string {
-	best, n := "", 0
-	for _, s := range y.order {
-		if c := y.seen[s]; c > n || c == n && s < best {
-			best, n = s, c
+	for i := 1; i < len(args); i++ {
+		if err := a.option(i, args[i]); err != nil {
+			return a, err
 		}
 	}
-	return best
+	return a, nil
 }
 
-func (y *tally) result(j *job, a *aggregation) string {
-	numeric := func(f float64) string {
-		if y.numbers == 0 {
-			return ""
-		}
-		return printed(f)
+// option takes an argument of an aggregation behind the expression.
+func (a *aggregation) option(i int, e expression) error {
+	switch {
+	case a.f == "argmax" || a.f == "argmin" || strings.HasPrefix(a.f, "co") || a.f == "argtop" && i == 2:
+		a.second = &e
+		return nil
+	case !e.constant:
+		return fmt.Errorf("argument %d of %s must be constant", i+1, a.f)
 	}
-	switch a.f {
-	case "count":
-		return strconv.Itoa(y.count)
-	case "sum":
-		return printed(y.sum + y.c)
-	case "mean", "avg":
-		return numeric((y.sum + y.c) / float64(max(1, y.numbers)))
-	case "min":
-		return numeric(y.min)
-	case "max":
-		return numeric(y.max)
-	case "median":
-		return numeric(quantile(y.all, 0.5))
-	case "q1":
-		return numeric(quantile(y.all, 0.25))
-	case "q3":
-		return numeric(quantile(y.all, 0.75))
-	case "var", "variance":
-		return numeric(y.variance())
-	case "stddev":
-		return numeric(math.Sqrt(y.variance()))
-	case "lex_first":
-		return y.low
-	case "lex_last":
-		return y.high
-	case "first":
-		return y.first
-	case "last":
-		return y.last
-	case "mode":
-		return y.mode()
-	case "cardinality":
-		return strconv.Itoa(len(y.order))
-	case "distinct_values":
-		sort.Strings(y.order)
-		return j.bounded(strings.Join(y.order, a.sep))
-	case "values":
-		return j.bounded(strings.Join(y.values, a.sep))
-	case "all":
-		return strconv.FormatBool(y.yes == y.rows)
-	case "any":
-		return strconv.FormatBool(y.yes > 0)
+	var err error
+	switch {
+	case a.f == "quantile":
+		a.number, err = toFloat(e.v)
+	case a.f == "percentage" || a.f == "ratio":
+		a.digits, err = toCount(e.v)
+		a.digits = min(a.digits, 16)
+	case i == 1 && (strings.HasPrefix(a.f, "most_common") || strings.HasSuffix(a.f, "top")):
+		a.k, err = toCount(e.v)
+	default:
+		a.sep, err = toText(e.v)
 	}
-	return printed(float64(y.yes) / float64(max(1, y.rows)))
+	return err
 }
 
 func (j *job) aggregate() error {
@@ -258,20 +143,26 @@ func (j *job) aggregate() error {
 	if err != nil {
 		return err
 	}
-	tallies := make([]tally, len(list))
-	if err := x.each(j.adding(list, func([]string) []tally { return tallies })); err != nil {
+	if err := j.out.row(aggregationNames(nil, list)); err != nil {
 		return err
 	}
-	return j.aggregated(list, nil, nil, tallies, true)
+	tallies := make([]tally, len(list))
+	if err := x.each(j.adding(list, func([]string) ([]tally, error) { return tallies, nil })); err != nil {
+		return err
+	}
+	return j.results(nil, list, tallies)
 }
 
 // adding adds rows to the tallies that a row belongs to.
-func (j *job) adding(list []aggregation, of func([]string) []tally) func([]string) error {
+func (j *job) adding(list []aggregation, of func([]string) ([]tally, error)) func([]string) error {
 	sc := &scene{index: -1}
 	return func(row []string) error {
 		sc.row = row
 		sc.index++
-		tallies := of(row)
+		tallies, err := of(row)
+		if err != nil {
+			return err
+		}
 		for i := range list {
 			if err := tallies[i].add(j, &list[i], sc); err != nil {
 				return fmt.Errorf("row %d: %w", sc.index, err)
@@ -281,21 +172,59 @@ func (j *job) adding(list []aggregation, of func([]string) []tally) func([]strin
 	}
 }
 
-func (j *job) aggregated(list []aggregation, names, cells []string, tallies []tally, head bool) error {
-	row := append([]string(nil), names...)
-	if head {
-		for _, a := range list {
-			row = append(row, a.name)
-		}
-		if err := j.out.row(row); err != nil || tallies == nil {
+func aggregationNames(row []string, list []aggregation) []string {
+	for _, a := range list {
+		row = append(row, a.name)
+	}
+	return row
+}
+
+// results writes a row of what aggregations made, behind some cells.
+func (j *job) results(cells []string, list []aggregation, tallies []tally) error {
+	row := slices.Clone(cells)
+	for i := range list {
+		v, err := tallies[i].result(j, &list[i])
+		if err != nil {
 			return err
 		}
-	}
-	row = append(row[:0], cells...)
-	for i := range list {
-		row = append(row, tallies[i].result(j, &list[i]))
+		row = append(row, serialized(v))
 	}
 	return j.out.row(row)
+}
+
+// A group is the rows that are equal in some columns.
+type group struct {
+	cells   []string
+	tallies []tally
+}
+
+// groups are in the order of the real xan: one that comes back changes places
+// with the last.
+type groups[T any] struct {
+	at   map[string]int
+	keys []string
+	list []T
+}
+
+// get gives the group of a key, which it makes where there is none.
+func (g *groups[T]) get(key []byte, create func() T) *T {
+	last := len(g.list) - 1
+	i, ok := g.at[string(key)]
+	switch {
+	case !ok:
+		if g.at == nil {
+			g.at = map[string]int{}
+		}
+		g.at[string(key)] = last + 1
+		g.keys = append(g.keys, string(key))
+		g.list = append(g.list, create())
+		return &g.list[last+1]
+	case i != last:
+		g.at[g.keys[i]], g.at[g.keys[last]] = last, i
+		g.keys[i], g.keys[last] = g.keys[last], g.keys[i]
+		g.list[i], g.list[last] = g.list[last], g.list[i]
+	}
+	return &g.list[last]
 }
 
 func (j *job) groupby() error {
@@ -311,7 +240,7 @@ func (j *job) groupby() error {
 	if err != nil {
 		return err
 	}
-	columns, err := selection(by, x.head)
+	columns, err := j.selection(by, x.head)
 	if err != nil {
 		return err
 	}
@@ -319,244 +248,57 @@ func (j *job) groupby() error {
 	if err != nil {
 		return err
 	}
-	type group struct {
-		cells   []string
-		tallies []tally
+	kept, err := j.kept(columns, x.head)
+	if err != nil {
+		return err
 	}
-	groups := map[string]*group{}
-	var order []*group
-	var k []byte
-	if err := x.each(j.adding(list, func(row []string) []tally {
-		k = key(k[:0], row, columns)
-		g := groups[string(k)]
-		if g == nil {
-			g = &group{pick(row, columns), make([]tally, len(list))}
-			j.t.Grow(cost(row) + len(k) + 400*len(list))
-			groups[string(k)] = g
-			order = append(order, g)
+	list = append(kept, list...)
+	if !j.bare {
+		if err := j.out.row(aggregationNames(pick(x.head, columns), list)); err != nil {
+			return err
 		}
-		return g.tallies
+	}
+	var all groups[group]
+	var k []byte
+	if err := x.each(j.adding(list, func(row []string) ([]tally, error) {
+		k = key(k[:0], row, columns)
+		if n := len(all.keys); j.a.Has("S") && n > 0 && all.keys[n-1] != string(k) {
+			if err := j.results(all.list[0].cells, list, all.list[0].tallies); err != nil {
+				return nil, err
+			}
+			all = groups[group]{}
+		}
+		return all.get(k, func() group {
+			j.t.Grow(cost(row) + len(k) + 700*len(list))
+			return group{pick(row, columns), make([]tally, len(list))}
+		}).tallies, nil
 	})); err != nil {
 		return err
 	}
-	if err := j.aggregated(list, pick(x.head, columns), nil, nil, true); err != nil {
-		return err
-	}
-	for _, g := range order {
-		if err := j.aggregated(list, nil, g.cells, g.tallies, false); err != nil {
+	for _, g := range all.list {
+		if err := j.results(g.cells, list, g.tallies); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (j *job) frequency() error {
-	limit, err := j.number("l", 10)
+// kept makes aggregations of the columns that --keep names.
+func (j *job) kept(columns []int, head []string) ([]aggregation, error) {
+	s, ok := j.a.Value("keep")
+	if !ok {
+		return nil, nil
+	}
+	keep, err := j.selection(s, head)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if j.a.Has("A") {
-		limit = 0
-	}
-	x, err := j.input()
-	if err != nil {
-		return err
-	}
-	columns, err := j.columns(x.head)
-	if err != nil {
-		return err
-	}
-	group := -1
-	if s, ok := j.a.Value("g"); ok {
-		if group, err = find(s, x.head); err != nil {
-			return err
-		}
-		columns = slices.DeleteFunc(columns, func(c int) bool { return c == group })
-	}
-	counts := map[string][]tally{}
-	var groups []string
-	if err := x.each(func(row []string) error {
-		g := ""
-		if group >= 0 {
-			g = row[group]
-		}
-		if counts[g] == nil {
-			counts[g] = make([]tally, len(columns))
-			j.t.Grow(300 * len(columns))
-			groups = append(groups, g)
-		}
-		for i, c := range columns {
-			counts[g][i].note(j, row[c])
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	head := []string{"field", "value", "count"}
-	if group >= 0 {
-		head = []string{"field", x.head[group], "value", "count"}
-	}
-	if err := j.out.row(head); err != nil {
-		return err
-	}
-	for i, c := range columns {
-		for _, g := range groups {
-			prefix := []string{x.head[c]}
-			if group >= 0 {
-				prefix = append(prefix, g)
-			}
-			if err := j.frequencies(prefix, &counts[g][i], limit); err != nil {
-				return err
-			}
+	var list []aggregation
+	for i, c := range keep {
+		if !slices.Contains(columns, c) && !slices.Contains(keep[:i], c) {
+			e := cellOf(c)
+			list = append(list, aggregation{name: head[c], f: "first", of: &e})
 		}
 	}
-	return nil
-}
-
-func (j *job) frequencies(prefix []string, y *tally, limit int) error {
-	order := y.order
-	sign := -1
-	if j.a.Has("a") {
-		sign = 1
-	}
-	slices.SortStableFunc(order, func(a, b string) int {
-		j.t.Step(1)
-		if c := sign * cmp.Compare(y.seen[a], y.seen[b]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a, b)
-	})
-	rest, shown := 0, 0
-	for _, s := range order {
-		if s == "" && j.a.Has("N") {
-			continue
-		}
-		if limit > 0 && shown >= limit {
-			rest += y.seen[s]
-			continue
-		}
-		shown++
-		name := s
-		if name == "" {
-			name = "<empty>"
-		}
-		if err := j.out.row(append(slices.Clone(prefix), name, strconv.Itoa(y.seen[s]))); err != nil {
-			return err
-		}
-	}
-	if rest > 0 && !j.a.Has("N") {
-		return j.out.row(append(slices.Clone(prefix), "<rest>", strconv.Itoa(rest)))
-	}
-	return nil
-}
-
-func (j *job) stats() error {
-	x, err := j.input()
-	if err != nil {
-		return err
-	}
-	columns, err := j.columns(x.head)
-	if err != nil {
-		return err
-	}
-	different := j.a.Has("a") || j.a.Has("c")
-	quartiles := j.a.Has("a") || j.a.Has("q")
-	type stat struct {
-		tally
-		empty, ints, floats, strings int
-		shortest, longest            int
-	}
-	list := make([]stat, len(columns))
-	if err := x.each(func(row []string) error {
-		for i, c := range columns {
-			y, s := &list[i], row[c]
-			if n := len(s); y.rows == 0 || n < y.shortest {
-				y.shortest = n
-			}
-			y.longest = max(y.longest, len(s))
-			y.rows++
-			if different {
-				y.note(j, s)
-			}
-			if s == "" {
-				y.empty++
-				continue
-			}
-			y.count++
-			if y.count == 1 {
-				y.low, y.high = s, s
-			}
-			y.low, y.high = min(y.low, s), max(y.high, s)
-			f, ok := number(s)
-			switch {
-			case !ok:
-				y.strings++
-				continue
-			case f == math.Trunc(f) && !strings.ContainsAny(s, ".eE"):
-				y.ints++
-			default:
-				y.floats++
-			}
-			y.number(f)
-			if quartiles {
-				j.t.Grow(8)
-				y.all = append(y.all, f)
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	head := []string{"field", "count", "count_empty", "type", "types", "sum", "mean"}
-	if quartiles {
-		head = append(head, "q1", "median", "q3")
-	}
-	head = append(head, "variance", "stddev", "min", "max")
-	if different {
-		head = append(head, "cardinality", "mode")
-	}
-	head = append(head, "lex_first", "lex_last", "min_length", "max_length")
-	if err := j.out.row(head); err != nil {
-		return err
-	}
-	for i, c := range columns {
-		y := &list[i]
-		kinds := []string{}
-		for _, k := range []struct {
-			n    int
-			name string
-		}{{y.ints, "int"}, {y.floats, "float"}, {y.strings, "string"}, {y.empty, "empty"}} {
-			if k.n > 0 {
-				kinds = append(kinds, k.name)
-			}
-		}
-		main := "empty"
-		switch {
-		case y.strings > 0:
-			main = "string"
-		case y.floats > 0:
-			main = "float"
-		case y.ints > 0:
-			main = "int"
-		}
-		numeric := func(f float64) string {
-			if y.numbers == 0 {
-				return ""
-			}
-			return printed(f)
-		}
-		row := []string{x.head[c], strconv.Itoa(y.count), strconv.Itoa(y.empty), main, strings.Join(kinds, "|"), numeric(y.sum + y.c), numeric((y.sum + y.c) / float64(max(1, y.numbers)))}
-		if quartiles {
-			row = append(row, numeric(quantile(y.all, 0.25)), numeric(quantile(y.all, 0.5)), numeric(quantile(y.all, 0.75)))
-		}
-		row = append(row, numeric(y.variance()), numeric(math.Sqrt(y.variance())), numeric(y.min), numeric(y.max))
-		if different {
-			row = append(row, strconv.Itoa(len(y.order)), y.mode())
-		}
-		row = append(row, y.low, y.high, strconv.Itoa(y.shortest), strconv.Itoa(y.longest))
-		if err := j.out.row(row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return list, nil
 }

@@ -2,12 +2,10 @@ package xan
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 )
@@ -19,103 +17,103 @@ func (j *job) to() error {
 	if err != nil {
 		return err
 	}
+	switch format {
+	case "json", "jsonl", "ndjson", "md", "html", "txt":
+	default:
+		return &usageError{fmt.Sprintf("unknown format '%s': html, json, jsonl, md, ndjson or txt", format)}
+	}
 	x, err := j.input()
 	if err != nil {
 		return err
 	}
 	switch format {
-	case "json":
-		return j.toJSON(x, true)
-	case "jsonl", "ndjson":
-		return j.toJSON(x, false)
-	case "md", "markdown":
+	case "md":
 		return j.toMarkdown(x)
+	case "html":
+		return j.toHTML(x)
 	case "txt":
-		return x.each(func(row []string) error { return j.out.text("%s\n", strings.Join(row, "\t")) })
-	case "tsv":
-		j.out.comma = '\t'
-		if err := j.head1(x.head); err != nil {
+		s, _ := j.a.Value("s")
+		c, err := j.single(s, x.head)
+		if err != nil {
 			return err
 		}
-		return x.each(j.out.row)
+		return x.each(func(row []string) error { return j.out.text("%s\n", row[c]) })
 	}
-	return &usageError{fmt.Sprintf("unknown format '%s'", format)}
+	return j.toJSON(x, format == "json")
 }
 
-func (j *job) toJSON(x *table, list bool) error {
-	names := make([][]byte, len(x.head))
-	for i, h := range x.head {
-		names[i] = quote(h)
-	}
-	first := true
-	b := []byte(nil)
-	if err := x.each(func(row []string) error {
-		b = b[:0]
-		switch {
-		case list && first:
-			b = append(b, "[\n"...)
-		case list:
-			b = append(b, ",\n"...)
-		}
-		first = false
-		if list {
-			b = append(b, "  {\n"...)
-		} else {
-			b = append(b, '{')
-		}
-		for i, c := range row {
-			if i > 0 {
-				b = append(b, ',')
-				if list {
-					b = append(b, '\n')
-				}
-			}
-			if list {
-				b = append(b, "    "...)
-			}
-			b = append(append(b, names[i]...), ':')
-			if list {
-				b = append(b, ' ')
-			}
-			b = append(b, asJSON(c)...)
-		}
-		if list {
-			b = append(b, "\n  }"...)
-		} else {
-			b = append(b, "}\n"...)
-		}
-		j.out.b = append(j.out.b, b...)
-		if len(j.out.b) > 32<<10 {
-			return j.out.flush()
-		}
-		return nil
-	}); err != nil {
+func (j *job) toMarkdown(x *table) error {
+	rows, err := x.all()
+	if err != nil {
 		return err
 	}
-	switch {
-	case list && first:
-		return j.out.text("[]\n")
-	case list:
-		return j.out.text("\n]\n")
+	head := x.head
+	if x.bare {
+		head = make([]string, len(x.head))
+	}
+	widths := make([]int, len(head))
+	for i, h := range head {
+		widths[i] = max(3, width(h))
+	}
+	for _, r := range rows {
+		for i, c := range r {
+			r[i] = strings.NewReplacer("|", `\|`, "<", `\<`, ">", `\>`).Replace(c)
+			widths[i] = max(widths[i], width(r[i])+strings.Count(c, "\n"))
+		}
+	}
+	line := func(row []string) error {
+		b := []byte("|")
+		for i, c := range row {
+			b = append(append(append(b, ' '), padTo(c, widths[i], false)...), " |"...)
+		}
+		return j.out.text("%s\n", b)
+	}
+	rule := make([]string, len(head))
+	for i, w := range widths {
+		rule[i] = strings.Repeat("-", w)
+	}
+	for _, r := range append([][]string{head, rule}, rows...) {
+		if err := line(r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (j *job) toMarkdown(x *table) error {
-	line := func(row []string) error {
-		cells := make([]string, len(row))
-		for i, c := range row {
-			cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(c)
+func (j *job) toHTML(x *table) error {
+	row := func(cells []string, tag string) error {
+		if err := j.out.text("    <tr>\n"); err != nil {
+			return err
 		}
-		return j.out.text("| %s |\n", strings.Join(cells, " | "))
+		for _, c := range cells {
+			c = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;").Replace(c)
+			if err := j.out.text("      <%s>%s</%s>\n", tag, c, tag); err != nil {
+				return err
+			}
+		}
+		return j.out.text("    </tr>\n")
 	}
-	if err := line(x.head); err != nil {
+	if err := j.out.text("<table>\n"); err != nil {
 		return err
 	}
-	if err := j.out.text("|%s\n", strings.Repeat(" --- |", len(x.head))); err != nil {
+	if !x.bare {
+		if err := j.out.text("  <thead>\n"); err != nil {
+			return err
+		}
+		if err := row(x.head, "th"); err != nil {
+			return err
+		}
+		if err := j.out.text("  </thead>\n"); err != nil {
+			return err
+		}
+	}
+	if err := j.out.text("  <tbody>\n"); err != nil {
 		return err
 	}
-	return x.each(line)
+	if err := x.each(func(cells []string) error { return row(cells, "td") }); err != nil {
+		return err
+	}
+	return j.out.text("  </tbody>\n</table>\n")
 }
 
 func (j *job) from() error {
@@ -127,257 +125,75 @@ func (j *job) from() error {
 	if !ok {
 		format = name[strings.LastIndexByte(name, '.')+1:]
 	}
-	switch format {
-	case "tsv":
-		j.comma, j.given = '\t', true
-		x, err := j.open(name)
-		if err != nil {
-			return err
-		}
-		if err := j.head1(x.head); err != nil {
-			return err
-		}
-		return x.each(j.out.row)
-	case "json", "jsonl", "ndjson":
-		b, err := command.ReadAll(j.t, name)
-		if err != nil {
-			return fileError(name, err)
-		}
-		return j.fromJSON(b)
+	read := map[string]func([]byte) error{"json": j.fromJSON, "jsonl": j.fromLines, "ndjson": j.fromLines, "txt": j.fromText, "md": j.fromMarkdown, "markdown": j.fromMarkdown}[format]
+	if read == nil {
+		return &usageError{fmt.Sprintf("unknown format '%s': json, jsonl, md, ndjson or txt", format)}
 	}
-	return &usageError{fmt.Sprintf("unknown format '%s': json, jsonl, ndjson or tsv", format)}
-}
-
-// A member is one of an object, in its order.
-type member struct{ name, cell string }
-
-// fromJSON reads objects; their members are the columns, in the order in
-// which they come.
-func (j *job) fromJSON(b []byte) error {
-	j.t.Step(len(b))
-	j.t.Grow(4 * len(b))
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var rows [][]member
-	var head []string
-	known := map[string]int{}
-	add := func(raw json.RawMessage) error {
-		row, err := members(raw)
-		if err != nil {
-			return err
-		}
-		for _, m := range row {
-			if _, ok := known[m.name]; !ok {
-				known[m.name] = len(head)
-				head = append(head, m.name)
-			}
-		}
-		j.t.Step(1 + len(row))
-		rows = append(rows, row)
-		return nil
-	}
-	for {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return fmt.Errorf("%w", err)
-		}
-		var list []json.RawMessage
-		if len(raw) > 0 && raw[0] == '[' {
-			if err := json.Unmarshal(raw, &list); err != nil {
-				return fmt.Errorf("%w", err)
-			}
-		} else {
-			list = []json.RawMessage{raw}
-		}
-		for _, r := range list {
-			if err := add(r); err != nil {
-				return err
-			}
-		}
-	}
-	if len(head) == 0 {
-		return nil
-	}
-	if err := j.head1(head); err != nil {
-		return err
-	}
-	out := make([]string, len(head))
-	for _, r := range rows {
-		clear(out)
-		j.t.Step(1 + len(head)>>4)
-		for _, m := range r {
-			out[known[m.name]] = m.cell
-		}
-		if err := j.out.row(out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// members gives the members of an object, or the elements of a list by their
-// numbers, as cells.
-func members(raw json.RawMessage) ([]member, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	tok, err := d.Token()
+	b, err := command.ReadAll(j.t, name)
 	if err != nil {
-		return nil, fmt.Errorf("%w", err)
+		return fileError(name, err)
 	}
-	open, ok := tok.(json.Delim)
+	return read(b)
+}
+
+// fromText makes a row of each line.
+func (j *job) fromText(b []byte) error {
+	name, ok := j.a.Value("c")
 	if !ok {
-		return []member{{"value", cellText(raw)}}, nil
+		name = "value"
 	}
-	var list []member
-	for d.More() {
-		name := fmt.Sprint(len(list))
-		if open == '{' {
-			k, err := d.Token()
-			if err != nil {
-				return nil, fmt.Errorf("%w", err)
-			}
-			name, _ = k.(string)
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, fmt.Errorf("%w", err)
-		}
-		list = append(list, member{name, cellText(v)})
-	}
-	return list, nil
-}
-
-// cellText gives JSON as a cell: texts by themselves, null as nothing.
-func cellText(raw json.RawMessage) string {
-	var s string
-	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	if string(raw) == "null" {
-		return ""
-	}
-	var b bytes.Buffer
-	if json.Compact(&b, raw) == nil {
-		return b.String()
-	}
-	return string(raw)
-}
-
-// widest is how wide a cell of view is at most.
-const widest = 60
-
-func shortened(s string) string {
-	s = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s)
-	if utf8.RuneCountInString(s) > widest {
-		return string([]rune(s)[:widest-1]) + "…"
-	}
-	return s
-}
-
-func (j *job) view() error {
-	limit, err := j.number("l", 100)
-	if err != nil {
+	if err := j.out.row([]string{name}); err != nil {
 		return err
 	}
-	x, err := j.input()
-	if err != nil {
-		return err
-	}
-	widths := make([]int, len(x.head))
-	var rows [][]string
-	note := func(row []string) {
-		cells := make([]string, len(row))
-		for i, c := range row {
-			cells[i] = shortened(c)
-			widths[i] = max(widths[i], width(cells[i]))
-		}
-		rows = append(rows, cells)
-	}
-	if x.head != nil {
-		note(x.head)
-	}
-	if err := x.each(func(row []string) error {
-		if j.a.Has("A") || len(rows) <= limit {
-			j.t.Grow(cost(row))
-			note(row)
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	rule := func(left, middle, right string) error {
-		parts := make([]string, len(widths))
-		for i, w := range widths {
-			parts[i] = strings.Repeat("─", w+2)
-		}
-		return j.out.text("%s%s%s\n", left, strings.Join(parts, middle), right)
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	if err := rule("┌", "┬", "┐"); err != nil {
-		return err
-	}
-	for i, r := range rows {
-		cells := make([]string, len(r))
-		for k, c := range r {
-			cells[k] = " " + c + strings.Repeat(" ", widths[k]-width(c)+1)
-		}
-		if err := j.out.text("│%s│\n", strings.Join(cells, "│")); err != nil {
+	for line := range bytes.Lines(b) {
+		j.t.Step(1 + len(line)>>5)
+		if err := j.out.row([]string{string(bytes.TrimRight(line, "\r\n"))}); err != nil {
 			return err
 		}
-		if i == 0 {
-			if err := rule("├", "┼", "┤"); err != nil {
-				return err
-			}
-		}
-	}
-	if err := rule("└", "┴", "┘"); err != nil {
-		return err
-	}
-	if more := x.rows - (len(rows) - 1); more > 0 {
-		return j.out.text("… %d more rows\n", more)
 	}
 	return nil
 }
 
-func (j *job) flatten() error {
-	more, err := j.limited("l", -1)
-	if err != nil {
-		return err
-	}
-	x, err := j.input()
-	if err != nil {
-		return err
-	}
-	columns, err := j.columns(x.head)
-	if err != nil {
-		return err
-	}
-	wide := 0
-	for _, c := range columns {
-		wide = max(wide, utf8.RuneCountInString(x.head[c]))
-	}
-	return x.each(func(row []string) error {
-		if !more() {
-			return errEnough
+// fromMarkdown reads the first table of pipes: a head, a rule and rows.
+func (j *job) fromMarkdown(b []byte) error {
+	j.t.Step(len(b) >> 3)
+	lines := strings.Split(string(b), "\n")
+	rule := regexp.MustCompile(`^\s*\|?(\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*$`)
+	for i := 1; i < len(lines); i++ {
+		if !strings.Contains(lines[i-1], "|") || !rule.MatchString(lines[i]) {
+			continue
 		}
-		if x.rows > 1 {
-			if err := j.out.text("\n"); err != nil {
-				return err
-			}
-		}
-		if err := j.out.text("Row n°%d\n", x.rows-1); err != nil {
+		head := markdownCells(lines[i-1])
+		if err := j.out.row(head); err != nil {
 			return err
 		}
-		for _, c := range columns {
-			if err := j.out.text("%-*s %s\n", wide, x.head[c], row[c]); err != nil {
+		for _, line := range lines[i+1:] {
+			if strings.TrimSpace(line) == "" {
+				break
+			}
+			row := make([]string, len(head))
+			copy(row, markdownCells(line))
+			if err := j.out.row(row); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
+	return errors.New("there is no table")
+}
+
+// markdownCells cuts a row at the pipes that no backslash escapes.
+func markdownCells(line string) []string {
+	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
+	var out []string
+	from := 0
+	for i := range len(line) {
+		if line[i] == '|' && (i == 0 || line[i-1] != '\\') {
+			out = append(out, strings.TrimSpace(line[from:i]))
+			from = i + 1
+		}
+	}
+	return append(out, strings.TrimSpace(line[from:]))
 }
 
 // width tells how many places a text takes on a screen.
@@ -387,4 +203,13 @@ func width(s string) int {
 		n += max(0, command.RuneWidth(r))
 	}
 	return n
+}
+
+// padTo fills a text up with blanks.
+func padTo(s string, places int, right bool) string {
+	blanks := strings.Repeat(" ", max(0, places-width(s)))
+	if right {
+		return blanks + s
+	}
+	return s + blanks
 }

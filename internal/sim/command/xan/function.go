@@ -1,188 +1,114 @@
 package xan
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
+	"errors"
 	"math"
 	"regexp"
-	"sort"
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
-func number(v value) (float64, bool) {
-	switch x := v.(type) {
-	case float64:
-		return x, true
-	case string:
-		s := strings.TrimSpace(x)
-		if s == "" || s[0] > '9' {
-			return 0, false
-		}
-		f, err := strconv.ParseFloat(s, 64)
-		return f, err == nil
-	case bool:
-		if x {
-			return 1, true
-		}
-		return 0, true
-	}
-	return 0, false
+// A function computes a value from arguments, as many as its arity allows.
+type function func(j *job, a []value) (value, error)
+
+// functionNames lists the functions of expressions, for the help.
+func functionNames() []string {
+	return strings.Fields(`abs add all and any argmax argmin basename bytesize ceil col cols compact concat contains count date datetime dirname
+		div endswith eq err escape_regex ext filter find find_index first float floor fmt ge get gt header headers idiv if index int join
+		keys last le len log log10 log2 lower lpad lt ltrim map match max md5 mean min mod month month_day mul ne neg not or pad parse_json pathjoin pow
+		range regex repeat replace round rpad rtrim slice split sqrt startswith strftime sub sum to_fixed trim trunc try typeof unless upper values
+		year year_month ymd`)
 }
 
-// printed writes a number: whole ones without a point.
-func printed(f float64) string {
-	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
-		return strconv.FormatInt(int64(f), 10)
+const many = 64 // arguments at most
+
+// builtin gives a function with its arity; high is -1 where there is none.
+func builtin(name string) (low, high int, f function) {
+	if low, high, f = textFunction(name); high >= 0 {
+		return low, high, f
 	}
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
-func text(v value) string {
-	switch x := v.(type) {
-	case string:
-		return x
-	case float64:
-		return printed(x)
-	case bool:
-		return strconv.FormatBool(x)
-	case []value:
-		parts := make([]string, len(x))
-		for i, y := range x {
-			parts[i] = text(y)
-		}
-		return strings.Join(parts, "|")
-	case *regexp.Regexp:
-		return x.String()
-	}
-	return ""
-}
-
-func shown(v value) string { return strconv.Quote(text(v)) }
-
-func truthy(v value) bool {
-	switch x := v.(type) {
-	case bool:
-		return x
-	case float64:
-		return x != 0
-	case string:
-		return x != "" && x != "false"
-	case []value:
-		return len(x) > 0
-	}
-	return v != nil
-}
-
-// compared compares by number where both are, by bytes otherwise.
-func compared(a, b value) int {
-	x, ok1 := number(a)
-	y, ok2 := number(b)
-	if ok1 && ok2 {
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	}
-	return strings.Compare(text(a), text(b))
-}
-
-// operator joins two expressions.
-func (j *job) operator(o string, l, r expression) expression {
-	return func(s *scene) (value, error) {
-		a, err := l(s)
-		if err != nil {
-			return nil, err
-		}
-		switch o {
-		case "||", "or":
-			if truthy(a) {
-				return a, nil
+	switch name {
+	case "==", "!=", "<", "<=", ">", ">=":
+		return 2, 2, func(_ *job, a []value) (value, error) { return compared(name, a[0], a[1]) }
+	case "eq", "ne", "lt", "le", "gt", "ge":
+		return 2, 2, func(_ *job, a []value) (value, error) { return comparedTexts(name, a[0], a[1]) }
+	case "add", "sub", "mul", "div":
+		return 2, many, func(_ *job, a []value) (value, error) { return chained(name, a) }
+	case "mod", "idiv", "pow":
+		return 2, 2, func(_ *job, a []value) (value, error) { return chained(name, a) }
+	case "abs", "neg", "sqrt", "log2", "log10":
+		return 1, 1, func(_ *job, a []value) (value, error) { return arithmetic(name, a) }
+	case "log", "ceil", "floor", "round", "trunc":
+		return 1, 2, func(_ *job, a []value) (value, error) { return arithmetic(name, a) }
+	case "int":
+		return 1, 1, func(_ *job, a []value) (value, error) { n, err := toInt(a[0]); return n, err }
+	case "float":
+		return 1, 1, func(_ *job, a []value) (value, error) { f, err := toFloat(a[0]); return f, err }
+	case "not":
+		return 1, 1, func(_ *job, a []value) (value, error) { return !truthy(a[0]), nil }
+	case "max", "min":
+		return 1, many, func(_ *job, a []value) (value, error) { return best(name == "max", a) }
+	case "argmax", "argmin":
+		return 1, 2, func(_ *job, a []value) (value, error) { return bestPlace(name == "argmax", a) }
+	case "mean", "sum":
+		return 1, 1, func(_ *job, a []value) (value, error) { return totalled(name, a[0]) }
+	case "first", "last":
+		return 1, 1, func(_ *job, a []value) (value, error) { return firstOrLast(name, a[0]) }
+	case "get":
+		return 2, 3, func(_ *job, a []value) (value, error) { return got(a) }
+	case "slice":
+		return 2, 3, func(_ *job, a []value) (value, error) { return sliced(a) }
+	case "contains":
+		return 2, 2, contained
+	case "len":
+		return 1, 1, func(_ *job, a []value) (value, error) { return length(a[0]) }
+	case "compact":
+		return 1, 1, func(_ *job, a []value) (value, error) {
+			list, ok := a[0].([]value)
+			if !ok {
+				return nil, castError(a[0], "list")
 			}
-			return r(s)
-		case "&&", "and":
-			if !truthy(a) {
-				return a, nil
+			return slices.DeleteFunc(slices.Clone(list), func(v value) bool { return !truthy(v) }), nil
+		}
+	case "range":
+		return 1, 3, ranged
+	case "keys", "values":
+		return 1, 1, func(_ *job, a []value) (value, error) { return members(name, a[0]) }
+	case "parse_json":
+		return 1, 1, func(j *job, a []value) (value, error) {
+			s, err := toText(a[0])
+			if err != nil {
+				return nil, err
 			}
-			return r(s)
+			return j.decode([]byte(s))
 		}
-		b, err := r(s)
-		if err != nil {
-			return nil, err
+	case "typeof":
+		return 1, 1, func(_ *job, a []value) (value, error) { return kind(a[0]), nil }
+	case "err":
+		return 1, 1, func(_ *job, a []value) (value, error) { return nil, errors.New(serialized(a[0])) }
+	case "date", "datetime":
+		return 1, 1, func(_ *job, a []value) (value, error) {
+			m, err := toMoment(a[0])
+			m.day = name == "date"
+			if m.day {
+				m.t = m.t.Truncate(24 * time.Hour)
+			}
+			return m, err
 		}
-		return j.operate(o, a, b)
-	}
-}
-
-func (j *job) operate(o string, a, b value) (value, error) {
-	j.t.Step(1)
-	switch o {
-	case "==":
-		return compared(a, b) == 0, nil
-	case "!=":
-		return compared(a, b) != 0, nil
-	case "<":
-		return compared(a, b) < 0, nil
-	case "<=":
-		return compared(a, b) <= 0, nil
-	case ">":
-		return compared(a, b) > 0, nil
-	case ">=":
-		return compared(a, b) >= 0, nil
-	case "eq":
-		return text(a) == text(b), nil
-	case "ne":
-		return text(a) != text(b), nil
-	case "lt":
-		return text(a) < text(b), nil
-	case "le":
-		return text(a) <= text(b), nil
-	case "gt":
-		return text(a) > text(b), nil
-	case "ge":
-		return text(a) >= text(b), nil
-	case "in":
-		return within(a, b), nil
-	case "not in":
-		return !within(a, b), nil
-	case "++":
-		return j.bounded(text(a) + text(b)), nil
-	}
-	if empty(a) || empty(b) {
-		return nil, nil // of what is not there nothing is known
-	}
-	x, ok1 := number(a)
-	y, ok2 := number(b)
-	if !ok1 || !ok2 {
-		if !ok1 {
-			b = a
+	case "year", "month", "month_day", "year_month", "ym", "year_month_day", "ymd":
+		layouts := map[string]string{"year": "2006", "month": "01", "month_day": "01-02", "year_month": "2006-01", "ym": "2006-01"}
+		return 1, 1, func(_ *job, a []value) (value, error) {
+			m, err := toMoment(a[0])
+			if err != nil {
+				return nil, err
+			}
+			return m.t.Format(cmp.Or(layouts[name], "2006-01-02")), nil
 		}
-		return nil, fmt.Errorf("%s is no number", shown(b))
 	}
-	switch o {
-	case "+":
-		return x + y, nil
-	case "-":
-		return x - y, nil
-	case "*":
-		return x * y, nil
-	case "**":
-		return math.Pow(x, y), nil
-	}
-	if y == 0 {
-		return nil, fmt.Errorf("division by zero")
-	}
-	switch o {
-	case "//":
-		return math.Floor(x / y), nil
-	case "%":
-		return math.Mod(x, y), nil
-	}
-	return x / y, nil
+	return 0, -1, nil
 }
 
 func (j *job) bounded(s string) string {
@@ -191,447 +117,489 @@ func (j *job) bounded(s string) string {
 	return s
 }
 
-func empty(v value) bool {
-	s, ok := v.(string)
-	return v == nil || ok && strings.TrimSpace(s) == ""
+// match counts the steps of a regular expression.
+func (j *job) match(s string, re *regexp.Regexp) {
+	j.t.Step(len(s) * (1 + len(re.String())>>5))
 }
 
-func within(a, b value) bool {
-	switch x := b.(type) {
-	case []value:
-		for _, y := range x {
-			if compared(a, y) == 0 {
-				return true
+// holds tells whether an operator's comparison is true of an order.
+func holds(o string, c int) bool {
+	switch o {
+	case "==", "eq":
+		return c == 0
+	case "!=", "ne":
+		return c != 0
+	case "<", "lt":
+		return c < 0
+	case "<=", "le":
+		return c <= 0
+	case ">", "gt":
+		return c > 0
+	}
+	return c >= 0
+}
+
+// compared compares numbers, or dates where one is a date.
+func compared(o string, a, b value) (value, error) {
+	_, ok1 := a.(moment)
+	_, ok2 := b.(moment)
+	if ok1 || ok2 {
+		x, err := toMoment(a)
+		if err != nil {
+			return nil, err
+		}
+		y, err := toMoment(b)
+		return holds(o, x.t.Compare(y.t)), err
+	}
+	x, err := number(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := number(b)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := compareNumbers(x, y)
+	if !ok {
+		return nil, errPanic
+	}
+	return holds(o, c), nil
+}
+
+func comparedTexts(o string, a, b value) (value, error) {
+	x, err := toText(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := toText(b)
+	return holds(o, strings.Compare(x, y)), err
+}
+
+// chained computes from the left.
+func chained(name string, a []value) (value, error) {
+	out, err := number(a[0])
+	for _, v := range a[1:] {
+		var n value
+		if err == nil {
+			n, err = number(v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out, err = operate(name, out, n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// operate computes with two numbers. Integers stay integers, but for div.
+func operate(name string, a, b value) (value, error) {
+	x, ok1 := a.(int64)
+	y, ok2 := b.(int64)
+	if name != "div" && ok1 && ok2 {
+		switch name {
+		case "add":
+			return x + y, nil
+		case "sub":
+			return x - y, nil
+		case "mul":
+			return x * y, nil
+		case "pow":
+			if y >= 0 {
+				return power(x, y), nil
 			}
+			return math.Pow(float64(x), float64(y)), nil
 		}
-		return false
+		if y == 0 || x == math.MinInt64 && y == -1 {
+			return nil, errPanic
+		}
+		if name == "mod" {
+			return x % y, nil
+		}
+		return x / y, nil
 	}
-	return strings.Contains(text(b), text(a))
-}
-
-// functionNames lists the functions of expressions.
-func functionNames() []string {
-	return strings.Fields(`abs bytesize ceil coalesce col concat contains count_seq day default endswith
-		escape_regex first float floor fmt get if index int isnull join last len log lower lpad ltrim match max
-		min month neg not pow replace round rpad rtrim slice slug split sqrt startswith substring title trim trunc
-		try typeof upper year`)
-}
-
-func isFunction(name string) bool {
-	_, high := arity(name)
-	return high >= 0
-}
-
-// arity gives how many arguments a function takes; high is -1 of what is none.
-func arity(name string) (low, high int) {
+	f, g := asFloat(a), asFloat(b)
 	switch name {
-	case "abs", "ceil", "float", "floor", "int", "len", "lower", "upper", "not", "neg", "sqrt", "trunc", "typeof", "first", "last", "slug", "title", "bytesize", "escape_regex", "isnull", "year", "month", "day":
-		return 1, 1
-	case "trim", "ltrim", "rtrim", "round", "log":
-		return 1, 2
-	case "contains", "startswith", "endswith", "split", "join", "pow", "get", "default", "count_seq":
-		return 2, 2
-	case "match":
-		return 2, 3
-	case "replace":
-		return 3, 3
-	case "substring", "slice":
-		return 2, 3
-	case "lpad", "rpad":
-		return 2, 3
-	case "concat", "coalesce", "max", "min", "fmt":
-		return 1, 64
+	case "add":
+		return f + g, nil
+	case "sub":
+		return f - g, nil
+	case "mul":
+		return f * g, nil
+	case "pow":
+		return math.Pow(f, g), nil
+	case "mod":
+		return math.Mod(f, g), nil
+	case "idiv":
+		q := math.Trunc(f / g)
+		if math.Mod(f, g) < 0 {
+			q -= math.Copysign(1, g)
+		}
+		return saturated(q), nil
 	}
-	return 0, -1
+	return f / g, nil
 }
 
-// call computes a function.
-func call(j *job, name string, a []value) (value, error) {
-	j.t.Step(1)
-	switch name {
-	case "abs", "ceil", "floor", "sqrt", "trunc", "neg", "round", "log", "pow", "int", "float":
-		return arithmetic(name, a)
-	case "contains", "match", "replace", "startswith", "endswith", "count_seq":
-		return searching(j, name, a)
+// power computes with the overflow of a machine's integers.
+func power(x, y int64) int64 {
+	out := int64(1)
+	for ; y > 0; y >>= 1 {
+		if y&1 == 1 {
+			out *= x
+		}
+		x *= x
 	}
-	s := ""
-	if len(a) > 0 {
-		s = text(a[0])
-	}
-	switch name {
-	case "len":
-		if list, ok := a[0].([]value); ok {
-			return float64(len(list)), nil
-		}
-		return float64(utf8.RuneCountInString(s)), nil
-	case "bytesize":
-		return float64(len(s)), nil
-	case "lower":
-		return strings.ToLower(s), nil
-	case "upper":
-		return strings.ToUpper(s), nil
-	case "title":
-		return title(s), nil
-	case "slug":
-		return slug(s), nil
-	case "not":
-		return !truthy(a[0]), nil
-	case "isnull":
-		return a[0] == nil || s == "", nil
-	case "typeof":
-		return kind(a[0]), nil
-	case "trim", "ltrim", "rtrim":
-		cut := " \t\r\n"
-		if len(a) > 1 {
-			cut = text(a[1])
-		}
-		if name != "rtrim" {
-			s = strings.TrimLeft(s, cut)
-		}
-		if name != "ltrim" {
-			s = strings.TrimRight(s, cut)
-		}
-		return s, nil
-	case "split":
-		j.t.Bound("array", int64(len(s)), j.t.K.Limits.Array*64)
-		parts := strings.Split(s, text(a[1])) //nolint:gosec // arity has seen to it
-		j.t.Step(len(parts))
-		out := make([]value, len(parts))
-		for i, p := range parts {
-			out[i] = p
-		}
-		return out, nil
-	case "join":
-		list, ok := a[0].([]value)
-		if !ok {
-			return s, nil
-		}
-		parts := make([]string, len(list))
-		total := 0
-		for i, x := range list {
-			parts[i] = text(x)
-			total += len(parts[i]) + len(text(a[1])) //nolint:gosec // as above
-		}
-		j.t.Bound("string", int64(total), j.t.K.Limits.String)
-		return strings.Join(parts, text(a[1])), nil //nolint:gosec // as above
-	case "first", "last", "get":
-		return element(name, a), nil
-	case "substring", "slice":
-		return part(a), nil
-	case "default", "coalesce":
-		for _, x := range a {
-			if x != nil && text(x) != "" {
-				return x, nil
-			}
-		}
-		return a[len(a)-1], nil
-	case "concat":
-		out := ""
-		for _, x := range a {
-			out = j.bounded(out + text(x))
-		}
-		return out, nil
-	case "fmt":
-		return formatted(j, s, a[1:]), nil
-	case "max", "min":
-		if list, ok := a[0].([]value); ok && len(a) == 1 {
-			a = list
-		}
-		var best value
-		for i, x := range a {
-			if c := compared(x, best); i == 0 || name == "max" && c > 0 || name == "min" && c < 0 {
-				best = x
-			}
-		}
-		return best, nil
-	case "lpad", "rpad":
-		return padded(j, name, a)
-	case "escape_regex":
-		return regexp.QuoteMeta(s), nil
-	case "year", "month", "day":
-		return datePart(name, s), nil
-	}
-	return nil, fmt.Errorf("unknown function %q", name)
-}
-
-func kind(v value) string {
-	switch x := v.(type) {
-	case nil:
-		return "empty"
-	case bool:
-		return "bool"
-	case float64:
-		if x == math.Trunc(x) {
-			return "int"
-		}
-		return "float"
-	case []value:
-		return "list"
-	case string:
-		if f, ok := number(x); ok {
-			return kind(f)
-		}
-		if x == "" {
-			return "empty"
-		}
-	}
-	return "string"
+	return out
 }
 
 func arithmetic(name string, a []value) (value, error) {
-	f, ok := number(a[0])
-	if !ok {
-		return nil, fmt.Errorf("%s: %s is no number", name, shown(a[0]))
+	n, err := number(a[0])
+	if err != nil {
+		return nil, err
 	}
-	second := 0.0
+	var second value
 	if len(a) > 1 {
-		if second, ok = number(a[1]); !ok {
-			return nil, fmt.Errorf("%s: %s is no number", name, shown(a[1]))
+		if second, err = number(a[1]); err != nil {
+			return nil, err
 		}
 	}
+	i, isInt := n.(int64)
+	f := asFloat(n)
 	switch name {
 	case "abs":
+		if isInt {
+			return max(i, -i), nil
+		}
 		return math.Abs(f), nil
-	case "ceil":
-		return math.Ceil(f), nil
-	case "floor":
-		return math.Floor(f), nil
+	case "neg":
+		if isInt {
+			return -i, nil
+		}
+		return -f, nil
 	case "sqrt":
 		return math.Sqrt(f), nil
-	case "int", "trunc":
-		return math.Trunc(f), nil
-	case "neg":
-		return -f, nil
-	case "pow":
-		return math.Pow(f, second), nil
+	case "log2":
+		return math.Log2(f), nil
+	case "log10":
+		return math.Log10(f), nil
 	case "log":
-		if len(a) > 1 {
-			return math.Log(f) / math.Log(second), nil
+		switch base := asFloat(second); {
+		case second == nil:
+			return math.Log(f), nil
+		case base == 2:
+			return math.Log2(f), nil
+		case base == 10:
+			return math.Log10(f), nil
+		default:
+			return math.Log(f) / math.Log(base), nil
 		}
-		return math.Log(f), nil
-	case "round":
-		scale := math.Pow(10, math.Trunc(max(-15, min(15, second))))
-		return math.Round(f*scale) / scale, nil
 	}
-	return f, nil
+	if second == nil {
+		if isInt {
+			return i, nil
+		}
+		return saturated(rounded(name, f)), nil
+	}
+	return operate("mul", saturated(rounded(name, f/asFloat(second))), second)
 }
 
-// searching are the functions that look for something in a text.
-func searching(j *job, name string, a []value) (value, error) {
-	s := text(a[0])
-	re, isPattern := a[1].(*regexp.Regexp)
-	what := text(a[1])
-	j.t.Step((len(s) + len(what)) >> 3)
-	if isPattern {
-		j.t.Step(len(s) * (1 + len(what)>>5))
-	}
+func rounded(name string, f float64) float64 {
 	switch name {
-	case "startswith":
-		return strings.HasPrefix(s, what), nil
-	case "endswith":
-		return strings.HasSuffix(s, what), nil
-	case "count_seq":
-		return float64(strings.Count(s, what)), nil
-	case "contains":
-		if list, ok := a[0].([]value); ok {
-			return within(a[1], list), nil
-		}
-		if isPattern {
-			return re.MatchString(s), nil
-		}
-		return strings.Contains(s, what), nil
-	case "match":
-		if !isPattern {
-			var err error
-			if re, err = compilePattern(what); err != nil {
-				return nil, err
-			}
-		}
-		group := 0
-		if len(a) > 2 {
-			f, _ := number(a[2])
-			group = int(max(0, min(f, 100)))
-		}
-		if found := re.FindStringSubmatch(s); group < len(found) {
-			return found[group], nil
-		}
-		return nil, nil
+	case "ceil":
+		return math.Ceil(f)
+	case "floor":
+		return math.Floor(f)
+	case "round":
+		return math.Round(f)
 	}
-	to := text(a[2])
-	if isPattern {
-		found := re.FindAllStringIndex(s, -1)
-		j.t.Bound("string", int64(len(s)+len(found)*(len(to)+1)), j.t.K.Limits.String)
-		return j.bounded(re.ReplaceAllString(s, to)), nil
-	}
-	j.t.Bound("string", int64(len(s))+int64(strings.Count(s, what))*int64(len(to)), j.t.K.Limits.String)
-	return strings.ReplaceAll(s, what, to), nil
+	return math.Trunc(f)
 }
 
-func element(name string, a []value) value {
+// best gives the largest or smallest of numbers, or of a list of them.
+func best(largest bool, a []value) (value, error) {
+	if len(a) == 1 {
+		list, ok := a[0].([]value)
+		if !ok {
+			return nil, castError(a[0], "list")
+		}
+		a = list
+	}
+	var out value
+	for i, v := range a {
+		n, err := number(v)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := compareNumbers(n, out); i == 0 || ok && (largest && c > 0 || !largest && c < 0) {
+			out = n
+		}
+	}
+	return out, nil
+}
+
+// bestPlace gives the index of the largest or smallest, or its label.
+func bestPlace(largest bool, a []value) (value, error) {
 	list, ok := a[0].([]value)
 	if !ok {
-		for _, r := range text(a[0]) {
-			list = append(list, string(r))
+		return nil, castError(a[0], "list")
+	}
+	at := -1
+	var out value
+	for i, v := range list {
+		n, err := number(v)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := compareNumbers(n, out); at < 0 || ok && (largest && c > 0 || !largest && c < 0) {
+			at, out = i, n
 		}
 	}
-	i := 0
-	switch name {
-	case "last":
-		i = len(list) - 1
-	case "get":
-		f, _ := number(a[1])
-		if i = int(max(-1e9, min(1e9, f))); i < 0 {
-			i += len(list)
-		}
+	if at < 0 {
+		return nil, nil
 	}
-	if i < 0 || i >= len(list) {
-		return nil
+	if len(a) == 1 {
+		return int64(at), nil
 	}
-	return list[i]
+	labels, ok := a[1].([]value)
+	if !ok {
+		return nil, castError(a[1], "list")
+	}
+	if at < len(labels) {
+		return labels[at], nil
+	}
+	return nil, nil
 }
 
-// part gives a piece of a text or list, from one place to another.
-func part(a []value) value {
-	runes := []rune(nil)
+func totalled(name string, v value) (value, error) {
+	list, ok := v.([]value)
+	if !ok {
+		return nil, castError(v, "list")
+	}
+	var s sum
+	var w welford
+	for _, x := range list {
+		n, err := number(x)
+		if err != nil {
+			return nil, err
+		}
+		s.add(n)
+		w.add(asFloat(n))
+	}
+	if name == "sum" {
+		return s.get(), nil
+	}
+	return w.average(), nil
+}
+
+// sequence takes a list, or the characters of a text.
+func sequence(v value) (list []value, isText bool, err error) {
+	s := ""
+	switch x := v.(type) {
+	case []value:
+		return x, false, nil
+	case string:
+		s = x
+	case cell:
+		s = string(x)
+	default:
+		return nil, false, castError(v, "sequence")
+	}
+	for _, r := range s {
+		list = append(list, string(r))
+	}
+	return list, true, nil
+}
+
+func firstOrLast(name string, v value) (value, error) {
+	list, _, err := sequence(v)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	if name == "first" {
+		return list[0], nil
+	}
+	return list[len(list)-1], nil
+}
+
+// got gives an item of a list, text or map; a list of keys leads inside.
+func got(a []value) (value, error) {
+	keys, ok := a[1].([]value)
+	if !ok {
+		keys = a[1:2]
+	}
+	v := a[0]
+	for _, k := range keys {
+		found := false
+		if o, ok := v.(object); ok {
+			s, err := toText(k)
+			if err != nil {
+				return nil, err
+			}
+			v, found = o.get(s)
+		} else {
+			list, isText, err := sequence(v)
+			if err != nil {
+				return nil, err
+			}
+			n, err := toInt(k)
+			if err != nil {
+				return nil, err
+			}
+			if n < 0 {
+				size := len(list)
+				if isText {
+					size = len(serialized(v)) // in bytes, as the real one does
+				}
+				n += int64(size)
+			}
+			if found = n >= 0 && n < int64(len(list)); found {
+				v = list[n]
+			}
+		}
+		if !found {
+			if len(a) > 2 {
+				return a[2], nil
+			}
+			return nil, nil
+		}
+	}
+	return v, nil
+}
+
+// sliced gives a part of a text or list. Without an end, a list's part is the
+// one before the index: that is a slip of the real xan, which scripts see.
+func sliced(a []value) (value, error) {
 	list, isList := a[0].([]value)
-	n := len(list)
+	var runes []rune
+	n := int64(len(list))
 	if !isList {
-		runes = []rune(text(a[0]))
-		n = len(runes)
-	}
-	at := func(v value, otherwise int) int {
-		f, ok := number(v)
-		if !ok {
-			return otherwise
+		s, err := toText(a[0])
+		if err != nil {
+			return nil, err
 		}
-		i := int(max(-1e9, min(1e9, f)))
-		if i < 0 {
-			i += n
-		}
-		return max(0, min(n, i))
+		runes = []rune(s)
+		n = int64(len(runes))
 	}
-	from, to := at(a[1], 0), n
+	low, err := toInt(a[1])
+	if err != nil {
+		return nil, err
+	}
+	negative := low < 0
+	if negative {
+		low = max(0, n+low)
+	}
+	high := n
 	if len(a) > 2 {
-		to = max(from, at(a[2], n))
+		if high, err = toInt(a[2]); err != nil {
+			return nil, err
+		}
+		if high < 0 {
+			high = max(0, n+high)
+		}
+		if high < low && !negative && !isList {
+			high = n
+		}
 	}
+	if isList && len(a) == 2 {
+		if low >= n {
+			return []value{}, nil
+		}
+		return list[:low], nil
+	}
+	low = min(low, n)
+	high = max(low, min(high, n))
 	if isList {
-		return list[from:to]
+		return list[low:high], nil
 	}
-	return string(runes[from:to])
+	return string(runes[low:high]), nil
 }
 
-func formatted(j *job, s string, args []value) string {
-	var out strings.Builder
-	for {
-		i := strings.Index(s, "{}")
-		if i < 0 || len(args) == 0 {
-			out.WriteString(s)
-			return j.bounded(out.String())
+func contained(j *job, a []value) (value, error) {
+	switch x := a[0].(type) {
+	case string, cell:
+		s := serialized(x)
+		if re, ok := a[1].(*regexp.Regexp); ok {
+			j.match(s, re)
+			return re.MatchString(s), nil
 		}
-		out.WriteString(s[:i])
-		out.WriteString(text(args[0]))
-		j.t.Bound("string", int64(out.Len()), j.t.K.Limits.String)
-		s, args = s[i+2:], args[1:]
-	}
-}
-
-func padded(j *job, name string, a []value) (value, error) {
-	s := text(a[0])
-	f, ok := number(a[1])
-	if !ok {
-		return nil, fmt.Errorf("%s: %s is no number", name, shown(a[1]))
-	}
-	fill := " "
-	if len(a) > 2 && text(a[2]) != "" {
-		fill = text(a[2])
-	}
-	n := int(max(0, min(f, 1<<40))) - utf8.RuneCountInString(s)
-	if n <= 0 {
-		return s, nil
-	}
-	j.t.Bound("string", int64(n*len(fill)), j.t.K.Limits.String)
-	pad := strings.Repeat(fill, n)
-	if name == "lpad" {
-		return pad + s, nil
-	}
-	return s + pad, nil
-}
-
-func title(s string) string {
-	words := strings.Fields(strings.ToLower(s))
-	for i, w := range words {
-		r, n := utf8.DecodeRuneInString(w)
-		words[i] = strings.ToUpper(string(r)) + w[n:]
-	}
-	return strings.Join(words, " ")
-}
-
-func slug(s string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 0x7f:
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
+		what, err := toText(a[1])
+		j.t.Step((len(s) + len(what)) >> 3)
+		return strings.Contains(s, what), err
+	case []value:
+		what, err := toText(a[1])
+		if err != nil {
+			return nil, err
 		}
-		return '_'
-	}, s), "_")
+		for _, v := range x {
+			s, err := toText(v)
+			if err != nil {
+				return nil, err
+			}
+			if s == what {
+				return true, nil
+			}
+		}
+		return false, nil
+	case object:
+		what, err := toText(a[1])
+		_, ok := x.get(what)
+		return ok, err
+	}
+	return nil, castError(a[0], "sequence")
 }
 
-// datePart takes year, month or day of a date that begins as ISO 8601 has it.
-func datePart(name, s string) value {
-	from, to := 0, 4
-	switch name {
-	case "month":
-		from, to = 5, 7
-	case "day":
-		from, to = 8, 10
+func length(v value) (value, error) {
+	switch x := v.(type) {
+	case []value:
+		return int64(len(x)), nil
+	case object:
+		return int64(len(x.keys)), nil
 	}
-	if len(s) < to || len(s) > 4 && s[4] != '-' {
-		return nil
+	s, err := toText(v)
+	return int64(utf8.RuneCountInString(s)), err
+}
+
+func ranged(j *job, a []value) (value, error) {
+	ends := []int64{0, 0, 1}
+	for i, v := range a {
+		n, err := toInt(v)
+		if err != nil {
+			return nil, err
+		}
+		if len(a) == 1 {
+			i = 1
+		}
+		ends[i] = n
 	}
-	f, ok := number(s[from:to])
+	from, to, step := ends[0], ends[1], ends[2]
+	if step == 0 {
+		return nil, errors.New("the step is 0")
+	}
+	size := max(0, math.Ceil((float64(to)-float64(from))/float64(step)))
+	j.t.Bound("array", saturated(size), j.t.K.Limits.Array)
+	n := int(min(size, 1<<40)) // within what an int has
+	j.t.Step(n)
+	j.t.Grow(32 * n)
+	out := make([]value, n)
+	for i := range out {
+		out[i] = from + int64(i)*step
+	}
+	return out, nil
+}
+
+func members(name string, v value) (value, error) {
+	o, ok := v.(object)
 	if !ok {
-		return nil
+		return nil, castError(v, "map")
 	}
-	return f
-}
-
-// asJSON gives a cell as the JSON of what it looks like.
-func asJSON(s string) []byte {
-	if f, ok := number(s); ok && s == strings.TrimSpace(s) && !(len(s) > 1 && s[0] == '0' && s[1] != '.') && s[0] != '+' && s[0] != '.' && !math.IsInf(f, 0) && !math.IsNaN(f) && !strings.ContainsAny(s, "xX_") && s[len(s)-1] != '.' {
-		return []byte(s)
+	out := []value{}
+	for i, k := range o.keys {
+		if name == "keys" {
+			out = append(out, k)
+		} else {
+			out = append(out, o.values[i])
+		}
 	}
-	switch s {
-	case "true", "false":
-		return []byte(s)
-	case "":
-		return []byte("null")
-	}
-	return quote(s)
-}
-
-func quote(s string) []byte {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return []byte(`""`)
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
-}
-
-// quantile gives the value at a share of numbers, which it sorts.
-func quantile(list []float64, q float64) float64 {
-	sort.Float64s(list)
-	if len(list) == 0 {
-		return 0
-	}
-	at := q * float64(len(list)-1)
-	low := math.Floor(at)
-	a := list[int(low)]
-	if low+1 >= float64(len(list)) {
-		return a
-	}
-	return a + (list[int(low)+1]-a)*(at-low)
+	return out, nil
 }

@@ -15,10 +15,10 @@ func small() budget.Limits {
 }
 
 func FuzzExpression(f *testing.F) {
-	for _, s := range []string{"a + 1 > b && not c", "if(contains(a, /x+/i), upper(b), 'q' ++ c) as d, len(a)", "sum(a) as s, count(), values(b, ';'), median(c)", "a | trim | split(_, ',') | get(_, -1)", "col(\"a b\") in [1, 'x', null]", "replace(a, /(.*)*/, '$1$1')", "lpad(a, 1e9, 'xy')", "((((1))))", "-1 ** 2 // 3 % 4", "fmt('{}{}', a, b)", "substring(a, -2) eq slice(b, 1, 3)", "\"a b\",0:1,!c,*", "a:c,-1"} {
+	for _, s := range []string{"a + 1 > b && not c", "if(contains(a, /x+/i), upper(b), 'q' ++ c) as d, len(a)", "sum(a) as s, count(), values(b, ';'), median(c)", "a | trim | split(_, ',') | get(_, -1)", "col(\"a b\") in [1, 'x', null]", "replace(a, /(.*)*/, '$1$1')", "lpad(a, 1e9, 'xy')", "((((1))))", "-1 ** 2 // 3 % 4", "fmt('{}{x}', a, {x: b})", "map(split(a, ''), x => x ++ b)[1:]", "a.len() as (x, y), {a: [1]}.a[0]", "repeat(a, 1e9)", "range(1e15)", "parse_json(b)", "strftime(a, '%Y')", "substring(a, -2) eq slice(b, 1, 3)", "\"a b\",0:1,!c,*", "a:c,-1"} {
 		f.Add(s, "a,b,c\n1,x,\n\"2,\n\",y,3\n")
 	}
-	verbs := [][]string{{"filter"}, {"map"}, {"agg"}, {"groupby", "a"}, {"transform", "a"}, {"select"}, {"select", "-e"}, {"drop"}, {"explode"}, {"rename"}, {"search", "-r"}, {"implode"}, {"top"}, {"sort", "-N", "-s"}, {"join", "a", "f"}}
+	verbs := [][]string{{"filter"}, {"map"}, {"agg"}, {"groupby", "a"}, {"transform", "a"}, {"select"}, {"select", "-e"}, {"drop"}, {"explode"}, {"rename"}, {"search", "-r"}, {"implode"}, {"top"}, {"sort", "-N", "-s"}, {"slice", "-S"}, {"join", "a", "f"}}
 	f.Fuzz(func(t *testing.T, s, data string) {
 		for _, v := range verbs {
 			began := time.Now()
@@ -35,7 +35,7 @@ func FuzzTable(f *testing.F) {
 	for _, s := range []string{"a,b\n1,2\n", "\"a\"\"b\",\n\"\n", "\xef\xbb\xbfa\n\n\r\n1\r\n", "a,a\n1\n", "\xff,\x00\n,\n", "[{\"a\":[1,{}]},2]", "{\"a\":1}{\"a\":\"\\ud800\"}"} {
 		f.Add(s)
 	}
-	verbs := [][]string{{"view"}, {"stats", "-a"}, {"freq", "-A"}, {"to", "json"}, {"to", "md"}, {"from", "-f", "json"}, {"transpose"}, {"fixlengths"}, {"flatten"}, {"dedup"}, {"sort"}, {"tail", "-l", "2"}, {"cat", "cols"}, {"fill"}, {"enum"}, {"headers"}}
+	verbs := [][]string{{"view"}, {"enum"}, {"split"}, {"behead"}, {"to", "html"}, {"from", "-f", "jsonl"}, {"from", "-f", "md"}, {"stats", "-A"}, {"freq", "-A"}, {"to", "json"}, {"to", "md"}, {"from", "-f", "json"}, {"transpose"}, {"fixlengths"}, {"flatten"}, {"dedup"}, {"sort"}, {"tail", "-l", "2"}, {"cat", "cols"}, {"fill"}, {"enum"}, {"headers"}}
 	f.Fuzz(func(t *testing.T, data string) {
 		for _, v := range verbs {
 			commandtest.RunWithin(t, xan.Commands(), commandtest.Case{Args: append(append([]string{"xan"}, v...), "f"), Files: map[string]string{"f": data}}, small())

@@ -4,12 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // The verbs that put tables together, or turn them.
 
 func (j *job) join() error {
+	n := 0
+	for _, kind := range []string{"inner", "left", "right", "full", "semi", "anti", "cross"} {
+		if j.a.Has(kind) {
+			n++
+		}
+	}
+	if n > 1 {
+		return &usageError{"there is more than one kind of join"}
+	}
 	if j.a.Has("cross") {
 		return j.cross()
 	}
@@ -37,11 +47,11 @@ func (j *job) join() error {
 	if err != nil {
 		return err
 	}
-	on, err := selection(args[0], l.head)
+	on, err := j.selection(args[0], l.head)
 	if err != nil {
 		return err
 	}
-	to, err := selection(args[2], r.head)
+	to, err := j.selection(args[2], r.head)
 	if err != nil {
 		return err
 	}
@@ -51,81 +61,176 @@ func (j *job) join() error {
 	return j.joined(l, r, on, to)
 }
 
-func (j *job) joined(l, r *table, on, to []int) error {
-	fold := j.a.Has("i")
-	var b []byte
-	keyOf := func(row []string, columns []int) (string, bool) {
-		b = key(b[:0], row, columns)
-		s := string(b)
-		if fold {
-			s = strings.ToLower(s)
-		}
-		for _, c := range columns {
-			if row[c] == "" {
-				return s, false // what is empty equals nothing
-			}
-		}
-		return s, true
+// joinKey makes what must be equal; of nothing but empty cells there is none.
+func (j *job) joinKey(row []string, columns []int) (string, bool) {
+	some := j.a.Has("nulls")
+	for _, c := range columns {
+		some = some || row[c] != ""
 	}
-	rows, err := r.all()
+	s := string(key(nil, row, columns))
+	if j.a.Has("i") {
+		s = strings.ToLower(s)
+	}
+	return s, some
+}
+
+// A joinSide is a table of a join, with the columns that must be equal and
+// those that are written.
+type joinSide struct {
+	x       *table
+	on, out []int
+}
+
+func (s joinSide) cells(row []string) []string {
+	if row == nil {
+		return make([]string, len(s.out))
+	}
+	return pick(row, s.out)
+}
+
+// sides tells which columns of a join are written. Where the columns that must
+// be equal have the same names, those of the one side are enough.
+func (j *job) sides(l, r *table, on, to []int) (left, right joinSide, err error) {
+	drop, ok := j.a.Value("D")
+	switch {
+	case ok:
+	case j.bare || j.a.Has("i") || !slices.Equal(pick(l.head, on), pick(r.head, to)):
+		drop = "none"
+	case j.a.Has("right"):
+		drop = "left"
+	default:
+		drop = "right"
+	}
+	left, right = joinSide{x: l, on: on}, joinSide{x: r, on: to}
+	switch drop {
+	case "left", "right", "both", "none":
+	default:
+		return left, right, &usageError{fmt.Sprintf("'%s' is neither left, right, both nor none", drop)}
+	}
+	for i := range l.head {
+		if drop != "left" && drop != "both" || !slices.Contains(on, i) {
+			left.out = append(left.out, i)
+		}
+	}
+	for i := range r.head {
+		if drop != "right" && drop != "both" || !slices.Contains(to, i) {
+			right.out = append(right.out, i)
+		}
+	}
+	return left, right, nil
+}
+
+// An index finds the rows of a table by their key. Rows without a key are
+// forgotten, in a full join too: the real xan does that.
+type index struct {
+	rows  [][]string
+	used  []bool
+	byKey map[string][]int
+}
+
+func (j *job) index(s joinSide) (*index, error) {
+	x := &index{byKey: map[string][]int{}}
+	return x, s.x.each(func(row []string) error {
+		k, ok := j.joinKey(row, s.on)
+		if !ok {
+			return nil
+		}
+		j.t.Grow(cost(row) + 64 + len(k))
+		j.t.Bound("array", int64(len(x.rows)), j.t.K.Limits.Array)
+		x.byKey[k] = append(x.byKey[k], len(x.rows))
+		x.rows = append(x.rows, row)
+		x.used = append(x.used, false)
+		return nil
+	})
+}
+
+// find gives the rows that fit one of the other table.
+func (j *job) find(x *index, row []string, on []int) []int {
+	k, ok := j.joinKey(row, on)
+	if !ok {
+		return nil
+	}
+	return x.byKey[k]
+}
+
+// joined writes what two tables have together. Of a left join the right table
+// is held in memory, of all others the left one; rows come in the order of the
+// table that streams.
+func (j *job) joined(l, r *table, on, to []int) error {
+	left, right, err := j.sides(l, r, on, to)
 	if err != nil {
 		return err
 	}
-	index := map[string][]int{}
-	for i, row := range rows {
-		if k, ok := keyOf(row, to); ok {
-			j.t.Grow(64 + len(k))
-			index[k] = append(index[k], i)
-		}
+	if j.a.Has("semi") || j.a.Has("anti") {
+		return j.matched(left, right)
 	}
-	semi, anti := j.a.Has("semi"), j.a.Has("anti")
-	left := j.a.Has("left") || j.a.Has("full")
-	right := j.a.Has("right") || j.a.Has("full")
-	head := append([]string(nil), l.head...)
-	if !semi && !anti {
-		head = append(head, r.head...)
+	head := make([]string, 0, len(left.out)+len(right.out))
+	before, _ := j.a.Value("L")
+	for _, h := range left.cells(l.head) {
+		head = append(head, before+h)
+	}
+	before, _ = j.a.Value("R")
+	for _, h := range right.cells(r.head) {
+		head = append(head, before+h)
 	}
 	if err := j.head1(head); err != nil {
 		return err
 	}
-	used := make([]bool, len(rows))
-	out := make([]string, 0, len(head))
-	none := make([]string, max(len(l.head), len(r.head)))
-	if err := l.each(func(row []string) error {
-		k, ok := keyOf(row, on)
-		var found []int
-		if ok {
-			found = index[k]
+	held, stream := left, right
+	if j.a.Has("left") {
+		held, stream = right, left
+	}
+	x, err := j.index(held)
+	if err != nil {
+		return err
+	}
+	write := func(a, b []string) error { // of the table in memory, and of the other
+		j.t.Step(1 + len(head))
+		if j.a.Has("left") {
+			return j.out.row(append(left.cells(b), right.cells(a)...))
 		}
-		if semi || anti {
-			if len(found) > 0 == semi {
-				return j.out.row(row)
-			}
-			return nil
-		}
+		return j.out.row(append(left.cells(a), right.cells(b)...))
+	}
+	if err := stream.x.each(func(row []string) error {
+		found := j.find(x, row, stream.on)
 		for _, i := range found {
-			j.t.Step(1 + len(head))
-			used[i] = true
-			out = append(append(out[:0], row...), rows[i]...)
-			if err := j.out.row(out); err != nil {
+			x.used[i] = true
+			if err := write(x.rows[i], row); err != nil {
 				return err
 			}
 		}
-		if len(found) == 0 && left {
-			return j.out.row(append(append(out[:0], row...), none[:len(r.head)]...))
+		if len(found) == 0 && (j.a.Has("left") || j.a.Has("right") || j.a.Has("full")) {
+			return write(nil, row)
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	for i, row := range rows {
-		if right && !used[i] && !semi && !anti {
-			if err := j.out.row(append(append(out[:0], none[:len(l.head)]...), row...)); err != nil {
+	for i, row := range x.rows {
+		if j.a.Has("full") && !x.used[i] {
+			if err := write(row, nil); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// matched writes the rows of the left table that have a match, or none.
+func (j *job) matched(left, right joinSide) error {
+	if err := j.head1(left.x.head); err != nil {
+		return err
+	}
+	x, err := j.index(right)
+	if err != nil {
+		return err
+	}
+	return left.x.each(func(row []string) error {
+		if len(j.find(x, row, left.on)) > 0 == j.a.Has("semi") {
+			return j.out.row(row)
+		}
+		return nil
+	})
 }
 
 func (j *job) cross() error {
@@ -145,7 +250,7 @@ func (j *job) cross() error {
 	if err != nil {
 		return err
 	}
-	if err := j.head1(append(append([]string(nil), l.head...), r.head...)); err != nil {
+	if err := j.head1(append(slices.Clone(l.head), r.head...)); err != nil {
 		return err
 	}
 	var out []string
@@ -179,32 +284,34 @@ func (j *job) cat() error {
 	return &usageError{fmt.Sprintf("'%s' is neither rows nor cols", how)}
 }
 
-// below puts tables below each other: columns of one name belong together.
+// below puts tables below each other. Columns belong together by their place.
 func (j *job) below(names []string) error {
-	var head []string
+	source, given := j.a.Value("S")
+	width := 0
 	for i, name := range names {
 		x, err := j.open(name)
 		if err != nil {
 			return err
 		}
 		if i == 0 {
-			head = x.head
+			head := slices.Clone(x.head)
+			if given {
+				head = append([]string{source}, head...)
+			}
+			width = len(head)
 			if err := j.head1(head); err != nil {
 				return err
 			}
 		}
-		if x.head == nil {
-			x.close()
-			continue
-		}
-		columns := make([]int, len(head))
-		for k, h := range head {
-			if columns[k], err = find(h, x.head); err != nil || len(x.head) != len(head) {
-				x.close()
-				return fmt.Errorf("%s has other columns: %s", name, strings.Join(x.head, ", "))
+		if err := x.each(func(row []string) error {
+			if given {
+				row = append([]string{name}, row...)
 			}
-		}
-		if err := x.each(func(row []string) error { return j.out.row(pick(row, columns)) }); err != nil {
+			if len(row) != width {
+				return fmt.Errorf("%s has %d columns, and not %d", name, len(row), width)
+			}
+			return j.out.row(row)
+		}); err != nil {
 			return err
 		}
 	}

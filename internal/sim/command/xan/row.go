@@ -1,10 +1,16 @@
 package xan
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // The verbs through which rows stream.
@@ -14,29 +20,62 @@ func (j *job) headers() error {
 	if len(names) == 0 {
 		names = []string{"-"}
 	}
-	for _, name := range names {
+	start, err := j.number("s", 0)
+	if err != nil {
+		return err
+	}
+	heads := make([][]string, len(names))
+	files := map[string]int{} // in how many a column is
+	places := 4
+	for i, name := range names {
 		x, err := j.open(name)
 		if err != nil {
 			return err
 		}
 		x.close()
-		if len(names) > 1 {
-			if err := j.out.text("%s\n", name); err != nil {
+		heads[i] = x.head
+		places = max(places, len(strconv.Itoa(len(x.head)-1)))
+		for _, h := range x.head {
+			files[h]++
+		}
+	}
+	for i, head := range heads {
+		if len(heads) > 1 {
+			if err := j.out.text("%s\n", names[i]); err != nil {
 				return err
 			}
 		}
-		for i, h := range x.head {
+		for k, h := range head {
+			number := fmt.Sprintf("%-*d", places, start+k)
 			if j.a.Has("j") {
-				err = j.out.text("%s\n", h)
-			} else {
-				err = j.out.text("%-4d%s\n", i, h)
+				number = ""
 			}
-			if err != nil {
+			if err := j.out.text("%s%s\n", number, escapedBlanks(h)); err != nil {
+				return err
+			}
+		}
+		if len(heads) > 1 {
+			if err := j.out.text("\n"); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if len(heads) == 1 {
+		return nil
+	}
+	var diverging []string
+	for h, n := range files {
+		if n < len(heads) {
+			diverging = append(diverging, h)
+		}
+	}
+	slices.Sort(diverging)
+	switch {
+	case slices.ContainsFunc(slices.Collect(maps.Values(files)), func(n int) bool { return n != len(heads) }):
+		return j.out.text("All files don't have the same headers!\nDiverging headers: %s\n", strings.Join(diverging, ", "))
+	default:
+		return j.out.text("All files have the same headers!\n")
+	}
 }
 
 func (j *job) count() error {
@@ -45,6 +84,7 @@ func (j *job) count() error {
 		return err
 	}
 	n := 0
+	x.free = true
 	if err := x.each(func([]string) error { n++; return nil }); err != nil {
 		return err
 	}
@@ -63,7 +103,7 @@ func (j *job) choose() error {
 	if j.a.Has("e") {
 		return j.evaluate(x, s)
 	}
-	columns, err := selection(s, x.head)
+	columns, err := j.selection(s, x.head)
 	if err != nil {
 		return err
 	}
@@ -84,13 +124,13 @@ func (j *job) project(x *table, columns []int) error {
 }
 
 func (j *job) evaluate(x *table, s string) error {
-	list, err := j.list(s, x.head)
+	list, err := j.clauses(s, x.head)
 	if err != nil {
 		return err
 	}
-	out := make([]string, len(list))
-	for i, e := range list {
-		out[i] = e.name
+	var out []string
+	for _, c := range list {
+		out = append(out, c.names...)
 	}
 	if err := j.head1(out); err != nil {
 		return err
@@ -99,12 +139,13 @@ func (j *job) evaluate(x *table, s string) error {
 	return x.each(func(row []string) error {
 		sc.row = row
 		sc.index++
-		for i, e := range list {
-			v, err := e.e(sc)
+		out = out[:0]
+		for _, c := range list {
+			cells, _, err := c.cells(sc)
 			if err != nil {
-				return fmt.Errorf("row %d: %w", sc.index, err)
+				return err
 			}
-			out[i] = text(v)
+			out = append(out, cells...)
 		}
 		return j.out.row(out)
 	})
@@ -119,25 +160,32 @@ func (j *job) drop() error {
 	if err != nil {
 		return err
 	}
-	columns, err := selection("!"+s, x.head)
+	gone, err := j.selection(s, x.head)
 	if err != nil {
 		return err
+	}
+	var columns []int
+	for i := range x.head {
+		if !slices.Contains(gone, i) {
+			columns = append(columns, i)
+		}
+	}
+	if len(columns) == 0 {
+		return errors.New("there are no columns left")
 	}
 	return j.project(x, columns)
 }
 
-// limited gives a function that counts rows up to a limit.
+// limited gives a function that counts rows up to a limit, and tells after
+// each whether there may be another. Without a limit, or with 0, there may.
 func (j *job) limited(key string, otherwise int) (func() bool, error) {
 	n, err := j.number(key, otherwise)
 	if err != nil {
 		return nil, err
 	}
 	return func() bool {
-		if n < 0 {
-			return true
-		}
 		n--
-		return n >= 0
+		return n != 0
 	}, nil
 }
 
@@ -154,11 +202,11 @@ func (j *job) filter() error {
 	if err != nil {
 		return err
 	}
-	e, err := j.compile(s, x.head)
-	if err != nil {
+	if err := j.head1(x.head); err != nil {
 		return err
 	}
-	if err := j.head1(x.head); err != nil {
+	e, err := j.compile(s, x.head)
+	if err != nil {
 		return err
 	}
 	invert := j.a.Has("v")
@@ -166,63 +214,63 @@ func (j *job) filter() error {
 	return x.each(func(row []string) error {
 		sc.row = row
 		sc.index++
-		v, err := e(sc)
+		v, err := e.compute(sc)
 		if err != nil {
 			return fmt.Errorf("row %d: %w", sc.index, err)
 		}
 		if truthy(v) == invert {
 			return nil
 		}
-		if !more() {
-			return errEnough
-		}
-		return j.out.row(row)
+		return j.out.some(row, more)
 	})
 }
 
-// matching makes the test of search.
-func (j *job) matching() (func(string) bool, error) {
+// A matcher is the test of search.
+type matcher struct {
+	match   func(s string) bool
+	count   func(s string) int
+	replace func(s, with string) string
+}
+
+// matcher makes the test. Text that is no regular expression becomes one.
+func (j *job) matcher() (*matcher, error) {
 	switch {
 	case j.a.Has("E"):
-		return func(s string) bool { return s == "" }, nil
+		return &matcher{match: func(s string) bool { return s == "" }}, nil
 	case j.a.Has("N"):
-		return func(s string) bool { return s != "" }, nil
+		return &matcher{match: func(s string) bool { return s != "" }}, nil
 	}
 	p, err := j.operand("pattern")
 	if err != nil {
 		return nil, err
 	}
-	fold := j.a.Has("i")
-	if j.a.Has("r") {
-		if fold {
-			p = "(?i)" + p
-		}
-		re, err := compilePattern(p)
-		if err != nil {
-			return nil, err
-		}
-		return func(s string) bool {
-			j.t.Step(len(s) * (1 + len(p)>>5) >> 3)
-			return re.MatchString(s)
-		}, nil
+	if !j.a.Has("r") {
+		p = regexp.QuoteMeta(p)
 	}
-	exact := j.a.Has("e")
-	if fold {
-		p = strings.ToLower(p)
+	if j.a.Has("e") {
+		p = "^(?:" + p + ")$"
 	}
-	return func(s string) bool {
-		if fold {
-			s = strings.ToLower(s)
-		}
-		if exact {
-			return s == p
-		}
-		return strings.Contains(s, p)
+	if j.a.Has("i") {
+		p = "(?i)" + p
+	}
+	re, err := compilePattern(p)
+	if err != nil {
+		return nil, err
+	}
+	step := func(s string) { j.t.Step(len(s) * (1 + len(p)>>5) >> 3) }
+	return &matcher{
+		match: func(s string) bool { step(s); return re.MatchString(s) },
+		count: func(s string) int { step(s); return len(re.FindAllStringIndex(s, -1)) },
+		replace: func(s, with string) string {
+			step(s)
+			j.t.Bound("string", int64(len(s))+int64(len(re.FindAllStringIndex(s, -1)))*int64(len(with)+1), j.t.K.Limits.String)
+			return re.ReplaceAllString(s, with)
+		},
 	}, nil
 }
 
 func (j *job) search() error {
-	match, err := j.matching()
+	m, err := j.matcher()
 	if err != nil {
 		return err
 	}
@@ -238,25 +286,55 @@ func (j *job) search() error {
 	if err != nil {
 		return err
 	}
-	if err := j.head1(x.head); err != nil {
+	flag, flagged := j.a.Value("f")
+	count, counted := j.a.Value("c")
+	with, replaced := j.a.Value("R")
+	head := slices.Clone(x.head)
+	switch {
+	case flagged:
+		head = append(head, flag)
+	case counted:
+		head = append(head, count)
+	}
+	if (counted || replaced) && m.count == nil {
+		return &usageError{"there is no pattern to count or replace"}
+	}
+	if flagged && j.a.Has("v") {
+		return &usageError{"-f does not go with -v"}
+	}
+	if err := j.head1(head); err != nil {
 		return err
 	}
-	invert := j.a.Has("v")
 	return x.each(func(row []string) error {
-		found := false
+		if replaced {
+			for _, c := range columns {
+				row[c] = m.replace(row[c], with)
+			}
+			return j.out.some(row, more)
+		}
+		n, hits := 0, 0
 		for _, c := range columns {
-			if match(row[c]) {
-				found = true
-				break
+			if m.match(row[c]) {
+				hits++
+			}
+			if counted {
+				n += m.count(row[c])
 			}
 		}
-		if found == invert {
+		found := hits > 0
+		if j.a.Has("A") {
+			found = hits == len(columns)
+		}
+		found = found != j.a.Has("v")
+		switch {
+		case flagged:
+			row = append(row, strconv.FormatBool(found))
+		case !found:
 			return nil
+		case counted:
+			row = append(row, strconv.Itoa(n))
 		}
-		if !more() {
-			return errEnough
-		}
-		return j.out.row(row)
+		return j.out.some(row, more)
 	})
 }
 
@@ -272,12 +350,7 @@ func (j *job) head() error {
 	if err := j.head1(x.head); err != nil {
 		return err
 	}
-	return x.each(func(row []string) error {
-		if !more() {
-			return errEnough
-		}
-		return j.out.row(row)
-	})
+	return x.each(func(row []string) error { return j.out.some(row, more) })
 }
 
 func (j *job) tail() error {
@@ -285,6 +358,11 @@ func (j *job) tail() error {
 	if err != nil {
 		return err
 	}
+	return j.last(n)
+}
+
+// last writes the last rows.
+func (j *job) last(n int) error {
 	x, err := j.input()
 	if err != nil {
 		return err
@@ -322,38 +400,84 @@ func (j *job) rows(list [][]string) error {
 	return nil
 }
 
+// A span is the rows that slice keeps: from after start rows to end rows.
+type span struct {
+	start, end int
+	only       map[int]bool // these instead
+	wrong      error        // what is told when the head is written
+}
+
+func (j *job) span() (span, error) {
+	s := span{}
+	var err error
+	for _, key := range []string{"skip", "s"} {
+		if s.start, err = j.number(key, s.start); err != nil {
+			return s, err
+		}
+	}
+	given := func(key string) bool { _, ok := j.a.Value(key); return ok }
+	if s.end, err = j.number("e", 1<<62); err != nil {
+		return s, err
+	}
+	n, err := j.number("l", 0)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case given("i") && (given("s") || given("e") || given("l")), given("e") && given("l"):
+		s.wrong = &usageError{"-i, -e and -l do not go together"}
+	case given("l"):
+		s.end = s.start + n
+	case given("i"):
+		if s.start, err = j.number("i", 0); err != nil {
+			return s, err
+		}
+		s.end = s.start + 1
+	case s.start > s.end:
+		s.wrong = fmt.Errorf("the end, %d, is before the start, %d", s.end, s.start)
+	}
+	list, ok := j.a.Value("I")
+	if !ok {
+		return s, nil
+	}
+	s.only = map[int]bool{}
+	for _, part := range strings.Split(list, ",") {
+		i, err := strconv.Atoi(part)
+		if err != nil {
+			s.wrong = &usageError{fmt.Sprintf("invalid number '%s'", part)}
+		}
+		s.only[i] = true
+	}
+	return s, nil
+}
+
+// condition compiles the expression of an option.
+func (j *job) condition(key string, head []string) (func(s *scene) (bool, error), error) {
+	text, ok := j.a.Value(key)
+	if !ok {
+		return nil, nil
+	}
+	e, err := j.compile(text, head)
+	return func(s *scene) (bool, error) {
+		v, err := e.compute(s)
+		if err != nil {
+			return false, fmt.Errorf("row %d: %w", s.index, err)
+		}
+		return truthy(v), nil
+	}, err
+}
+
 func (j *job) slice() error {
-	start, err := j.number("s", 0)
-	if err != nil {
-		return err
-	}
-	end, err := j.number("e", 1<<62)
-	if err != nil {
-		return err
-	}
-	n, err := j.number("l", -1)
-	if err != nil {
-		return err
-	}
-	if n >= 0 {
-		end = start + n
-	}
-	if _, ok := j.a.Value("i"); ok {
-		if start, err = j.number("i", 0); err != nil {
+	if _, ok := j.a.Value("L"); ok {
+		n, err := j.number("L", 0)
+		if err != nil {
 			return err
 		}
-		end = start + 1
+		return j.last(n)
 	}
-	var only map[int]bool
-	if s, ok := j.a.Value("I"); ok {
-		only = map[int]bool{}
-		for _, part := range strings.Split(s, ",") {
-			i, err := strconv.Atoi(part)
-			if err != nil {
-				return &usageError{fmt.Sprintf("invalid number '%s'", part)}
-			}
-			only[i] = true
-		}
+	s, err := j.span()
+	if err != nil {
+		return err
 	}
 	x, err := j.input()
 	if err != nil {
@@ -362,29 +486,51 @@ func (j *job) slice() error {
 	if err := j.head1(x.head); err != nil {
 		return err
 	}
-	at := -1
+	begin, err := j.condition("S", x.head)
+	if err != nil {
+		return err
+	}
+	stop, err := j.condition("E", x.head)
+	if err == nil {
+		err = s.wrong
+	}
+	if err != nil {
+		return err
+	}
+	n := 0
 	return x.each(func(row []string) error {
-		at++
-		switch {
-		case only != nil:
-			if !only[at] {
-				return nil
+		sc := &scene{row: row, index: x.rows - 1}
+		if s.only != nil {
+			if s.only[sc.index] {
+				return j.out.row(row)
 			}
-		case at >= end:
-			return errEnough
-		case at < start:
 			return nil
 		}
-		return j.out.row(row)
+		if begin != nil {
+			if ok, err := begin(sc); err != nil || !ok {
+				return err
+			}
+			begin = nil
+		}
+		if stop != nil {
+			if ok, err := stop(sc); err != nil || ok {
+				return errors.Join(err, errEnough)
+			}
+		}
+		if n++; n <= s.start {
+			return nil
+		}
+		return j.out.some(row, func() bool { return n != s.end })
 	})
 }
 
+// behead copies all behind the first row as it is.
 func (j *job) behead() error {
 	x, err := j.input()
 	if err != nil {
 		return err
 	}
-	return x.each(j.out.row)
+	return x.rest(j.out)
 }
 
 func (j *job) fixlengths() error {
@@ -404,7 +550,11 @@ func (j *job) fixlengths() error {
 	if x.head != nil && !x.bare {
 		rows = append([][]string{x.head}, rows...)
 	}
-	if n < 0 {
+	switch {
+	case n >= 0 || len(rows) == 0:
+	case j.a.Has("H"):
+		n = len(rows[0])
+	default:
 		for _, r := range rows {
 			n = max(n, len(r))
 		}
@@ -422,7 +572,10 @@ func (j *job) fixlengths() error {
 }
 
 func (j *job) format() error {
-	if s, ok := j.a.Value("t"); ok {
+	j.out.comma = ','
+	if j.a.Has("tabs") {
+		j.out.comma = '\t'
+	} else if s, ok := j.a.Value("t"); ok {
 		c, err := delimiter(s)
 		if err != nil {
 			return &usageError{err.Error()}
@@ -432,9 +585,9 @@ func (j *job) format() error {
 	if j.a.Has("crlf") {
 		j.out.end = "\r\n"
 	}
-	j.out.quote = j.a.Has("quote-always")
+	j.out.quote, j.out.never = j.a.Has("quote-always"), j.a.Has("quote-never")
 	x, err := j.input()
-	if err != nil {
+	if err != nil || x.head == nil {
 		return err
 	}
 	if err := j.head1(x.head); err != nil {
@@ -443,16 +596,58 @@ func (j *job) format() error {
 	return x.each(j.out.row)
 }
 
-// fileName makes a name of a file of a value.
-func fileName(dir, s string) string {
-	s = regexp.MustCompile(`[^\pL\pN_.-]+`).ReplaceAllString(s, "_")
+// A fileNamer makes names of files of values: no two are equal.
+type fileNamer struct {
+	dir, template string
+	used          map[string]bool
+	n             int
+}
+
+// fileNamer makes the directory too.
+func (j *job) fileNamer() (*fileNamer, error) {
+	f := &fileNamer{template: "{}.csv", used: map[string]bool{}, n: 1}
+	if s, ok := j.a.Value("f"); ok {
+		if f.template = s; !strings.Contains(s, "{}") {
+			return nil, &usageError{"the name of the files has no {}"}
+		}
+	}
+	dir, ok := j.a.Value("O")
+	if !ok || dir == "" {
+		return f, nil
+	}
+	f.dir = dir
+	for i, c := range dir + "/" {
+		if c != '/' || i == 0 {
+			continue
+		}
+		if err := j.t.View.Mkdir(dir[:i], 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
+			return nil, fileError(dir[:i], err)
+		}
+	}
+	return f, nil
+}
+
+func (f *fileNamer) name(s string) string {
+	s = strings.ReplaceAll(f.template, "{}", s)
+	if f.dir != "" {
+		return f.dir + "/" + s
+	}
+	return s
+}
+
+// unique makes a name of a cell.
+func (f *fileNamer) unique(s string) string {
+	s = regexp.MustCompile(`[^\pL\pM\pN_.-]`).ReplaceAllString(s, "")
 	if s == "" || strings.Trim(s, ".") == "" {
 		s = "empty"
 	}
-	if dir != "" {
-		return dir + "/" + s + ".csv"
+	name := strings.ToLower(s)
+	for base := s; f.used[name]; f.n++ {
+		s = base + "_" + strconv.Itoa(f.n)
+		name = s
 	}
-	return s + ".csv"
+	f.used[name] = true
+	return f.name(s)
 }
 
 func (j *job) split() error {
@@ -463,23 +658,37 @@ func (j *job) split() error {
 	if n == 0 {
 		return &usageError{"invalid number '0'"}
 	}
-	dir, _ := j.a.Value("O")
+	f, err := j.fileNamer()
+	if err != nil {
+		return err
+	}
 	x, err := j.input()
 	if err != nil {
 		return err
 	}
-	return x.each(func(row []string) error {
-		if (x.rows-1)%n == 0 {
-			if err := j.onto(fileName(dir, strconv.Itoa(x.rows-1)), x.head); err != nil {
+	x.free = true
+	head := bytes.Clone(x.line)
+	begin := func(i int) error {
+		if err := j.onto(f.name(strconv.Itoa(i))); err != nil || j.bare {
+			return err
+		}
+		return j.out.line(head)
+	}
+	if err := begin(0); err != nil {
+		return err
+	}
+	return x.each(func([]string) error {
+		if x.rows > 1 && (x.rows-1)%n == 0 {
+			if err := begin(x.rows - 1); err != nil {
 				return err
 			}
 		}
-		return j.out.row(row)
+		return j.out.line(x.line)
 	})
 }
 
 // onto goes on in another file.
-func (j *job) onto(name string, head []string) error {
+func (j *job) onto(name string) error {
 	if err := j.finish(); err != nil {
 		return err
 	}
@@ -488,7 +697,7 @@ func (j *job) onto(name string, head []string) error {
 		return err
 	}
 	j.file, j.out.w = f, f
-	return j.head1(head)
+	return nil
 }
 
 func (j *job) partition() error {
@@ -496,12 +705,15 @@ func (j *job) partition() error {
 	if err != nil {
 		return err
 	}
-	dir, _ := j.a.Value("O")
+	f, err := j.fileNamer()
+	if err != nil {
+		return err
+	}
 	x, err := j.input()
 	if err != nil {
 		return err
 	}
-	c, err := find(s, x.head)
+	c, err := j.single(s, x.head)
 	if err != nil {
 		return err
 	}
@@ -511,24 +723,26 @@ func (j *job) partition() error {
 			keep = append(keep, i)
 		}
 	}
-	groups := map[string][][]string{}
+	rows := map[string][][]string{}
 	var order []string
 	if err := x.each(func(row []string) error {
 		j.t.Grow(cost(row))
-		name := fileName(dir, row[c])
-		if groups[name] == nil {
-			order = append(order, name)
+		if rows[row[c]] == nil {
+			order = append(order, row[c])
 		}
-		groups[name] = append(groups[name], pick(row, keep))
+		rows[row[c]] = append(rows[row[c]], pick(row, keep))
 		return nil
 	}); err != nil {
 		return err
 	}
-	for _, name := range order {
-		if err := j.onto(name, pick(x.head, keep)); err != nil {
+	for _, s := range order {
+		if err := j.onto(f.unique(s)); err != nil {
 			return err
 		}
-		if err := j.rows(groups[name]); err != nil {
+		if err := j.head1(pick(x.head, keep)); err != nil {
+			return err
+		}
+		if err := j.rows(rows[s]); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,13 +27,17 @@ type table struct {
 	size int      // bytes since the last row
 	bare bool
 	rows int
-	free bool // rows may have any number of cells
+	free bool   // rows may have any number of cells
+	raw  []byte // what was read behind the last row
+	base int64  // where raw begins
+	line []byte // the last row as it stands in the file
 }
 
 // Read counts what comes since the last row.
 func (x *table) Read(p []byte) (int, error) {
 	n, err := x.in.Read(p)
 	x.size += n
+	x.raw = append(x.raw, p[:n]...)
 	x.t.Bound("record", int64(x.size), x.t.K.Limits.Record)
 	return n, err
 }
@@ -90,6 +96,31 @@ func (j *job) open(name string) (*table, error) {
 
 func (x *table) close() { _ = x.in.Close() }
 
+// rest copies what was not read yet, as it is.
+func (x *table) rest(w *writer) error {
+	defer x.close()
+	b := make([]byte, 32<<10)
+	n := copy(b, x.raw)
+	x.raw = x.raw[n:]
+	for {
+		x.t.Step(1 + n>>6)
+		w.b = append(w.b, b[:n]...)
+		if err := w.flush(); err != nil {
+			return err
+		}
+		if n = copy(b, x.raw); n > 0 {
+			x.raw = x.raw[n:]
+			continue
+		}
+		var err error
+		if n, err = x.in.Read(b); errors.Is(err, io.EOF) || n == 0 && err == nil {
+			return nil
+		} else if err != nil {
+			return fileError(x.name, err)
+		}
+	}
+}
+
 func (x *table) read() ([]string, error) {
 	row, err := x.r.Read()
 	if err != nil {
@@ -99,6 +130,9 @@ func (x *table) read() ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", x.name, err)
 	}
 	x.size = 0
+	at := x.r.InputOffset()
+	x.line, x.raw = bytes.Trim(x.raw[:at-x.base], "\r\n"), x.raw[at-x.base:]
+	x.base = at
 	x.t.Step(2 + len(row))
 	return row, nil
 }
@@ -175,7 +209,8 @@ type writer struct {
 	b     []byte
 	comma byte
 	end   string
-	quote bool
+	quote bool // every cell
+	never bool // no cell
 	err   error
 }
 
@@ -203,8 +238,8 @@ func (w *writer) row(cells []string) error {
 }
 
 func (w *writer) cell(b []byte, c string, alone bool) []byte {
-	plain := !w.quote && !(alone && c == "")
-	for i := 0; i < len(c) && plain; i++ {
+	plain := w.never || !w.quote && !(alone && c == "")
+	for i := 0; i < len(c) && plain && !w.never; i++ {
 		switch c[i] {
 		case '"', '\n', '\r', w.comma:
 			plain = false
@@ -224,6 +259,23 @@ func (w *writer) cell(b []byte, c string, alone bool) []byte {
 	}
 }
 
+// some writes a row, and ends the reading where no more are wanted.
+func (w *writer) some(cells []string, more func() bool) error {
+	if err := w.row(cells); err != nil || more() {
+		return err
+	}
+	return errEnough
+}
+
+// line writes a row that has its delimiters and quotes already.
+func (w *writer) line(b []byte) error {
+	w.b = append(append(w.b, b...), w.end...)
+	if len(w.b) > 32<<10 {
+		return w.flush()
+	}
+	return w.err
+}
+
 // text writes text that is no row.
 func (w *writer) text(format string, args ...any) error {
 	var b bytes.Buffer
@@ -235,136 +287,203 @@ func (w *writer) text(format string, args ...any) error {
 	return w.err
 }
 
-// head writes the names of columns, where there are any.
+// head1 writes the names of columns, if they have some.
 func (j *job) head1(names []string) error {
-	if j.bare || names == nil {
+	if j.bare {
 		return nil
 	}
 	return j.out.row(names)
 }
 
+// anyColumn is in the place of the number of a column among those of its name.
+const anyColumn = math.MinInt
+
+// A selector reads a selection of columns.
+type selector struct {
+	s    string
+	at   int
+	head []string
+	bare bool // columns have no names
+}
+
 // selection finds the columns that a selection names.
-func selection(s string, head []string) ([]int, error) {
-	if strings.HasPrefix(s, "!") {
-		out, err := selection(s[1:], head)
+func (j *job) selection(s string, head []string) ([]int, error) {
+	rest, inverted := strings.CutPrefix(s, "!")
+	p := &selector{s: rest, head: head, bare: j.bare}
+	list := []int{}
+	for p.at < len(p.s) {
+		some, err := p.one()
 		if err != nil {
 			return nil, err
 		}
-		gone := map[int]bool{}
-		for _, i := range out {
-			gone[i] = true
-		}
-		var kept []int
-		for i := range head {
-			if !gone[i] {
-				kept = append(kept, i)
-			}
-		}
-		return kept, nil
+		list = append(list, some...)
+		p.at++ // the comma
 	}
-	var list []int
-	for s != "" {
-		part, rest := column(s)
-		s = strings.TrimPrefix(rest, ",")
-		if part == "*" && len(rest) == 0 || part == "*" && rest[0] == ',' {
-			for i := range head {
-				list = append(list, i)
-			}
-			continue
+	if rest == "" {
+		list = p.span(0, len(head)-1)
+	}
+	if !inverted {
+		return list, nil
+	}
+	chosen := map[int]bool{}
+	for _, i := range list {
+		chosen[i] = true
+	}
+	return slices.DeleteFunc(p.span(0, len(head)-1), func(i int) bool { return chosen[i] }), nil
+}
+
+// span lists the columns from one to another, which may be before it.
+func (p *selector) span(a, b int) []int {
+	list := []int{}
+	step := 1
+	if b < a && a < len(p.head) {
+		step = -1
+	}
+	for i := a; (b-i)*step >= 0; i += step {
+		list = append(list, i)
+	}
+	return list
+}
+
+// next tells what comes; 0 is the end of a part.
+func (p *selector) next() byte {
+	if p.at >= len(p.s) || p.s[p.at] == ',' {
+		return 0
+	}
+	return p.s[p.at]
+}
+
+// one reads a part between commas.
+func (p *selector) one() ([]int, error) {
+	if p.next() == '*' {
+		p.at++
+		if p.next() == 0 {
+			return p.span(0, len(p.head)-1), nil
 		}
-		if !strings.HasPrefix(rest, ":") {
-			if got, ok := globbed(part, head); ok {
-				list = append(list, got...)
-				continue
-			}
-			i, err := find(part, head)
+		return p.globbed(p.name(), strings.HasSuffix)
+	}
+	from, to := 0, len(p.head)-1
+	var err error
+	ranged := p.next() == ':'
+	if !ranged {
+		quoted := p.next() == '"'
+		name, nth, err := p.column()
+		if err != nil {
+			return nil, err
+		}
+		if prefix, ok := strings.CutSuffix(name, "*"); ok && nth == anyColumn && !quoted {
+			return p.globbed(prefix, strings.HasPrefix)
+		}
+		if from, err = p.find(name, nth); err != nil {
+			return nil, err
+		}
+		ranged = p.next() == ':'
+		if !ranged {
+			to = from
+		}
+	}
+	if ranged {
+		p.at++
+		if p.next() != 0 {
+			name, nth, err := p.column()
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, i)
-			continue
-		}
-		to, after := column(rest[1:])
-		s = strings.TrimPrefix(after, ",")
-		a, b := 0, len(head)-1
-		var err error
-		if part != "" {
-			if a, err = find(part, head); err != nil {
+			if to, err = p.find(name, nth); err != nil {
 				return nil, err
 			}
 		}
-		if to != "" {
-			if b, err = find(to, head); err != nil {
-				return nil, err
-			}
-		}
-		step := 1
-		if b < a {
-			step = -1
-		}
-		for i := a; ; i += step {
+	}
+	if c := p.next(); c != 0 {
+		return nil, fmt.Errorf("selection %q: '%c' is not expected", p.s, c)
+	}
+	return p.span(from, to), err
+}
+
+func (p *selector) globbed(part string, fits func(s, part string) bool) ([]int, error) {
+	list := []int{}
+	for i, h := range p.head {
+		if !p.bare && fits(h, part) {
 			list = append(list, i)
-			if i == b {
-				break
-			}
 		}
+	}
+	if len(list) == 0 || p.next() != 0 {
+		return nil, fmt.Errorf("selection %q selects nothing", p.s)
 	}
 	return list, nil
 }
 
-// globbed finds the columns of prefix* or *suffix.
-func globbed(s string, head []string) ([]int, bool) {
-	if !strings.Contains(s, "*") {
-		return nil, false
+func (p *selector) name() string {
+	from := p.at
+	for c := p.next(); c != 0 && c != ':' && c != '['; c = p.next() {
+		p.at++
 	}
-	before, after, _ := strings.Cut(s, "*")
-	var list []int
-	for i, h := range head {
-		if len(h) >= len(before)+len(after) && strings.HasPrefix(h, before) && strings.HasSuffix(h, after) {
-			list = append(list, i)
-		}
-	}
-	return list, len(list) > 0
+	return p.s[from:p.at]
 }
 
-// column cuts a column's name off a selection.
-func column(s string) (name, rest string) {
-	if strings.HasPrefix(s, `"`) {
-		if i := strings.IndexByte(s[1:], '"'); i >= 0 {
-			return s[1 : i+1], s[i+2:]
+// column reads a name, and which of its columns if it tells: name[1].
+func (p *selector) column() (name string, nth int, err error) {
+	nth = anyColumn
+	if p.next() == '"' {
+		end := strings.IndexByte(p.s[p.at+1:], '"')
+		if end < 0 {
+			return "", 0, fmt.Errorf("selection %q: a quote does not end", p.s)
 		}
+		name = p.s[p.at+1 : p.at+1+end]
+		p.at += end + 2
+	} else {
+		name = p.name()
 	}
-	if i := strings.IndexAny(s, ",:"); i >= 0 {
-		return s[:i], s[i:]
+	if p.next() != '[' {
+		return name, nth, nil
 	}
-	return s, ""
+	number, _, ok := strings.Cut(p.s[p.at+1:], "]")
+	if nth, err = strconv.Atoi(number); !ok || err != nil {
+		return "", 0, fmt.Errorf("selection %q: %q is no index", p.s, number)
+	}
+	p.at += len(number) + 2
+	return name, nth, nil
 }
 
-func find(name string, head []string) (int, error) {
-	for i, h := range head {
-		if h == name {
-			return i, nil
+// find finds a column: a number is its place, even where a column is called so.
+func (p *selector) find(name string, nth int) (int, error) {
+	if i, err := strconv.Atoi(name); err == nil && nth == anyColumn {
+		if at, ok := within(i, len(p.head)); ok {
+			return at, nil
+		}
+		return 0, fmt.Errorf("column %s is out of range: there are %d", name, len(p.head))
+	}
+	var found []int
+	for i, h := range p.head {
+		if h == name && !p.bare {
+			found = append(found, i)
 		}
 	}
-	if i, err := strconv.Atoi(name); err == nil {
-		if i < 0 {
-			i += len(head)
-		}
-		if i >= 0 && i < len(head) {
-			return i, nil
-		}
-		return 0, fmt.Errorf("column %s is out of range: there are %d", name, len(head))
+	if nth == anyColumn {
+		nth = 0
 	}
-	return 0, fmt.Errorf("column %q does not exist; there are %s", name, strings.Join(head, ", "))
+	if at, ok := within(nth, len(found)); ok {
+		return found[at], nil
+	}
+	return 0, fmt.Errorf("column %q does not exist; there are %s", name, strings.Join(p.head, ", "))
+}
+
+// single finds the one column that a selection names.
+func (j *job) single(s string, head []string) (int, error) {
+	list, err := j.selection(s, head)
+	if err == nil && len(list) != 1 {
+		err = fmt.Errorf("selection %q is not one column", s)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return list[0], nil
 }
 
 // columns gives the columns of -s, or all.
 func (j *job) columns(head []string) ([]int, error) {
-	s, ok := j.a.Value("s")
-	if !ok {
-		s = "*"
-	}
-	return selection(s, head)
+	s, _ := j.a.Value("s")
+	return j.selection(s, head)
 }
 
 func pick(row []string, columns []int) []string {
