@@ -130,7 +130,7 @@ func (a *asides) serve(ctx context.Context, conn net.Conn) error {
 }
 
 // receive writes to a file what comes over a connection.
-func receive(conn net.Conn, file *os.File, name string) (written int64, err error) {
+func (s *Server) receive(ctx context.Context, conn net.Conn, file *os.File, name string) (written int64, err error) {
 	buf := make([]byte, guestpb.AsideBlock)
 	for {
 		n, err := guestpb.ReadBlock(conn, buf)
@@ -140,7 +140,7 @@ func receive(conn net.Conn, file *os.File, name string) (written int64, err erro
 		if n == 0 {
 			return written, nil
 		}
-		n, err = file.Write(buf[:n])
+		err = s.turns.do(ctx, func() (err error) { n, err = file.Write(buf[:n]); return err })
 		written += int64(n)
 		if err != nil {
 			return written, failed("write", name, err)
@@ -149,10 +149,11 @@ func receive(conn net.Conn, file *os.File, name string) (written int64, err erro
 }
 
 // send sends the rest of a file over a connection.
-func (c *content) send(conn net.Conn) error {
+func (c *content) send(ctx context.Context, t turns, conn net.Conn) error {
 	buf := make([]byte, guestpb.AsideBlock)
 	for {
-		n, err := c.read(buf)
+		var n int
+		err := t.do(ctx, func() (err error) { n, err = c.read(buf); return err })
 		if err != nil {
 			return err
 		}

@@ -34,11 +34,11 @@ func (h *handler) Hello(ctx context.Context, _ *connect.Request[guestpb.HelloReq
 type sender func(*guestpb.ProcessEvent) error
 
 func (h *handler) Start(ctx context.Context, req *connect.Request[guestpb.StartRequest], stream *connect.ServerStream[guestpb.ProcessEvent]) error {
-	c, err := h.s.command(req.Msg)
+	c, err := h.s.command(ctx, req.Msg)
 	if err != nil {
 		return err
 	}
-	p, r, err := h.s.start(c, !req.Msg.GetDetached(), req.Msg.GetFrom(), false)
+	p, r, err := h.s.start(ctx, c, !req.Msg.GetDetached(), req.Msg.GetFrom(), false)
 	if err != nil {
 		return err
 	}

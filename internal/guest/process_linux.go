@@ -208,12 +208,18 @@ func (p *process) expire() {
 	}
 	p.timedOut = true
 	p.mu.Unlock()
-	killAll(p.pid, p.send)
+	p.killAll()
 }
 
 // kill kills everything of the process, if it has not ended.
 func (p *process) kill() {
 	if !p.hasEnded() {
-		killAll(p.pid, p.send)
+		p.killAll()
 	}
+}
+
+func (p *process) killAll() {
+	p.s.processes.killing.Lock()
+	defer p.s.processes.killing.Unlock()
+	killAll(p.pid, p.send)
 }

@@ -22,6 +22,7 @@ type Server struct {
 	wg        sync.WaitGroup // everything that runs for a process
 	stop      chan struct{}  // ends the reaper
 	asides    asides         // transfers past the calls
+	turns     turns
 	answerer  *answerer
 
 	probing sync.Mutex
@@ -40,7 +41,7 @@ func New(o Options) (*Server, error) {
 	if o.StartProcess == nil {
 		o.StartProcess = forkExec
 	}
-	s := &Server{o: o, stop: make(chan struct{})}
+	s := &Server{o: o, stop: make(chan struct{}), turns: newTurns()}
 	s.answerer = newAnswerer(&handler{s: s}, s.pass)
 	s.processes.byPID = map[int]*process{}
 	if o.Init {
@@ -152,11 +153,11 @@ func (s *Server) run(ctx context.Context, args []string) error {
 	for _, a := range args {
 		r.Args = append(r.Args, []byte(a))
 	}
-	c, err := s.command(r)
+	c, err := s.command(ctx, r)
 	if err != nil {
 		return err
 	}
-	p, _, err := s.start(c, false, 0, true)
+	p, _, err := s.start(ctx, c, false, 0, true)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type Server struct {
 	names  names
 	wg     sync.WaitGroup
 	asides asides
+	turns  turns
 
 	answerer *answerer
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,7 +30,7 @@ type command struct {
 }
 
 // command checks a request.
-func (s *Server) command(r *guestpb.StartRequest) (command, error) {
+func (s *Server) command(ctx context.Context, r *guestpb.StartRequest) (command, error) {
 	wrong := func(what string) (command, error) {
 		return command{}, fmt.Errorf("%s: %w", what, paddock.Invalid)
 	}
@@ -55,7 +56,7 @@ func (s *Server) command(r *guestpb.StartRequest) (command, error) {
 	}
 	if u := r.GetUser(); u != "" && u != s.o.User.Name && u != strconv.Itoa(s.o.User.UID) {
 		var err error
-		if c.user, err = s.another(u); err != nil {
+		if err = s.turns.do(ctx, func() (err error) { c.user, err = s.another(u); return err }); err != nil {
 			return command{}, err
 		}
 	}
@@ -109,8 +110,9 @@ func sizeOf(t *guestpb.Size) (paddock.Size, error) {
 
 // start starts a command. Where attach is set its output goes to the reader
 // from the first byte on.
-func (s *Server) start(c command, attach bool, from int64, hidden bool) (*process, *outputring.Reader, error) {
-	path, err := lookup(c)
+func (s *Server) start(ctx context.Context, c command, attach bool, from int64, hidden bool) (*process, *outputring.Reader, error) {
+	var path string
+	err := s.turns.do(ctx, func() (err error) { path, err = lookup(c); return err })
 	if err != nil {
 		return nil, nil, err
 	}

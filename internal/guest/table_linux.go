@@ -26,6 +26,8 @@ type table struct {
 
 	buffers sync.Pool // of *[]byte, readSize long
 
+	killing sync.Mutex // held while the descendants of a process are looked for, which holds a thread
+
 	mu     sync.Mutex
 	byPID  map[int]*process // guarded by mu
 	ended  []*process       // guarded by mu; oldest first

@@ -20,7 +20,8 @@ func (h *handler) Watch(ctx context.Context, req *connect.Request[guestpb.WatchR
 	if err != nil {
 		return err
 	}
-	w, err := h.files().watch(name, req.Msg.Recursive)
+	var w *watch
+	err = h.within(ctx, func(f *files) (err error) { w, err = f.watch(ctx, h.s.turns, name, req.Msg.Recursive); return err })
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ type watch struct {
 const maxTold = 16 << 10
 
 // watch begins to watch. The caller closes it.
-func (f *files) watch(name string, recursive bool) (*watch, error) {
+func (f *files) watch(ctx context.Context, t turns, name string, recursive bool) (*watch, error) {
 	w := &watch{
 		asked: tidy(name), recursive: recursive, queue: newEventQueue(),
 		done: make(chan struct{}), dirs: map[string]struct{}{}, told: map[string]struct{}{},
@@ -101,7 +102,7 @@ func (f *files) watch(name string, recursive bool) (*watch, error) {
 	}
 	go func() {
 		defer close(w.done)
-		w.queue.end(w.run())
+		w.queue.end(w.run(ctx, t))
 	}()
 	return w, nil
 }
@@ -126,14 +127,14 @@ func (w *watch) next(ctx context.Context) ([]*guestpb.FileEvent, error) {
 }
 
 // run collects events until the watch is closed.
-func (w *watch) run() error {
+func (w *watch) run(ctx context.Context, t turns) error {
 	for {
 		select {
 		case event, ok := <-w.notify.Events:
 			if !ok {
 				return context.Canceled
 			}
-			if err := w.take(event); err != nil {
+			if err := t.do(ctx, func() error { return w.take(event) }); err != nil {
 				return err
 			}
 		case err, ok := <-w.notify.Errors:
