@@ -1,7 +1,7 @@
 package sample
 
-// Suites returns every heavy suite. The costs were measured on two processors; they order what a lane has time for, and
-// nothing else depends on them.
+// Suites returns every heavy suite. The costs are estimates of the seconds on two quiet processors. They order what a
+// lane has time for, and nothing else depends on them.
 func Suites() []Suite {
 	const (
 		onePromise = "one promise of each group"
