@@ -85,17 +85,24 @@ func keeperMain(runtimes []*Runtime) {
 	if err != nil {
 		os.Exit(1) // nobody to report to
 	}
-	if err := keep(maker, runtimes); err != nil {
+	var hearing sync.WaitGroup // for the maker; ends with the channel
+	err = keep(maker, &hearing, runtimes)
+	if err != nil {
 		if data, e := json.Marshal(failed(err)); e == nil {
 			_ = maker.Send(data) // a maker that is gone needs no answer
 		}
+	}
+	_ = maker.Close() // or it was
+	hearing.Wait()
+	if err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// keep makes the sandbox, reports to the maker, and serves until the sandbox ends.
-func keep(maker *kernel.Channel, runtimes []*Runtime) error {
+// keep makes the sandbox, reports to the maker, and serves until the sandbox ends. A goroutine of
+// hearing ends with the maker's channel.
+func keep(maker *kernel.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) error {
 	o, plan, lock, err := receiveOrder(maker, runtimes)
 	if lock != nil {
 		defer lock.Close() // a process that resumes the sandbox holds the lock of its directory until the sandbox runs
@@ -109,16 +116,15 @@ func keep(maker *kernel.Channel, runtimes []*Runtime) error {
 		ctx, cancel = context.WithDeadline(ctx, o.Deadline)
 		defer cancel()
 	}
-	// If the maker ends before it has its sandbox, the sandbox ends too. The goroutine ends
-	// with the channel.
+	// If the maker ends before it has its sandbox, the sandbox ends too.
 	accepted := make(chan bool, 1)
-	go func() {
+	hearing.Go(func() {
 		_, _, err := maker.Receive()
 		accepted <- err == nil
 		if err != nil {
 			cancel()
 		}
-	}()
+	})
 	k := &keeper{dir: o.Dir, about: o.About, gone: make(chan struct{})}
 	listener, err := k.listen()
 	if err != nil {
@@ -347,7 +353,17 @@ func (k *keeper) writeLocked() error {
 
 // serve answers requests until the sandbox was removed or has died.
 func (k *keeper) serve(l *net.UnixListener) {
-	go func() {
+	serving, stop := context.WithCancel(context.Background())
+	answering, abort := context.WithCancel(context.Background())
+	defer abort()
+	var jobs sync.WaitGroup
+	defer func() {
+		stop()
+		late := time.AfterFunc(removeTime, abort) // several may remove it at once, and all get their answer
+		jobs.Wait()
+		late.Stop()
+	}()
+	jobs.Go(func() {
 		select {
 		case <-k.gone:
 		case <-k.box.ended:
@@ -359,18 +375,18 @@ func (k *keeper) serve(l *net.UnixListener) {
 				break // serving ends when the request is answered
 			}
 			k.bury()
+		case <-serving.Done():
 		}
 		l.Close()
-	}()
-	var wg sync.WaitGroup
+	})
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
 			break
 		}
-		wg.Go(func() {
+		jobs.Go(func() {
 			defer func() { _ = c.Close() }()
-			k.converse(c)
+			k.converse(serving, answering, c)
 		})
 	}
 	select { // a running removal is finished
@@ -403,14 +419,17 @@ func (k *keeper) bury() {
 	os.Exit(0)
 }
 
-func (k *keeper) converse(c *net.UnixConn) {
+// converse answers the requests of one connection until that or serving ends.
+func (k *keeper) converse(serving, answering context.Context, c *net.UnixConn) {
 	ch, err := kernel.ChannelOf(c)
 	if err != nil {
 		return
 	}
 	defer func() { _ = ch.Close() }()
 	for {
+		stop := ch.Until(serving)
 		data, extra, err := ch.Receive()
+		stop()
 		for _, f := range extra {
 			f.Close()
 		}
@@ -423,7 +442,7 @@ func (k *keeper) converse(c *net.UnixConn) {
 		if err := json.Unmarshal(data, &q); err != nil {
 			r = failed(fmt.Errorf("request: %w: %w", err, paddock.Invalid))
 		} else {
-			r, files = k.answer(q)
+			r, files = k.answer(answering, q)
 		}
 		if data, err = json.Marshal(r); err == nil {
 			err = ch.Send(data, files...)
@@ -462,12 +481,12 @@ func failed(err error) response {
 	return r
 }
 
-func (k *keeper) answer(q request) (response, []*os.File) {
+func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 	wait := q.Wait
 	if wait <= 0 {
 		wait = removeTime
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	k.mu.Lock()
 	made := k.about.Created

@@ -3,6 +3,7 @@ package box
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,17 +25,34 @@ type spareKeepers struct {
 	filling sync.WaitGroup // Add only with mu held, before closed
 
 	mu     sync.Mutex
-	idle   []*kernel.Channel // guarded by mu; closing one ends its keeper
-	timer  *time.Timer       // guarded by mu; nil until one was taken
-	closed bool              // guarded by mu
+	idle   []*startedKeeper // guarded by mu
+	timer  *time.Timer      // guarded by mu; nil until one was taken
+	closed bool             // guarded by mu
+}
+
+// A startedKeeper is one that has no order yet.
+type startedKeeper struct {
+	channel *kernel.Channel // closing it ends the keeper
+	process *os.Process
+	over    chan struct{} // closed when it was reaped
+}
+
+// ended reports whether a keeper is of no use any more, and closes its channel then.
+func (k *startedKeeper) ended() bool {
+	select {
+	case <-k.over:
+		_ = k.channel.Close()
+		return true
+	default:
+		return false
+	}
 }
 
 // take returns the channel of a keeper that waits for its order, and whether it was started
 // in advance.
 func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
 	if s.most == 0 {
-		c, err = s.start()
-		return c, false, err
+		return s.takeNew()
 	}
 	s.mu.Lock()
 	switch {
@@ -47,13 +65,20 @@ func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
 		s.timer.Reset(spareAfter)
 	}
 	if n := len(s.idle); n > 0 {
-		c, s.idle = s.idle[n-1], s.idle[:n-1]
+		c, s.idle = s.idle[n-1].channel, s.idle[:n-1]
 		s.mu.Unlock()
 		return c, true, nil
 	}
 	s.mu.Unlock()
-	c, err = s.start()
-	return c, false, err
+	return s.takeNew()
+}
+
+func (s *spareKeepers) takeNew() (c *kernel.Channel, spare bool, err error) {
+	k, err := s.start()
+	if err != nil {
+		return nil, false, err
+	}
+	return k.channel, false, nil
 }
 
 // fill starts the missing keepers. After a failure, the next caller of take starts one and
@@ -66,6 +91,7 @@ func (s *spareKeepers) fill() {
 // startOne starts a keeper in advance, and reports whether more may be missing.
 func (s *spareKeepers) startOne() bool {
 	s.mu.Lock()
+	s.idle = slices.DeleteFunc(s.idle, (*startedKeeper).ended)
 	if s.closed || len(s.idle) >= s.most {
 		s.mu.Unlock()
 		return false
@@ -73,21 +99,21 @@ func (s *spareKeepers) startOne() bool {
 	s.filling.Add(1)
 	s.mu.Unlock()
 	defer s.filling.Done()
-	c, err := s.start()
+	k, err := s.start()
 	if err != nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.idle) >= s.most { // filled meanwhile
-		_ = c.Close() // the keeper ends by it
+		_ = k.channel.Close() // the keeper ends by it
 		return false
 	}
-	s.idle = append(s.idle, c)
+	s.idle = append(s.idle, k)
 	return true
 }
 
-// close ends the keepers without an order.
+// close ends the keepers without an order, and waits for their end.
 func (s *spareKeepers) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -97,11 +123,16 @@ func (s *spareKeepers) close() {
 	s.mu.Unlock()
 	s.filling.Wait()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.idle {
-		_ = c.Close() // the keeper ends by it
-	}
+	idle := s.idle
 	s.idle = nil
+	s.mu.Unlock()
+	for _, k := range idle {
+		_ = k.channel.Close()
+		_ = k.process.Kill() // it holds nothing, and may be stopped
+	}
+	for _, k := range idle {
+		<-k.over
+	}
 }
 
 // selfProgram is the calling program.
@@ -109,7 +140,7 @@ func selfProgram() (string, error) { return "/proc/self/exe", nil }
 
 // start starts a process that waits for its order on the other end of the channel, and ends
 // if the channel is closed first.
-func (s *spareKeepers) start() (*kernel.Channel, error) {
+func (s *spareKeepers) start() (*startedKeeper, error) {
 	program, err := s.program()
 	if err != nil {
 		return nil, err
@@ -133,8 +164,13 @@ func (s *spareKeepers) start() (*kernel.Channel, error) {
 		_ = mine.Close()
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
-	// The keeper outlives this process, which therefore does not depend on it. While this
-	// process lives, it reaps the keeper here.
-	go func() { _, _ = p.Wait() }()
-	return mine, nil
+	k := &startedKeeper{channel: mine, process: p, over: make(chan struct{})}
+	// The keeper may outlive the driver and this process. As long as this process lives it
+	// reaps the keeper, which would stay a zombie otherwise. So this goroutine ends with the
+	// keeper: close waits for those that have no order, and the others are their sandboxes'.
+	go func() {
+		defer close(k.over)
+		_, _ = p.Wait()
+	}()
+	return k, nil
 }

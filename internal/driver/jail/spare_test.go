@@ -124,3 +124,58 @@ func TestSpareKeepersAreTakenReplacedAndEndWithTheDriver(t *testing.T) {
 	}
 	until(t, before)
 }
+
+// children counts this process's, also those that have ended and were not reaped.
+func children(t *testing.T) (n int) {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		if fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); fields[1] == fmt.Sprint(os.Getpid()) {
+			n++
+		}
+	}
+	return n
+}
+
+// A keeper lives as long as its sandbox, which is longer than a driver does. Spare ones have none.
+func TestACloseWaitsForTheEndOfSpareKeepers(t *testing.T) {
+	before, had, state := children(t), len(keepers(t)), t.TempDir()
+	d, err := openWithSpares(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := d.Create(t.Context(), paddock.Spec{AllowMissing: drivertest.Weak(t, open)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, had+3)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := children(t) - before; n != 1 {
+		t.Errorf("%d processes are left of a closed driver with one sandbox", n)
+	}
+	next, err := open(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if sb, err = next.Open(t.Context(), sb.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for end := time.Now().Add(20 * time.Second); children(t) > before; {
+		if time.Now().After(end) {
+			t.Fatal("the keeper is not reaped")
+		}
+	}
+}

@@ -165,6 +165,25 @@ type link struct {
 	turn    chan struct{}  // holds one element while a goroutine uses session
 	opening chan struct{}  // holds one element for each stream being opened
 	session *yamux.Session // owned by the holder of turn; nil at first
+	closed  bool           // likewise
+	openers sync.WaitGroup // open streams; Add only by the holder of turn, before closed
+}
+
+// init makes the channels of a zero link.
+func (l *link) init() {
+	l.once.Do(func() { l.turn, l.opening = make(chan struct{}, 1), make(chan struct{}, openings) })
+}
+
+// close ends the session, and waits for what opens streams of it.
+func (l *link) close() {
+	l.init()
+	l.turn <- struct{}{}
+	l.closed = true
+	if l.session != nil {
+		_ = l.session.Close()
+	}
+	<-l.turn
+	l.openers.Wait()
 }
 
 // openings is the maximum number of streams that wait for the agent.
@@ -191,15 +210,7 @@ func silent(ctx context.Context) error {
 
 // connect returns a new connection. If the agent does not answer, it waits until ctx ends.
 func (l *link) connect(ctx context.Context) (net.Conn, error) {
-	l.once.Do(func() { l.turn, l.opening = make(chan struct{}, 1), make(chan struct{}, openings) })
-	if err := enter(ctx, l.turn); err != nil {
-		return nil, err
-	}
-	session, err := l.now(ctx)
-	<-l.turn
-	if err != nil {
-		return nil, err
-	}
+	l.init()
 	if err := enter(ctx, l.opening); err != nil {
 		return nil, err
 	}
@@ -207,12 +218,22 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 		stream *yamux.Stream
 		err    error
 	}
-	done := make(chan opened, 1)
-	go func() { // until the agent accepts the stream, or the session ends
+	done := make(chan opened)
+	session, err := l.open(ctx, func(session *yamux.Session) { // until the agent accepts the stream, or the session ends
 		defer func() { <-l.opening }()
 		stream, err := session.OpenStream()
-		done <- opened{stream, err}
-	}()
+		select {
+		case done <- opened{stream, err}:
+		case <-ctx.Done(): // the caller has given up
+			if err == nil {
+				_ = stream.Close()
+			}
+		}
+	})
+	if err != nil {
+		<-l.opening
+		return nil, err
+	}
 	select {
 	case o := <-done:
 		if o.err != nil {
@@ -221,13 +242,24 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 		}
 		return o.stream, nil
 	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.err == nil {
-				_ = o.stream.Close() // the caller has given up
-			}
-		}()
 		return nil, silent(ctx)
 	}
+}
+
+// open has an opener use the session, which is started if needed.
+func (l *link) open(ctx context.Context, opener func(*yamux.Session)) (*yamux.Session, error) {
+	if err := enter(ctx, l.turn); err != nil {
+		return nil, err
+	}
+	defer func() { <-l.turn }()
+	if l.closed {
+		return nil, fmt.Errorf("the machine ended: %w", paddock.Unavailable)
+	}
+	session, err := l.now(ctx)
+	if err == nil {
+		l.openers.Go(func() { opener(session) })
+	}
+	return session, err
 }
 
 // now returns the session, and starts one if needed. The caller has the turn.
@@ -296,17 +328,28 @@ type gated struct {
 	net.Conn
 	gate  *gate
 	whole guestinit.Whole
+
+	open context.Context // ends with Close, and with it a wait for the gate
+	end  context.CancelFunc
 }
 
 func newGated(conn net.Conn, g *gate) *gated {
-	return &gated{Conn: conn, gate: g, whole: guestinit.Whole{Writer: conn}}
+	c := &gated{Conn: conn, gate: g, whole: guestinit.Whole{Writer: conn}}
+	c.open, c.end = context.WithCancel(context.Background())
+	return c
 }
 
 // Write implements net.Conn.
 func (c *gated) Write(p []byte) (int, error) {
-	if err := c.gate.take(context.Background()); err != nil {
+	if err := c.gate.take(c.open); err != nil {
 		return 0, err
 	}
 	defer c.gate.leave()
 	return c.whole.Write(p)
+}
+
+// Close implements net.Conn.
+func (c *gated) Close() error {
+	c.end()
+	return c.Conn.Close()
 }

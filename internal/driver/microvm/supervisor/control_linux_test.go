@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -214,4 +215,43 @@ func TestAnAgentThatTakesNoConnectionIsNotWaitedForForEver(t *testing.T) {
 	if _, err := l.connect(t.Context()); err != nil { // the next session
 		t.Error(err)
 	}
+}
+
+// A machine may end while it is being saved, when nobody writes to it.
+func TestALinkEndsWithAllThatOpensStreams(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	l := &link{port: port{"agent", path}}
+	for range sessions().AcceptBacklog {
+		if _, err := l.connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.gate.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var callers sync.WaitGroup
+	for range openings {
+		callers.Go(func() {
+			if c, err := l.connect(t.Context()); err == nil {
+				t.Error("a connection to an agent that takes none: ", c.LocalAddr())
+			}
+		})
+	}
+	for len(l.opening) < openings {
+		runtime.Gosched()
+	}
+	l.close()
+	callers.Wait()
+	if n := len(l.opening); n != 0 {
+		t.Errorf("%d still open streams", n)
+	}
+	if _, err := l.connect(t.Context()); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("a connection after the end: %v", err)
+	}
+	l.close() // twice is fine
 }

@@ -48,7 +48,7 @@ const filesFD = 3
 
 // startFiles starts the process, and returns when the broker supervises it. state is that
 // of a saved machine, or nil for a new one.
-func startFiles(o fileOrder, state []byte) (*fileServer, error) {
+func startFiles(o fileOrder, state []byte, job func(func())) (*fileServer, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -87,11 +87,16 @@ func startFiles(o fileOrder, state []byte) (*fileServer, error) {
 	}
 	stderr.Close()
 	theirs.Close()
-	go s.reap()
+	job(s.reap)
 	if err := s.channel.Send(data, with...); err != nil {
 		return nil, s.explain(err)
 	}
 	return s, s.answered(stubTime)
+}
+
+// kill ends the process.
+func (s *fileServer) kill() {
+	_ = s.process.Kill() // or it has ended
 }
 
 // reap waits for its end.

@@ -127,7 +127,7 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 	files := make(chan error, 1)
 	go func() { // while QEMU starts
 		var err error
-		m.files, err = startFiles(fileOrder{UID: c.User.UID, GID: c.User.GID, Binds: c.GuestKernel.Binds}, state)
+		m.files, err = startFiles(fileOrder{UID: c.User.UID, GID: c.User.GID, Binds: c.GuestKernel.Binds}, state, m.jobs.Go)
 		files <- err
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
@@ -280,6 +280,8 @@ func (m *supervisor) watch() {
 	}
 	m.end = err
 	close(m.ended)
+	m.files.kill() // without a machine it has nothing to do
+	m.link.close()
 	if m.relay != nil {
 		m.relay.Close()
 	}

@@ -93,6 +93,7 @@ func (m *machine) mountLower() error {
 	m.pump.alone.Store(true)
 	m.job(func() error { return m.pump.down(m.running) })
 	m.job(func() error { return m.pump.up(m.running) })
+	m.job(func() error { return m.pump.closer(m.running) })
 	return nil
 }
 

@@ -74,8 +74,8 @@ func run() error {
 }
 
 // jobs is the number of goroutines with the machine's lifetime: requests, files in both
-// directions, and the agent.
-const jobs = 4
+// directions and those to be closed, and the agent.
+const jobs = 5
 
 // job starts one of them. The first to end ends the machine; run gets its error.
 func (m *machine) job(do func() error) {

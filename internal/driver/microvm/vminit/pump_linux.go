@@ -25,6 +25,8 @@ type pump struct {
 	request []byte      // buffer of up
 	answers []byte      // buffer of down
 
+	due chan struct{} // holds one element when closer has to look
+
 	writing sync.Mutex // held while a request is written
 
 	mu      sync.Mutex
@@ -62,7 +64,7 @@ const (
 
 func newPump(device io.ReadWriter, port reopening) *pump {
 	p := &pump{
-		device: device, port: port, lender: newLender(), open: map[uint64]struct{}{},
+		device: device, port: port, lender: newLender(), open: map[uint64]struct{}{}, due: make(chan struct{}, 1),
 		request: make([]byte, maxRequest), answers: make([]byte, 2*maxReply),
 	}
 	p.changed = sync.NewCond(&p.mu)
@@ -87,7 +89,7 @@ func (p *pump) up(ctx context.Context) error {
 		} else if done {
 			continue
 		}
-		if answer := p.lend(ctx, buf[:n]); answer != nil {
+		if answer := p.lend(buf[:n]); answer != nil {
 			err = p.tell(answer)
 		} else {
 			err = p.ask(ctx, buf[:n])
@@ -99,7 +101,7 @@ func (p *pump) up(ctx context.Context) error {
 }
 
 // lend returns the answer to a request that the host need not see.
-func (p *pump) lend(ctx context.Context, request []byte) (answer []byte) {
+func (p *pump) lend(request []byte) (answer []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch binary.NativeEndian.Uint32(request[4:]) {
@@ -107,13 +109,13 @@ func (p *pump) lend(ctx context.Context, request []byte) (answer []byte) {
 		answer = p.lender.open(request, time.Now())
 	case opRelease:
 		answer = p.lender.release(request, time.Now())
-		p.comeBack(ctx)
+		p.comeBack()
 	}
 	return answer
 }
 
 // comeBack sets a timer to close the next late file. p.mu is held.
-func (p *pump) comeBack(ctx context.Context) {
+func (p *pump) comeBack() {
 	at, ok := p.lender.next()
 	if !ok || p.lender.timed {
 		return
@@ -123,8 +125,28 @@ func (p *pump) comeBack(ctx context.Context) {
 		p.mu.Lock()
 		p.lender.timed = false
 		p.mu.Unlock()
-		p.closeLate(ctx)
+		p.wake()
 	})
+}
+
+// wake has closer look.
+func (p *pump) wake() {
+	select {
+	case p.due <- struct{}{}:
+	default: // it will
+	}
+}
+
+// closer has the host close what has been idle until its time, until ctx ends.
+func (p *pump) closer(ctx context.Context) error {
+	for {
+		select {
+		case <-p.due:
+			p.closeLate(ctx)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // closeLate makes the host close files that were idle for too long.
@@ -133,7 +155,7 @@ func (p *pump) closeLate(ctx context.Context) {
 		p.mu.Lock()
 		request := p.lender.late(time.Now())
 		if request == nil {
-			p.comeBack(ctx)
+			p.comeBack()
 			p.mu.Unlock()
 			return
 		}
@@ -286,7 +308,7 @@ func (p *pump) down(ctx context.Context) error {
 				return fmt.Errorf("wait for the host's files: %w", err)
 			}
 			p.setEnded(false)
-			go p.closeLate(ctx) // ends soon; at the latest with ctx
+			p.wake()
 			continue
 		}
 		if err != nil {

@@ -92,9 +92,10 @@ func newBench(t *testing.T) (*pump, *device, *line) {
 	l := &line{sent: make(chan []byte, 10), comes: make(chan []byte), opened: make(chan struct{})}
 	p := newPump(d, l)
 	ctx, cancel := context.WithCancel(t.Context())
-	up, down := make(chan error, 1), make(chan error, 1)
+	up, down, closer := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() { up <- p.up(ctx) }()
 	go func() { down <- p.down(ctx) }()
+	go func() { closer <- p.closer(ctx) }()
 	t.Cleanup(func() {
 		p.release()
 		cancel()
@@ -103,8 +104,10 @@ func newBench(t *testing.T) (*pump, *device, *line) {
 		if err := <-up; !errors.Is(err, syscall.ENODEV) {
 			t.Error(err)
 		}
-		if err := <-down; !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		for _, ended := range []<-chan error{down, closer} {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
 		}
 	})
 	return p, d, l
