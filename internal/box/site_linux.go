@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
@@ -25,6 +27,8 @@ type Site struct {
 	// Data is the directory of saved boxes of this tier. Hidden is the same or a directory
 	// above, which no sandbox can see. Cache is the directory of program files, or empty.
 	Data, Hidden, Cache string
+
+	installed []string // paths of the program that runs, and of that which contains the others
 
 	host func() *cgroup.Host // determined once, when first needed
 
@@ -55,6 +59,12 @@ func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 	}
 	if !filepath.IsAbs(s.Data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", s.Data, paddock.Invalid)
+	}
+	// They are found out now: an upgrade puts another file there, which is as precious.
+	for _, link := range []string{"/proc/self/exe", o.Guest.Carrier()} {
+		if path := installedAt(link); path != "" {
+			s.installed = append(s.installed, path)
+		}
 	}
 	s.running, s.cancel = context.WithCancel(context.Background())
 	return s, nil
@@ -117,13 +127,23 @@ func (s *Site) close() error {
 
 // own returns the real paths of the files of which this driver's sandboxes are made.
 func (s *Site) own() []string {
-	var list []string
-	for _, path := range []string{s.Cache, s.state, "/proc/self/exe", s.o.Guest.Carrier()} {
+	list := slices.Clone(s.installed)
+	for _, path := range []string{s.Cache, s.state} {
 		if filepath.IsAbs(path) {
 			list = append(list, realPlace(path))
 		}
 	}
 	return list
+}
+
+// installedAt returns where the program was that a link of /proc leads to, though another
+// version may have taken its place since. It is empty for a program in memory.
+func installedAt(link string) string {
+	path, err := os.Readlink(link)
+	if err != nil || strings.HasPrefix(path, "/memfd:") || !filepath.IsAbs(path) {
+		return ""
+	}
+	return realPlace(strings.TrimSuffix(path, " (deleted)"))
 }
 
 // realPlace follows the links of a path. What is not there yet will be where they lead.

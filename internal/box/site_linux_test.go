@@ -2,6 +2,7 @@ package box
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,5 +29,32 @@ func TestTheCacheIsProtectedWhereItWillBe(t *testing.T) {
 		if own := s.own(); !slices.Contains(own, want) {
 			t.Errorf("%s is not among %q", want, own)
 		}
+	}
+}
+
+// A server runs on while paddock is upgraded, and the next program is as precious as the first.
+func TestAProgramIsProtectedWhereItIsInstalledAfterAnUpgrade(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, next := filepath.Join(dir, "paddock"), filepath.Join(dir, "next")
+	if err := errors.Join(os.WriteFile(name, nil, 0o755), os.WriteFile(next, nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	link := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if got := installedAt(link); got != name {
+		t.Errorf("%q, not %q", got, name)
+	}
+	if err := os.Rename(next, name); err != nil {
+		t.Fatal(err)
+	}
+	if got := installedAt(link); got != name {
+		t.Errorf("after an upgrade %q, not %q", got, name)
 	}
 }
