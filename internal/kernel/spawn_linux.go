@@ -98,7 +98,7 @@ type child struct {
 	trial        unix.Rlimit // with room for one more
 
 	older    bool     // it was made by clone, and has this process's signals
-	unsignal [32]byte // struct sigaction: the default
+	unsignal [32]byte //nolint:unused // struct sigaction: the default; begin uses it
 	blocked  uint64   // all signals
 	was      uint64   // those that the calling thread blocks
 
@@ -310,6 +310,8 @@ failed:
 func vfork(call, one, two, three uintptr, c *child) (pid uintptr, errno syscall.Errno)
 
 // tryFork makes a process that ends at once. It sends no signal.
+//
+//nolint:unused // begin calls it
 func tryFork() (pid uintptr, errno syscall.Errno)
 
 // What the runtime does around a call that may take long.

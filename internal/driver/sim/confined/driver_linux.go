@@ -67,6 +67,9 @@ type Driver struct {
 
 	mu        sync.Mutex
 	snapshots string // guarded by mu: their directory; empty until one of its own is needed
+
+	opening sync.Mutex
+	program *os.File // guarded by opening: what children execute; nil until it is needed
 }
 
 // New makes a driver.
@@ -205,7 +208,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 func (d *Driver) child() (*child, error) {
 	path := "/proc/self/exe"
 	if !d.o.Program.Self() {
-		f, err := d.o.Program.Open(program.Cache(os.LookupEnv))
+		f, err := d.openProgram()
 		if err != nil {
 			return nil, fmt.Errorf("the program of simulated computers: %w", err)
 		}
@@ -213,6 +216,36 @@ func (d *Driver) child() (*child, error) {
 		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	}
 	return begin(path)
+}
+
+// openProgram opens the program of children, which is unpacked once: where there is no
+// cache, that takes longer than the start. The file is the caller's.
+func (d *Driver) openProgram() (*os.File, error) {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if err := d.boxes.Err(); err != nil { // the driver is closed
+		return nil, err
+	}
+	if d.program == nil {
+		f, err := d.o.Program.Open(program.Cache(os.LookupEnv))
+		if err != nil {
+			return nil, err
+		}
+		d.program = f
+	}
+	return kernel.Duplicate(d.program)
+}
+
+// closeProgram undoes openProgram.
+func (d *Driver) closeProgram() error {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if d.program == nil {
+		return nil
+	}
+	err := d.program.Close()
+	d.program = nil
+	return err
 }
 
 // Open implements paddock.Driver.
@@ -245,7 +278,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.
 
 // Close removes every sandbox: none outlives this process.
 func (d *Driver) Close() error {
-	return errors.Join(d.boxes.Close(), d.removeStore())
+	return errors.Join(d.boxes.Close(), d.closeProgram(), d.removeStore())
 }
 
 // A sandbox is a child process with a simulated computer.
