@@ -58,7 +58,7 @@ func (c *call) kill() error {
 	return c.nothing()
 }
 
-// removes removes the sandbox or its snapshot.
+// removes deletes the sandbox or its snapshot.
 func (c *call) removes(rec record) error {
 	if rec.Cold != "" {
 		return errors.Join(c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), rec.Cold), left(c.ctx, c.caller.Driver, rec))

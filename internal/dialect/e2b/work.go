@@ -152,7 +152,7 @@ func (w *work) knows(ctx context.Context, name string) error {
 	return err
 }
 
-// runs runs a shell command, and writes its output to the log.
+// runs executes a shell command, and writes its output to the log.
 func (w *work) runs(ctx context.Context, where, who, command string) error {
 	if who != w.user {
 		if err := w.knows(ctx, who); err != nil {

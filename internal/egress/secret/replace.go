@@ -103,7 +103,7 @@ func (x *exchange) put(out []byte, p pair, gone int) []byte {
 }
 
 // begins returns the first position in b, from done and before limit, at which an
-// incomplete text longer than than begins, or -1.
+// incomplete text longer than `than` begins, or -1.
 func (x *exchange) begins(b []byte, done, limit, than int) int {
 	for at := max(done, len(b)-x.longest+1); at < limit; at++ {
 		for _, p := range x.pairs {
@@ -139,7 +139,7 @@ type stream struct {
 
 	in    []byte // read, not certain
 	given int    // bytes of in that were already returned
-	out   []byte // to be returned, starting at at
+	out   []byte // to be returned, starting at the offset at
 	at    int
 	err   error // from r
 

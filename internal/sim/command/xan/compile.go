@@ -364,7 +364,7 @@ func (c *compiler) special(x callNode) (expression, error) {
 		return computed(func(s *scene) (value, error) {
 			v, err := e.compute(s)
 			if err != nil && !errors.Is(err, errPanic) {
-				return nil, nil //nolint:nilerr // as above
+				return nil, nil
 			}
 			return v, err
 		}), nil

@@ -156,7 +156,7 @@ func record(t *testing.T) {
 		separator = ",\n"
 	}
 	out.WriteString("\n]\n")
-	if err := os.WriteFile(recorded, out.Bytes(), 0o644); err != nil { //nolint:gosec // a file of the tree
+	if err := os.WriteFile(recorded, out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -295,7 +295,7 @@ func jsonFloat(f float64) []byte {
 func shown(v value) string { return strconv.Quote(serialized(v)) }
 
 func kind(v value) string {
-	switch v.(type) {
+	switch v := v.(type) {
 	case nil:
 		return "none"
 	case bool:
@@ -315,7 +315,7 @@ func kind(v value) string {
 	case *regexp.Regexp:
 		return "regex"
 	case moment:
-		if v.(moment).day { //nolint:forcetypeassert // the case has seen to it
+		if v.day {
 			return "date"
 		}
 		return "datetime"
