@@ -28,12 +28,13 @@ type dialer func(ctx context.Context) (net.Conn, error)
 
 // reach prepares the HTTP client for the server's address.
 func (d *Driver) reach(base *url.URL) error {
+	// The transport writes to its TLS configuration, and other drivers may have the same one.
 	t := &http.Transport{
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       90 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Hour, // the body of a file is sent only after the server has opened the file
-		TLSClientConfig:       d.o.TLS,
+		TLSClientConfig:       d.o.TLS.Clone(),
 		ForceAttemptHTTP2:     true,
 		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -353,5 +354,16 @@ func TestAProcessIsAttachedAgainWhereItsServerWasReplaced(t *testing.T) {
 	}
 	if exit, err := p.Wait(bounded(t)); err != nil || exit.Code != 0 || out.String() != "got before\ngot after\n" {
 		t.Errorf("%q, %+v, %v", &out, exit, err)
+	}
+}
+
+func TestTheTLSConfigurationOfTheCallerIsNotChanged(t *testing.T) {
+	given := &tls.Config{MinVersion: tls.VersionTLS12}
+	c := connect(t, client.Options{Address: serving(t), TLS: given})
+	if _, err := c.Info(t.Context(), paddock.Sim); err != nil {
+		t.Fatal(err)
+	}
+	if given.NextProtos != nil || given.ServerName != "" {
+		t.Errorf("changed: protocols %q, name %q", given.NextProtos, given.ServerName)
 	}
 }
