@@ -149,6 +149,7 @@ $(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
 	@touch $@
 
 .PHONY: race
+race: export CGO_ENABLED := 1
 race: ## Run short tests of what is concurrent under the race detector
 	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress/gateway ./internal/egress/inspect ./internal/egress/netstack ./internal/egress/owner ./internal/egress/secret \
