@@ -89,7 +89,7 @@ await promise('a registry of this host is not for an ordinary key', async (t) =>
 
 await promise('credentials of a kind that is not known are refused in words', async (t) => {
   const built = Template().fromAWSRegistry('127.0.0.1:1/a/b', { accessKeyId: 'a', secretAccessKey: 'b', region: 'c' })
-  await t.rejects(Template.build(built, 'rig-image', {}), /type aws are not known/)
+  await t.rejects(Template.build(built, 'rig-image', {}), /credentials of the type aws/)
 })
 
 await promise('tags lead to builds', async (t) => {
