@@ -1,6 +1,7 @@
 """promise runs one case. All cases of a script run, and done ends the script with 1 if one failed."""
 import asyncio
 import inspect
+import os
 import sys
 import time
 import traceback
@@ -42,4 +43,8 @@ def until(ask):
 
 
 def done():
-    sys.exit(1 if broken else 0)
+    """Ends the script without the interpreter's own end, in which threads of pyqwest can abort it
+    (https://github.com/curioswitch/pyqwest/issues/164)."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1 if broken else 0)
