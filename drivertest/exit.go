@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,6 +29,11 @@ func exitPromises() []group {
 		{"Release ends Wait and lets the process go on", releaseGoesOn},
 		{"the exit tells what was used", exitUsage},
 		{"Processes tells what runs and what has ended", listsProcesses},
+		{"no signal that a shell sends to the sandbox's first process, or a thread of it, ends the sandbox", signalFirst},
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, walls: []paddock.Control{paddock.ControlPIDNS}, promises: []promise{
+		{"no way to send a signal ends the sandbox, whatever the signal is", signalEveryWay},
+	}}, {can: []paddock.Capability{paddock.CanMountWrite}, walls: []paddock.Control{paddock.ControlProtected}, promises: []promise{
+		{"what was refused is still told after signals to the sandbox's first process", signalRefusals},
 	}}}
 }
 
@@ -234,5 +241,48 @@ func listsProcesses(t *testing.T, s *suite) {
 	info = b.info(t, ended.ID())
 	if info.Exit == nil || info.Exit.Code != 9 || info.First != 0 || info.Next != 6 {
 		t.Errorf("of what has ended: %+v", info)
+	}
+}
+
+// signals sends signals to process 1, of which kill(2) also takes the number of a thread.
+const signals = `
+for t in 1 $(ls /proc/1/task 2> /dev/null); do
+	for s in 11 7 4 8 5 31 6 3 2 15 1 10 12 13 14 16 24 25 26 27 29 30 23 32 33 34 64; do kill -$s $t; done
+done 2> /dev/null
+true`
+
+func signalFirst(t *testing.T, s *suite) {
+	b := s.own(t)
+	b.sh(t, signals)
+	b.lives(t)
+}
+
+func signalEveryWay(t *testing.T, s *suite) {
+	b := s.own(t)
+	if r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "signal", "1"}}); r.exit.Code != 0 || r.out != "tried\n" {
+		t.Errorf("%+v", r)
+	}
+	b.lives(t)
+}
+
+func signalRefusals(t *testing.T, s *suite) {
+	b := s.mounted(t, paddock.Mount{Source: repository(t), Target: "/mnt/desk", Write: true})
+	b.attempt(t, "echo x > /mnt/desk/.git/hooks/pre-commit", signals)
+	b.lives(t)
+	st, err := b.Status(bounded(t))
+	told := slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return strings.Contains(r.Target, ".git/hooks") })
+	if err != nil || !told && s.enforces(paddock.ControlLandlock) {
+		t.Errorf("refused: %+v, %v", st.Refused, err)
+	}
+}
+
+// lives checks that the sandbox still runs commands.
+func (b box) lives(t testing.TB) {
+	t.Helper()
+	if got := b.must(t, "echo lives"); got != "lives\n" {
+		t.Errorf("%q", got)
+	}
+	if st, err := b.Status(bounded(t)); err != nil || st.State != paddock.Ready {
+		t.Errorf("status %+v, %v", st, err)
 	}
 }

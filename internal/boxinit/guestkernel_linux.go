@@ -148,8 +148,10 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 		return err
 	}
 	go p.join(conn)
+	if err := kernel.InitSignals(); err != nil {
+		return err
+	}
 	report(Report{Ready: true})
-	kernel.KeepSignals()
 	saveMemory()
 	for {
 		data, fds, err := p.control.Receive()

@@ -252,9 +252,11 @@ func (p *initProcess) serve(report func(Report)) error {
 	if err := errors.Join(guest.First(p.spawn.start), <-reserved); err != nil {
 		return err
 	}
+	if err := kernel.InitSignals(); err != nil { // before there are commands
+		return err
+	}
 	close(p.gate)
 	report(Report{Ready: true})
-	kernel.KeepSignals()
 	saveMemory()
 	// The host sends a descriptor for each connection; when it closes its end, the box
 	// ends.

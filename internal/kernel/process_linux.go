@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -314,6 +315,33 @@ func KeepSignals() {
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGVTALRM, syscall.SIGCONT, syscall.SIGWINCH,
 		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO, syscall.SIGPWR, syscall.SIGSTKFLT, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGSYS)
 }
+
+// InitSignals protects the first process of a PID namespace, or of a machine, from signals of the
+// other processes in it. The kernel discards a signal that is sent to the first process from inside
+// if its action is the default one. Go's runtime has a handler for each signal, and for some of
+// them, such as SIGSEGV, the handler ends the process whoever is the sender. So every signal gets
+// its default action, except for those that the runtime needs and survives. A fault of this process
+// itself then ends it by its signal, without a panic.
+func InitSignals() error {
+	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
+		switch sig {
+		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGURG, threadSignal:
+			continue
+		}
+		// A zero struct sigaction is SIG_DFL without flags.
+		var action [32]byte
+		_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+		if e != 0 {
+			return fmt.Errorf("default action of signal %d: %w", sig, e)
+		}
+	}
+	return nil
+}
+
+const (
+	lastSignal   = syscall.Signal(64)
+	threadSignal = syscall.Signal(33) // by which Go's runtime makes a system call in all threads
+)
 
 // A Resource is a resource of setrlimit.
 type Resource int

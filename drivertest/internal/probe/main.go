@@ -39,8 +39,10 @@ func run(args []string) error {
 		return errors.Join(random(), atRandom())
 	case len(args) == 2 && args[0] == "random":
 		return later(args[1])
+	case len(args) == 2 && args[0] == "signal":
+		return signalAll(args[1])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE], not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID, not %q", args)
 	}
 }
 

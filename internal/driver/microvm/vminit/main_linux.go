@@ -59,7 +59,9 @@ func run() error {
 	// One thread may wait for files of the host that the other one fetches. Each further
 	// thread would cost time in the scheduler.
 	runtime.GOMAXPROCS(2)
-	kernel.KeepSignals()
+	if err := kernel.InitSignals(); err != nil {
+		return err
+	}
 	m := &machine{failed: make(chan error, jobs)}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel() // the following power-off ends pending system calls
