@@ -332,6 +332,7 @@ func (e *exchange) clean(response *http.Response) error {
 		return nil
 	}
 	e.set.ScrubHeader(response.Header)
+	e.set.ScrubHeader(response.Trailer) // the names that are announced
 	empty := e.r.Method == http.MethodHead || response.ContentLength == 0 || response.StatusCode == http.StatusNoContent || response.StatusCode == http.StatusNotModified
 	if empty {
 		return nil

@@ -8,9 +8,12 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"runtime"
 	"slices"
 	"strings"
@@ -68,6 +71,53 @@ func TestASecretGoesOutAndDoesNotComeBack(t *testing.T) {
 		}
 		if o := w.last(); !slices.Equal(o.Secrets, []string{"KEY"}) || o.Err != nil {
 			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestASecretDoesNotComeBackInNames(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		for _, announced := range []bool{true, false} {
+			w := secure(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/early" {
+					w.Header().Set(value+"-Early", "1")
+					w.WriteHeader(http.StatusEarlyHints)
+				}
+				w.Header().Set(value, "1")
+				w.Header().Set("X-"+strings.ToUpper(value), "2")
+				w.Header().Set("Vary", http.CanonicalHeaderKey(value))
+				w.Header().Set("Access-Control-Expose-Headers", strings.ToLower(value))
+				prefix := http.TrailerPrefix
+				if announced {
+					prefix = ""
+					w.Header().Set("Trailer", value+"-Late")
+				}
+				_, _ = io.WriteString(w, "body")
+				w.(http.Flusher).Flush() // so that there is a trailer
+				w.Header().Set(prefix+value+"-Late", "3")
+			})
+			p := w.bind()
+			for _, path := range []string{"/", "/early"} {
+				r := request(t, "GET", w.url(path), nil)
+				var early []string
+				r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+					early = append(early, fmt.Sprint(h))
+					return nil
+				}}))
+				var names string
+				response, body := get(t, w.client(http2), r)
+				for name := range response.Trailer {
+					names += " " + name
+				}
+				seen := fmt.Sprint(response.Status, response.Header, names, response.Trailer, early)
+				if strings.Contains(strings.ToLower(seen), strings.ToLower(value)) || body != "body" {
+					t.Errorf("announced %v, %s: the guest saw %q, %q", announced, path, seen, body)
+				}
+				late := response.Trailer.Get(p + "-Late")
+				if response.Header.Get(p) != "1" || response.Header.Get("X-"+p) != "2" || late != "3" || (path == "/early") != (len(early) > 0) {
+					t.Errorf("announced %v, %s: what is no secret did not arrive: %q", announced, path, seen)
+				}
+			}
 		}
 	})
 }

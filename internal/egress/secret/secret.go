@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -63,6 +64,10 @@ func (s *Store) Bound(secrets []paddock.Secret) *Set {
 	if len(set.entries) == 0 {
 		return nil
 	}
+	for _, p := range set.scrub {
+		p.from = []byte(lowerASCII(string(p.from)))
+		set.folded = append(set.folded, p)
+	}
 	set.keeps = !slices.ContainsFunc(set.scrub, func(p pair) bool { return len(p.from) != len(p.to) })
 	return set
 }
@@ -71,7 +76,8 @@ func (s *Store) Bound(secrets []paddock.Secret) *Set {
 type Set struct {
 	entries []entry
 	scrub   []pair
-	keeps   bool // scrubbing keeps lengths
+	folded  []pair // of scrub, with texts in lower case
+	keeps   bool   // scrubbing keeps lengths
 	slots   chan struct{}
 }
 
@@ -213,29 +219,61 @@ func writing(contentType string) (form, bool) {
 // KeepsLength reports whether scrubbing keeps the length of an answer.
 func (s *Set) KeepsLength() bool { return s == nil || s.keeps }
 
-// ScrubHeader replaces values by placeholders in the header or the trailer of an answer.
+// ScrubHeader replaces values by placeholders in the header or the trailer of an answer, in names too. HTTP does not
+// keep the case of names, so values are found in any case.
 func (s *Set) ScrubHeader(h http.Header) {
 	if s == nil {
 		return
 	}
-	x := newExchange(s.scrub, nil, true)
+	clean := make(http.Header, len(h))
 	for name, values := range h {
 		for i, value := range values {
-			values[i] = string(x.bytesOf([]byte(value)))
+			values[i] = s.ScrubText(value)
 		}
-		if clean := string(x.bytesOf([]byte(name))); clean != name {
-			delete(h, name)
-			h[clean] = values
+		if now := s.ScrubText(name); now != name {
+			name = http.CanonicalHeaderKey(now)
 		}
+		clean[name] = append(clean[name], values...) // nil stays nil: a trailer that is only announced
 	}
+	clear(h)
+	maps.Copy(h, clean)
 }
 
-// ScrubText replaces values by placeholders in a text.
+// ScrubText replaces values by placeholders in a text, in any case.
 func (s *Set) ScrubText(text string) string {
 	if s == nil {
 		return text
 	}
-	return string(newExchange(s.scrub, nil, true).bytesOf([]byte(text)))
+	text = string(newExchange(s.scrub, nil, true).bytesOf([]byte(text)))
+	var out strings.Builder
+	for lower := lowerASCII(text); ; {
+		at, best := -1, pair{}
+		for _, p := range s.folded {
+			i := strings.Index(lower, string(p.from))
+			if i >= 0 && (at < 0 || i < at || i == at && len(p.from) > len(best.from)) {
+				at, best = i, p
+			}
+		}
+		if at < 0 {
+			out.WriteString(text)
+			return out.String()
+		}
+		out.WriteString(text[:at])
+		out.Write(best.to)
+		end := at + len(best.from)
+		text, lower = text[end:], lower[end:]
+	}
+}
+
+// lowerASCII keeps the length of the text, unlike strings.ToLower.
+func lowerASCII(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // Scrub returns body with values replaced by placeholders. Closing it closes body.
