@@ -91,28 +91,46 @@ func (b *Box) reap() {
 		}
 	}
 	b.mu.Lock()
-	switch {
-	case b.why != "":
-	case status.Signaled():
-		b.why = fmt.Sprintf("the sandbox's init was killed by signal %d (%s)", int(status.Signal()), status.Signal())
-		if kills, _, err := b.oom(); err == nil && kills > 0 {
-			b.why += fmt.Sprintf(" after the memory limit of %d bytes was reached", b.limits.Memory)
-		}
-	case status.ExitStatus() == boxinit.GuestKernelEnded:
-		b.why = "the sandbox's kernel ended, and the sandbox with it" + b.lastWords()
-		if kills, _, err := b.oom(); err == nil && kills > 0 {
-			b.why += fmt.Sprintf(", after the memory limit of %d bytes was reached", b.limits.Memory)
-		}
-	case status.ExitStatus() == boxinit.BrokerFailed:
-		b.why = "the sandbox's broker ended, and the sandbox with it"
-	default:
-		b.why = boxinit.Ended(status.ExitStatus())
+	if b.why == "" {
+		b.why = b.ending(status)
 	}
 	b.mu.Unlock()
 	close(b.ended)
 	if b.plan.Gateway != nil {
 		b.plan.Gateway.Stop()
 	}
+}
+
+// ending returns why the box's init ended with a status. The caller holds mu.
+func (b *Box) ending(status syscall.WaitStatus) string {
+	switch {
+	case status.Signaled():
+		return fmt.Sprintf("the sandbox's init was killed by signal %d (%s)%s", int(status.Signal()), status.Signal(), b.reached())
+	case status.ExitStatus() == boxinit.GuestKernelEnded:
+		return "the sandbox's kernel ended, and the sandbox with it" + b.lastWords() + b.reached()
+	case status.ExitStatus() == boxinit.BrokerFailed:
+		return "the sandbox's broker ended, and the sandbox with it" + b.reached()
+	case status.ExitStatus() == boxinit.Crashed:
+		return boxinit.Ended(status.ExitStatus()) + b.reached()
+	}
+	return boxinit.Ended(status.ExitStatus())
+}
+
+// reached names the limits that were reached, which may be why the box's init or its kernel
+// ended.
+func (b *Box) reached() string {
+	if b.meter == nil {
+		return ""
+	}
+	said := ""
+	if kills, _, err := b.meter.OOM(); err == nil && kills > 0 {
+		said = fmt.Sprintf(", after the memory limit of %d bytes was reached", b.limits.Memory)
+	}
+	if hits, err := b.meter.PIDsHit(); err == nil && hits > 0 {
+		most := b.plan.Runtime.Limiter.HostLimits(b.plan.Layout, b.limits).PIDs
+		said += fmt.Sprintf(", after the host's limit of %d processes and threads for a sandbox with %d was reached", most, b.limits.PIDs)
+	}
+	return said
 }
 
 func (b *Box) oom() (kills, peak int64, err error) {

@@ -34,6 +34,9 @@ const (
 	SpareThreads = 256
 )
 
+// Crashed is the exit status of a box whose init crashed; it is that of Go's runtime.
+const Crashed = 2
+
 // BrokerFailed is the exit status of a box whose broker failed.
 const BrokerFailed = 3
 
@@ -50,7 +53,7 @@ func Ended(status int) string {
 		why = "since nobody asks it for anything any more"
 	case 1:
 		why = "after it could not make the sandbox, or tell why"
-	case 2:
+	case Crashed:
 		why = "in a crash of its own, as where the machine had no memory or no thread left for it; with PADDOCK_DEBUG=1 in the sandbox's environment it tells more on standard error"
 	}
 	return fmt.Sprintf("the sandbox's init ended with status %d, %s", status, why)

@@ -73,10 +73,12 @@ func configure(b *box.Box, c *box.Configuration) error {
 type Limiter struct{}
 
 // HostLimits implements box.Limiter. A guest kernel has threads of its own, and would end
-// if it could not make one. It bounds commands itself.
+// if it could not make one. It bounds commands itself. gVisor has two threads of the host
+// for an address space, one more for a task that runs, and frees them later than the task's
+// place in its limit. With the default limit, fork bombs had up to 4.7 for each task.
 func (Limiter) HostLimits(l *box.Layout, limits paddock.Limits) paddock.Limits {
 	if limits.PIDs > 0 {
-		limits.PIDs = 3*limits.PIDs + 512
+		limits.PIDs = 5*limits.PIDs + 1024
 	}
 	if limits.Memory > 0 {
 		limits.Memory += Reserve(l)

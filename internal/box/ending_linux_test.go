@@ -1,0 +1,50 @@
+package box
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+)
+
+// fullMeter is a meter of a box that reached its limits.
+type fullMeter struct{ kills, hits int64 }
+
+func (m fullMeter) Usage() (paddock.Usage, error)                  { return paddock.Usage{}, nil }
+func (m fullMeter) OOM() (kills, peak int64, err error)            { return m.kills, -1, nil }
+func (m fullMeter) PIDsHit() (int64, error)                        { return m.hits, nil }
+func (m fullMeter) Update(l paddock.Limits, paths ...string) error { return nil }
+func (m fullMeter) Remove(ctx context.Context) error               { return nil }
+
+// tripled is a Limiter that allows the host three times the processes.
+type tripled struct{ Limiter }
+
+func (tripled) HostLimits(_ *Layout, l paddock.Limits) paddock.Limits {
+	l.PIDs *= 3
+	return l
+}
+
+func TestTheEndOfABoxNamesTheLimitsThatWereReached(t *testing.T) {
+	const memory, processes = "memory limit of 77 bytes", "limit of 30 processes and threads for a sandbox with 10"
+	exit := func(code int) syscall.WaitStatus { return syscall.WaitStatus(code << 8) }
+	for what, status := range map[string]syscall.WaitStatus{
+		"a kernel that ended": exit(boxinit.GuestKernelEnded), "a crash": exit(boxinit.Crashed), "a signal": syscall.WaitStatus(syscall.SIGKILL),
+	} {
+		for _, row := range []struct {
+			meter             meter
+			memory, processes bool
+		}{
+			{nil, false, false}, {fullMeter{-1, -1}, false, false}, {fullMeter{0, 0}, false, false},
+			{fullMeter{1, 0}, true, false}, {fullMeter{0, 1}, false, true}, {fullMeter{2, 3}, true, true},
+		} {
+			b := &Box{meter: row.meter, limits: paddock.Limits{Memory: 77, PIDs: 10}, plan: Plan{Runtime: &Runtime{Limiter: tripled{}}}}
+			why := b.ending(status)
+			if strings.Contains(why, memory) != row.memory || strings.Contains(why, processes) != row.processes {
+				t.Errorf("%s, %+v: %q", what, row.meter, why)
+			}
+		}
+	}
+}
