@@ -19,6 +19,7 @@ func networkPromises() []group {
 	return []group{{can: listed, promises: []promise{
 		{"a list without rules reaches nothing, and says so", networkNothing},
 		{"a host that a rule allows is reached without a proxy, nothing else is, and what was refused is told with its remedy", networkList},
+		{"an address that machines commonly have is the network's, not the sandbox's: a refusal of it is told", networkCommon},
 		{"a secret is a placeholder inside, and its value nowhere", networkSecret},
 		{"rules that cannot be followed are invalid", networkInvalid},
 		{"what crosses the way out is counted, and what is refused is not", networkCounted},
@@ -180,6 +181,19 @@ func networkList(t *testing.T, s *suite) {
 		if f.Control == paddock.ControlNetwork && (f.Strength == paddock.Absent || f.How == "") {
 			t.Errorf("%+v", f)
 		}
+	}
+}
+
+// networkCommon uses addresses of virtual networks: of QEMU and VirtualBox, of both with other settings,
+// of libvirt, Docker, LXC, link-local networks, providers and Tailscale.
+func networkCommon(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, listing(port))
+	for _, host := range []string{
+		"10.0.2.2", "10.0.2.3", "10.0.2.15", "192.168.56.1", "192.168.122.1", "172.17.0.1", "10.0.3.1", "169.254.1.1", "100.64.0.1", "100.100.100.100",
+	} {
+		b.reachesNot(t, host, port)
+		b.tellsOf(t, host)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 
 // Where the agent of a sandbox with its own kernel is.
 const (
-	agentPort  = "10.0.2.15:1"
-	linkEnd    = "10.0.2.2"
-	ownAddress = "10.0.2.15/32" // the only interface, with a route only to linkEnd
+	agentPort  = "198.18.0.15:1"
+	linkEnd    = "198.18.0.14"
+	ownAddress = "198.18.0.15/32" // the only interface, with a route only to linkEnd
 	agentDir   = "/.paddock"
 )
 

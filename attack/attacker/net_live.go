@@ -58,7 +58,7 @@ func another() []probe {
 			return t
 		}},
 		{"the other itself", func(b *target.Brief) target.Try {
-			return atOnce([]string{"198.18.0.2:80", "198.18.0.3:80", "[fd7a:6f74::2]:80", "198.18.0.1:3129", "10.0.2.15:1", "10.0.2.2:80"}, func(to string) target.Try {
+			return atOnce([]string{"198.18.0.2:80", "198.18.0.3:80", "[fd7a:6f74::2]:80", "198.18.0.1:3129", "198.18.0.15:1", "198.18.0.14:80"}, func(to string) target.Try {
 				return direct(b, "tcp", to, page("x"))
 			})
 		}},

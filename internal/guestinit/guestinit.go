@@ -68,10 +68,13 @@ const (
 	SessionEnded  = 'e'
 )
 
-// The ends of the link.
+// The ends of the link. Commands cannot reach a host of the network that has one of these
+// addresses, and they get no message. So the addresses are in 198.18.0.0/15, which RFC 2544
+// reserves for benchmarks of network devices, and which package netstack uses for names. It
+// gives names no address in 198.18.0.0/24.
 const (
-	Address = "10.0.2.15" // the agent's
-	Peer    = "10.0.2.2"
+	Address = "198.18.0.15" // the agent's
+	Peer    = "198.18.0.14"
 	Port    = 1
 )
 
