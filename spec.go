@@ -1,6 +1,10 @@
 package paddock
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // A Spec describes the sandbox to make. The zero Spec is the safest one: the host's system
 // directories read-only, no workspace, no network, default limits.
@@ -56,6 +60,40 @@ type Spec struct {
 	// Status reports how well. AllowMissing is the only way to accept less isolation than
 	// the tier promises.
 	AllowMissing []Control `json:"allow_missing,omitempty"`
+}
+
+// InheritLimits sets each limit that s does not set to that of another sandbox, for a fork of it. A
+// limit that is enforced less than fully there is a default, or its weakness was accepted by name. With
+// accept, s inherits such a limit and accepts its weakness. Without, it gets the default.
+func (s *Spec) InheritLimits(origin Status, accept bool) {
+	l, from := &s.Limits, origin.Limits
+	weak := func(c Control) bool {
+		return slices.ContainsFunc(origin.Enforced, func(f Finding) bool { return f.Control == c && f.Strength != Full })
+	}
+	for _, limit := range []struct {
+		control  Control
+		unset    bool // by s, and set at the origin
+		inherits func()
+	}{
+		{ControlMemory, l.Memory == 0 && from.Memory != 0, func() { l.Memory = from.Memory }},
+		{ControlCPU, l.CPUs == 0 && from.CPUs != 0, func() { l.CPUs = from.CPUs }},
+		{ControlPIDs, l.PIDs == 0 && from.PIDs != 0, func() { l.PIDs = from.PIDs }},
+		{ControlDisk, l.Disk == 0 && from.Disk != 0, func() { l.Disk = from.Disk }},
+		{ControlFiles, l.Files == 0 && from.Files != 0, func() { l.Files = from.Files }},
+		{ControlIO, l.IO == 0 && from.IO != 0, func() { l.IO = from.IO }},
+	} {
+		switch {
+		case !limit.unset:
+		case !weak(limit.control):
+			limit.inherits()
+		case accept:
+			limit.inherits()
+			if !slices.Contains(s.AllowMissing, limit.control) {
+				s.AllowMissing = append(slices.Clip(s.AllowMissing), limit.control)
+			}
+		}
+	}
+	l.Lifetime = cmp.Or(l.Lifetime, from.Lifetime)
 }
 
 // A RootKind is a kind of file tree.

@@ -96,8 +96,8 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 	if l.Memory > 0 {
 		limits.Memory, asked[paddock.ControlMemory] = l.Memory, true
 	}
-	if l.CPUs > 0 {
-		limits.CPUs, asked[paddock.ControlCPU] = l.CPUs, true
+	if l.CPUs > 0 { // to have all processors limits nothing
+		limits.CPUs, asked[paddock.ControlCPU] = l.CPUs, l.CPUs < limits.CPUs
 	}
 	if l.PIDs > 0 {
 		limits.PIDs, asked[paddock.ControlPIDs] = l.PIDs, true

@@ -272,7 +272,7 @@ func (a *App) fork(ctx context.Context, r *Remote, f fork) (err error) {
 	}
 	spec := f.spec
 	spec.Tier, spec.Root = s.Tier, paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
-	spec.Limits = over(spec.Limits, s.Limits)
+	spec.InheritLimits(s, r.At.local()) // another machine's server lets nobody accept a weakness
 	if spec.Labels == nil {
 		spec.Labels = s.Labels
 	}
@@ -304,30 +304,4 @@ func (a *App) fork(ctx context.Context, r *Remote, f fork) (err error) {
 		}
 	}
 	return nil
-}
-
-// over gives limits, with those of the origin for what is not said.
-func over(l, origin paddock.Limits) paddock.Limits {
-	if l.Memory == 0 {
-		l.Memory = origin.Memory
-	}
-	if l.CPUs == 0 {
-		l.CPUs = origin.CPUs
-	}
-	if l.PIDs == 0 {
-		l.PIDs = origin.PIDs
-	}
-	if l.Disk == 0 {
-		l.Disk = origin.Disk
-	}
-	if l.Files == 0 {
-		l.Files = origin.Files
-	}
-	if l.IO == 0 {
-		l.IO = origin.IO
-	}
-	if l.Lifetime == 0 {
-		l.Lifetime = origin.Lifetime
-	}
-	return l
 }

@@ -70,7 +70,7 @@ func TestAForkHasWhatItsSourceHasAndNoMoreIsAskedFor(t *testing.T) {
 		Tier: paddock.Jail, User: "u", Dir: "/d", Labels: map[string]string{"x": "1"},
 		Limits: paddock.Limits{Memory: 1, CPUs: 2, PIDs: 3, Disk: 4, Files: 5, IO: 6, Lifetime: 7},
 	}
-	got := inherit(paddock.Spec{Limits: paddock.Limits{Disk: 9}, Dir: "/e"}, from)
+	got := inherit(paddock.Spec{Limits: paddock.Limits{Disk: 9}, Dir: "/e"}, from, false)
 	want := from.Limits
 	want.Disk = 9
 	if got.Tier != paddock.Jail || got.Limits != want || got.User != "u" || got.Dir != "/e" || got.Labels["x"] != "1" {

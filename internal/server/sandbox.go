@@ -281,22 +281,16 @@ func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f api.Fork) (_
 			q.s.log.Error("remove the snapshot of a fork", "id", q.id, "error", failed.Error())
 		}
 	}()
-	spec := inherit(f.Spec, from)
+	spec := inherit(f.Spec, from, q.caller.Trusted)
 	spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
 	return q.build(ctx, spec, f.Terms)
 }
 
 // inherit fills zero fields of a spec from the sandbox that it is forked from. It does not
-// inherit the policy, because the zero policy is the safest.
-func inherit(spec paddock.Spec, from paddock.Status) paddock.Spec {
-	have, l := &spec.Limits, from.Limits
-	have.Memory = cmp.Or(have.Memory, l.Memory)
-	have.CPUs = cmp.Or(have.CPUs, l.CPUs)
-	have.PIDs = cmp.Or(have.PIDs, l.PIDs)
-	have.Disk = cmp.Or(have.Disk, l.Disk)
-	have.Files = cmp.Or(have.Files, l.Files)
-	have.IO = cmp.Or(have.IO, l.IO)
-	have.Lifetime = cmp.Or(have.Lifetime, l.Lifetime)
+// inherit the policy, because the zero policy is the safest. Only a trusted caller may accept
+// the weakness of a limit.
+func inherit(spec paddock.Spec, from paddock.Status, trusted bool) paddock.Spec {
+	spec.InheritLimits(from, trusted)
 	spec.Tier = cmp.Or(spec.Tier, from.Tier)
 	spec.User = cmp.Or(spec.User, from.User)
 	spec.Dir = cmp.Or(spec.Dir, from.Dir)
