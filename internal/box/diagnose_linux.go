@@ -29,11 +29,11 @@ func impossible(err error, r *Runtime) error {
 	if k := paddock.KindOf(err); k != paddock.Internal && k != paddock.Unsupported {
 		return err
 	}
-	f := around().Diagnose(err, r)
+	f := Around().Diagnose(err, r)
 	if f.Remedy == "" {
 		return err
 	}
-	return &paddock.MissingError{Finding: paddock.Finding{Control: cmp.Or(f.Control, paddock.ControlUserNS), Strength: paddock.Absent, Cause: f.Cause, Remedy: f.Remedy}}
+	return &paddock.MissingError{Finding: f.finding()}
 }
 
 // Surroundings describe this host, and the container in which this process may be, for the
@@ -46,7 +46,8 @@ type Surroundings struct {
 	Read  func(name string) string // a kernel file, trimmed; empty if it is missing
 }
 
-func around() Surroundings {
+// Around returns the surroundings of this process.
+func Around() Surroundings {
 	exe, _ := os.Executable()
 	effective, _, err := kernel.Capabilities()
 	return Surroundings{
@@ -101,8 +102,26 @@ func (s Surroundings) Diagnose(err error, r *Runtime) *Failure {
 	return &Failure{Cause: said}
 }
 
-// switchedOff checks settings of the host that forbid boxes.
-func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
+// Foremost returns the missing control that is to be told first. A setting of the host that forbids
+// every box comes before a control that a caller may give up.
+func (s Surroundings) Foremost(err error) error {
+	var missing *paddock.MissingError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	if f := s.namespacesOff(); f != nil {
+		return &paddock.MissingError{Finding: f.finding()}
+	}
+	return err
+}
+
+// finding returns the control that is missing.
+func (f *Failure) finding() paddock.Finding {
+	return paddock.Finding{Control: cmp.Or(f.Control, paddock.ControlUserNS), Strength: paddock.Absent, Cause: f.Cause, Remedy: f.Remedy}
+}
+
+// namespacesOff checks settings of the host that forbid every box.
+func (s Surroundings) namespacesOff() *Failure {
 	switch {
 	case s.Read("/proc/sys/user/max_user_namespaces") == "0":
 		return &Failure{Cause: "user namespaces are switched off (user.max_user_namespaces is 0)",
@@ -110,6 +129,17 @@ func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
 	case s.Read("/proc/sys/kernel/unprivileged_userns_clone") == "0" && !s.root:
 		return &Failure{Cause: "this system forbids user namespaces to users (kernel.unprivileged_userns_clone is 0)",
 			Remedy: "sudo sysctl kernel.unprivileged_userns_clone=1"}
+	}
+	return nil
+}
+
+// switchedOff checks settings of the host that forbid boxes, of which some spare the programs that
+// they name.
+func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
+	if f := s.namespacesOff(); f != nil {
+		return f
+	}
+	switch {
 	case s.Read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && !s.root:
 		return &Failure{Cause: "AppArmor lets only known programs use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
 			Remedy: fmt.Sprintf("allow this program: printf 'abi <abi/4.0>,\\nprofile paddock %s flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/paddock && sudo apparmor_parser -r /etc/apparmor.d/paddock", s.exe)}

@@ -99,11 +99,39 @@ func TestWhatIsNoLackOfTheHostStaysAsItIs(t *testing.T) {
 
 // This test's host lacks nothing that the others fake.
 func TestWhatIsAroundThisProcessIsRead(t *testing.T) {
-	s := around()
+	s := Around()
 	if s.root != (os.Geteuid() == 0) || s.exe == "" || !strings.Contains(s.Read("/proc/self/status"), "Seccomp:") || s.Read("/proc/none") != "" {
 		t.Errorf("%+v", s)
 	}
 	if err := kernel.TraceNobody(); err == nil {
 		t.Error("there is a process of a number that there cannot be")
+	}
+}
+
+func TestWhatForbidsEveryBoxIsToldBeforeAControlThatCanBeGivenUp(t *testing.T) {
+	landlock := &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Absent}}
+	for _, row := range []struct {
+		name   string
+		around Surroundings
+		err    error
+		want   paddock.Control // empty is the error itself
+		remedy string
+	}{
+		{"nothing is missing", host("/proc/sys/user/max_user_namespaces", "0"), nil, "", ""},
+		{"a spec that makes no sense", host("/proc/sys/user/max_user_namespaces", "0"), paddock.Invalid, "", ""},
+		{"Landlock alone", host("/proc/sys/user/max_user_namespaces", "15000"), landlock, "", ""},
+		{"AppArmor, which may know the program", host("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"), landlock, "", ""},
+		{"namespaces of all", rooted(host("/proc/sys/user/max_user_namespaces", "0")), landlock, paddock.ControlUserNS, "sysctl user.max_user_namespaces"},
+		{"namespaces of users", host("/proc/sys/kernel/unprivileged_userns_clone", "0"), landlock, paddock.ControlUserNS, "sysctl kernel.unprivileged_userns_clone=1"},
+		{"namespaces of users, and root asks", rooted(host("/proc/sys/kernel/unprivileged_userns_clone", "0")), landlock, "", ""},
+	} {
+		got := row.around.Foremost(row.err)
+		var missing *paddock.MissingError
+		switch {
+		case row.want == "" && !errors.Is(got, row.err):
+			t.Errorf("%s: %v", row.name, got)
+		case row.want != "" && (!errors.As(got, &missing) || missing.Finding.Control != row.want || !strings.Contains(missing.Finding.Remedy, row.remedy)):
+			t.Errorf("%s: %v", row.name, got)
+		}
 	}
 }

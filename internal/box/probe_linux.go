@@ -207,7 +207,7 @@ func (d *Driver) trial(ctx context.Context) *Failure {
 		if errors.As(err, &missing) {
 			return &Failure{Cause: missing.Finding.Cause, Remedy: missing.Finding.Remedy}
 		}
-		return around().Diagnose(err, d.tier.Runtime)
+		return Around().Diagnose(err, d.tier.Runtime)
 	}
 	conn.Close()
 	if err := b.Remove(ctx); err != nil {

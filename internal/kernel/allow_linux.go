@@ -165,9 +165,10 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 
 // LandlockProcess restricts all threads of this process, for good. The process may read the files
 // and directories below readable, which must be real paths. It may open nothing else and change
-// nothing. It may bind and reach no port, if the kernel's Landlock supports that. Every thread must
-// already have no_new_privs. [ConfineRuntime] sets it too late, so the process has it from its
-// start, or this function sets it.
+// nothing. It may bind and reach no port, if the kernel's Landlock supports that. Versions of
+// Landlock before 3 do not refuse to cut files short; [ConfineRuntime] and [ConfineDialer] do. Every
+// thread must already have no_new_privs. [ConfineRuntime] sets it too late, so the process has it
+// from its start, or this function sets it.
 func LandlockProcess(readable []string) error {
 	return landlockProcess(readable, ll.AccessNetBindTCP|ll.AccessNetConnectTCP)
 }
@@ -178,11 +179,21 @@ func LandlockDialer(readable []string) error {
 }
 
 func landlockProcess(readable []string, ports uint64) error {
-	abi := LandlockABI()
-	if abi < 3 {
-		return fmt.Errorf("landlock: version %d, and 3 is needed: %w", abi, unix.ENOSYS)
+	return landlockVersion(LandlockABI(), readable, ports)
+}
+
+// landlockVersion is landlockProcess with what a version of Landlock knows.
+func landlockVersion(abi int, readable []string, ports uint64) error {
+	if abi < 1 {
+		return fmt.Errorf("landlock: this kernel has none, or it is not in use: %w", unix.ENOSYS)
 	}
 	attr := ll.RulesetAttr{HandledAccessFS: uint64(landlockRead | landlockWrite)}
+	if abi < 2 {
+		attr.HandledAccessFS &^= ll.AccessFSRefer // and it is always refused
+	}
+	if abi < 3 {
+		attr.HandledAccessFS &^= ll.AccessFSTruncate
+	}
 	if abi >= 4 {
 		attr.HandledAccessNet = ports
 	}

@@ -16,7 +16,7 @@ type drafter struct{}
 // Draft implements box.Drafter.
 func (drafter) Draft(spec *paddock.Spec) (box.Draft, error) {
 	if err := refuse(spec); err != nil {
-		return box.Draft{}, err
+		return box.Draft{}, box.Around().Foremost(err)
 	}
 	return box.Draft{Spec: spec, Finish: func(l *box.Layout, _ paddock.Limits) error {
 		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {

@@ -61,10 +61,10 @@ func confine() ([]paddock.Finding, error) {
 func landlock() ([]paddock.Finding, error) {
 	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: "the gateway: it can read how names are resolved and whom to trust, and nothing else"}
 	switch abi := kernel.LandlockABI(); {
-	case abi < 3:
+	case abi < 1:
 		f.Strength, f.How = paddock.Absent, ""
-		f.Cause = "this kernel has no Landlock of version 3; the gateway can read the files that its user can"
-		f.Remedy = "use Linux 6.2 or newer with Landlock enabled"
+		f.Cause = "this kernel has no Landlock, or it is not in use; the gateway can read the files that its user can"
+		f.Remedy = "boot with lsm=landlock,… (see /sys/kernel/security/lsm), on Linux 5.13 or later"
 		return []paddock.Finding{f}, nil
 	case abi < 6:
 		f.Strength, f.Cause = paddock.Weak, fmt.Sprintf("this kernel's Landlock has version %d; from version 6 on neither signals nor abstract sockets reach other processes", abi)

@@ -49,7 +49,7 @@ func serve() error {
 		return err
 	}
 	c := &Served{conn: control}
-	if c.Driver, err = sim.New(sim.Options{Walls: protocol.Findings()}); err != nil {
+	if c.Driver, err = sim.New(sim.Options{Walls: protocol.Findings(kernel.LandlockABI())}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -171,8 +171,10 @@ func confine(o protocol.Order, sb paddock.Sandbox) error {
 	if err := kernel.DropCapabilities(); err != nil {
 		return err
 	}
-	if err := kernel.LandlockProcess(readable); err != nil {
-		return err
+	if o.Landlock {
+		if err := kernel.LandlockProcess(readable); err != nil {
+			return err
+		}
 	}
 	return kernel.ConfineRuntime()
 }

@@ -62,6 +62,7 @@ type Options struct {
 type Driver struct {
 	o      Options
 	answer time.Duration // how long a child may take to answer
+	walls  []paddock.Finding
 
 	boxes inventory.Set[*sandbox]
 
@@ -74,25 +75,27 @@ type Driver struct {
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots}, nil
+	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(kernel.LandlockABI())}, nil
+}
+
+// lacks returns the wall that this host cannot build; nil if there is none.
+func (d *Driver) lacks() *paddock.Finding {
+	for _, f := range d.walls {
+		if f.Strength == paddock.Absent {
+			return &f
+		}
+	}
+	return nil
 }
 
 // Info implements paddock.Driver.
 func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
-	info, err := description.Info(tier, description.Facts{Limits: d.o.Limits, Networked: true, Walls: protocol.Findings()})
+	info, err := description.Info(tier, description.Facts{Limits: d.o.Limits, Networked: true, Walls: d.walls})
 	if err != nil {
 		return info, err
 	}
-	if kernel.LandlockABI() < 3 {
+	if d.lacks() != nil {
 		info.Available, info.Capabilities = false, nil
-		for i := range info.Controls {
-			if f := &info.Controls[i]; f.Control == paddock.ControlLandlock {
-				*f = paddock.Finding{
-					Control: f.Control, Strength: paddock.Absent, Cause: "this kernel has no Landlock of version 3",
-					Remedy: "use Linux 6.2 or newer with Landlock enabled, or accept the absence",
-				}
-			}
-		}
 	}
 	return info, nil
 }
@@ -104,6 +107,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	}
 	if spec.ID == "" {
 		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
+	}
+	if f := d.lacks(); f != nil && !slices.Contains(spec.AllowMissing, f.Control) {
+		return nil, &paddock.MissingError{Finding: *f}
 	}
 	out, err := d.wayOut(&spec)
 	if err != nil {
@@ -160,7 +166,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		return nil, fmt.Errorf("start the computer: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
-	first := protocol.Order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python}
+	first := protocol.Order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python, Landlock: d.lacks() == nil}
 	if from.out != nil {
 		first.Roots = append(believed(), slices.Concat(d.o.Roots, from.out.Certificate())...)
 	}

@@ -234,12 +234,12 @@ func taken() error {
 		return err
 	}
 	if !b.Open {
-		d, err := sim.New(sim.Options{Walls: protocol.Findings()})
+		d, err := sim.New(sim.Options{Walls: protocol.Findings(kernel.LandlockABI())})
 		if err != nil {
 			return err
 		}
 		spec := paddock.Spec{ID: "taken", Mounts: []paddock.Mount{{Source: b.Mount, Overlay: true}}}
-		if _, err := (&inside.Served{Driver: d}).Create(protocol.Order{Op: "create", Spec: spec}); err != nil {
+		if _, err := (&inside.Served{Driver: d}).Create(protocol.Order{Op: "create", Spec: spec, Landlock: true}); err != nil {
 			return err
 		}
 	}

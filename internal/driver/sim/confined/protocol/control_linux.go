@@ -27,6 +27,9 @@ type Order struct {
 	Python string // the directory of the interpreter
 	Roots  []byte // certificates that tools believe, in PEM
 	Update paddock.Update
+
+	// Landlock is false only if this kernel has none, and the caller accepted that by name.
+	Landlock bool
 }
 
 // A Reply is a child's answer. The host does not trust it: its size is bounded, and the parser
@@ -175,15 +178,22 @@ func FileConn(fd int) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// Findings lists the controls around the child process.
-func Findings() []paddock.Finding {
+// Findings lists the controls around the child process, on a kernel with this version of Landlock;
+// zero is none.
+func Findings(landlock int) []paddock.Finding {
 	full := func(c paddock.Control, how string) paddock.Finding {
 		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
 	}
-	return []paddock.Finding{
-		full(paddock.ControlSeccomp, "an allow-list: the process can compute, answer its host, and read what is open to it"),
-		full(paddock.ControlLandlock, "only the sources of mounts can be opened, to be read"),
+	// A version that knows of reading is enough: the allow-list refuses all changes of files.
+	files := full(paddock.ControlLandlock, "only the sources of mounts can be opened, to be read")
+	if landlock < 1 {
+		files = paddock.Finding{
+			Control: paddock.ControlLandlock, Strength: paddock.Absent,
+			Cause:  "this kernel has no Landlock, or it is not in use; a tool that was taken over could read the files that its user can",
+			Remedy: "boot with lsm=landlock,… (see /sys/kernel/security/lsm), on Linux 5.13 or later",
+		}
 	}
+	return []paddock.Finding{full(paddock.ControlSeccomp, "an allow-list: the process can compute, answer its host, and read what is open to it"), files}
 }
 
 // ChildName is argument 0 of a child process.
