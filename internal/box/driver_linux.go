@@ -136,6 +136,7 @@ type Driver struct {
 	spares   spareKeepers
 	recents  recents
 	swept    sync.Once
+	found    sync.Once // paused sandboxes that were lost are remembered again
 
 	ephemeral inventory.Set[*Sandbox] // and the IDs of all that are being made
 }
@@ -331,7 +332,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}
 	found := d.ephemeral.All()
-	kept, err := d.keptIDs()
+	kept, err := d.keptIDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}

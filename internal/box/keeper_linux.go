@@ -246,7 +246,9 @@ func (k *keeper) handOver(ctx context.Context, maker *kernel.Channel, first *os.
 		return fmt.Errorf("the maker went away: %w", paddock.Canceled)
 	}
 	if k.about.Saved != "" {
-		// Only now the saved box is obsolete: the sandbox runs, and the maker knows.
+		// Only now the saved box is obsolete: the sandbox runs, and the maker knows. Nobody
+		// may find it again.
+		_ = os.Remove(filepath.Join(k.about.Saved, recordName)) // the maker removes all of it
 		k.about.Saved = ""
 		_ = k.write() // it is detected after this process has ended
 	}
@@ -344,11 +346,7 @@ func (k *keeper) writeLocked() error {
 	if err != nil {
 		return err
 	}
-	tmp := filepath.Join(k.dir, aboutName+".new")
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return fmt.Errorf("remember the sandbox: %w", err)
-	}
-	return os.Rename(tmp, filepath.Join(k.dir, aboutName))
+	return writeWhole(filepath.Join(k.dir, aboutName), data)
 }
 
 // serve answers requests until the sandbox was removed or has died.
@@ -587,7 +585,8 @@ func (k *keeper) pause(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.about.Saved, k.about.Traffic = saved.Dir(), k.life.traffic()
-	return k.writeLocked()
+	r := record{ID: paddock.ID(filepath.Base(k.dir)), Dir: k.dir, About: k.about}
+	return errors.Join(r.write(saved.Dir()), k.writeLocked())
 }
 
 func (k *keeper) update(ctx context.Context, u *paddock.Update) error {

@@ -27,6 +27,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	if err := s.finish(); err != nil {
 		return nil, err
 	}
+	d.found.Do(func() { d.findPaused(ctx) }) // their names are taken
 	dir, err := d.claim(spec.ID)
 	if err != nil {
 		return nil, err
@@ -224,8 +225,14 @@ func forgetDir(dir string) error {
 	return nil
 }
 
-// keptIDs lists the sandboxes in the state directory.
-func (d *Driver) keptIDs() ([]paddock.ID, error) {
+// keptIDs lists the sandboxes that outlive their maker.
+func (d *Driver) keptIDs(ctx context.Context) ([]paddock.ID, error) {
+	d.findPaused(ctx)
+	return d.rememberedIDs()
+}
+
+// rememberedIDs lists the sandboxes in the state directory.
+func (d *Driver) rememberedIDs() ([]paddock.ID, error) {
 	if err := CheckOwn(d.site.state); err != nil {
 		return nil, err
 	}
@@ -274,6 +281,9 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*Sandbox, error) 
 // look opens a sandbox that a keeper owns, or owned.
 func (d *Driver) look(ctx context.Context, id paddock.ID) (*Sandbox, error) {
 	dir := filepath.Join(d.site.state, string(id))
+	if _, err := os.Lstat(dir); err != nil {
+		d.findPaused(ctx)
+	}
 	if _, err := os.Lstat(dir); err != nil {
 		return nil, fmt.Errorf("%w", paddock.NotFound)
 	}

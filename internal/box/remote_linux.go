@@ -289,6 +289,12 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if d.tier.Snapshots == nil || filepath.Dir(a.Saved) != filepath.Clean(d.site.Data) {
 		return fmt.Errorf("resume: what was saved is not in %s: %w", d.site.Data, paddock.Conflict)
 	}
+	// Another driver may have found it, too, and remember it in a state directory of its own.
+	found, err := kernel.LockDir(ctx, a.Saved)
+	if err != nil {
+		return fmt.Errorf("resume: what was saved: %w", err)
+	}
+	defer found.Close()
 	re, err := d.tier.Snapshots.Reopen(ctx, a.Saved)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)

@@ -94,6 +94,10 @@ type Snapshots interface {
 	// Remove deletes a snapshot. A missing one is not an error.
 	Remove(id paddock.SnapshotID) error
 
+	// Paused reports whether a directory is the saved box of a paused sandbox, and whether the
+	// box was saved completely.
+	Paused(dir string) (paused, whole bool)
+
 	// Reopen opens the saved box of a paused sandbox in dir: the order of its box, with the
 	// files for the next one.
 	Reopen(ctx context.Context, dir string) (*Reopened, error)

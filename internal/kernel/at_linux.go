@@ -80,6 +80,11 @@ func RenameAt(fromDir int, from string, toDir int, to string) error {
 	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, 0) })
 }
 
+// RenameNew renames a file or directory to a path where nothing is. It replaces nothing.
+func RenameNew(from, to string) error {
+	return again(func() error { return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE) })
+}
+
 // UnlinkAt removes a file. If it is a directory, the error is EISDIR.
 func UnlinkAt(dir int, name string) error {
 	return again(func() error { return unix.Unlinkat(dir, name, 0) })

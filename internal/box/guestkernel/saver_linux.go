@@ -161,6 +161,15 @@ func (s *Store) Remove(id paddock.SnapshotID) error {
 	return (&checkpoint{dir: dir}).Remove()
 }
 
+// Paused implements box.Snapshots.
+func (s *Store) Paused(dir string) (paused, whole bool) {
+	if !strings.HasPrefix(filepath.Base(dir), pausedPrefix) {
+		return false, false
+	}
+	st, err := os.Lstat(filepath.Join(dir, checkpointFile))
+	return true, err == nil && st.Mode().IsRegular()
+}
+
 // find returns the checkpoint of a snapshot.
 func (s *Store) find(id paddock.SnapshotID) (*checkpoint, error) {
 	var m *checkpoint
