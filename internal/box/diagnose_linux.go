@@ -42,6 +42,7 @@ type Surroundings struct {
 	root  bool
 	admin bool                     // CAP_SYS_ADMIN
 	exe   string                   // this program
+	pods  bool                     // the container is Podman's
 	Trace error                    // the kernel's answer to a ptrace call on no process
 	Read  func(name string) string // a kernel file, trimmed; empty if it is missing
 }
@@ -50,8 +51,9 @@ type Surroundings struct {
 func Around() Surroundings {
 	exe, _ := os.Executable()
 	effective, _, err := kernel.Capabilities()
+	_, pods := os.Lstat("/run/.containerenv")
 	return Surroundings{
-		root: os.Geteuid() == 0, admin: err == nil && effective&kernel.CapSysAdmin != 0, exe: exe, Trace: kernel.TraceNobody(),
+		root: os.Geteuid() == 0, admin: err == nil && effective&kernel.CapSysAdmin != 0, exe: exe, pods: pods == nil, Trace: kernel.TraceNobody(),
 		Read: func(name string) string {
 			data, _ := os.ReadFile(name)
 			return strings.TrimSpace(string(data))
@@ -180,9 +182,17 @@ func (s Surroundings) options() string {
 	for line := range strings.Lines(s.Read("/proc/self/mountinfo")) {
 		fields := strings.Fields(line)
 		if len(fields) > 4 && strings.HasPrefix(fields[4], "/proc/") && fields[4] != "/proc/sys/fs/binfmt_misc" {
-			list = append(list, "--security-opt systempaths=unconfined")
+			paths := "--security-opt systempaths=unconfined"
+			if s.pods {
+				paths = "--security-opt unmask=ALL"
+			}
+			list = append(list, paths)
 			break
 		}
+	}
+	// SELinux lets processes of this type mount nothing.
+	if strings.Contains(s.Read("/proc/self/attr/current"), ":container_t:") {
+		list = append(list, "--security-opt label=disable")
 	}
 	if label := s.Read("/proc/self/attr/apparmor/current"); label != "" && label != "unconfined" {
 		list = append(list, "--security-opt apparmor=unconfined")

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,6 +31,8 @@ func host(files ...string) Surroundings {
 	return s
 }
 
+func podman(s Surroundings) Surroundings { s.pods = true; return s }
+
 func rooted(s Surroundings) Surroundings { s.root = true; return s }
 
 func TestAFailureIsToldWithItsRemedy(t *testing.T) {
@@ -53,6 +56,9 @@ func TestAFailureIsToldWithItsRemedy(t *testing.T) {
 		{"a container", host("/proc/self/status", filtered, "/proc/self/mountinfo", covered), start(syscall.ENOSYS), "container", filter + " " + paths, "SYS_ADMIN"},
 		{"a container with AppArmor, as root", rooted(host("/proc/self/status", filtered, "/proc/self/mountinfo", covered, "/proc/self/attr/apparmor/current", "docker-default (enforce)")),
 			start(syscall.EPERM), "CAP_SYS_ADMIN", filter + " " + paths + " " + armor + " --user 1000 SYS_ADMIN", ""},
+		{"a container of Podman's", podman(host("/proc/self/status", filtered, "/proc/self/mountinfo", covered)), start(syscall.EPERM), "not permitted", filter + " unmask=ALL", "systempaths"},
+		{"a container of Podman's on SELinux", podman(host("/proc/self/mountinfo", covered, "/proc/self/attr/current", "system_u:system_r:container_t:s0:c1,c2")),
+			proc, "covered", "unmask=ALL label=disable", "systempaths"},
 		{"a container without a filter", host("/proc/self/mountinfo", covered), proc, "covered", paths, filter},
 		{"a container with nothing but its root", rooted(host()), errors.New("open_tree : operation not permitted"), "CAP_SYS_ADMIN", "ordinary user --cap-add SYS_ADMIN", "--security-opt"},
 		{"a filter that refuses keys", host("/proc/self/status", filtered), told("drop capabilities: join a new session keyring: operation not permitted"), "keyring", filter, paths},
@@ -132,6 +138,29 @@ func TestWhatForbidsEveryBoxIsToldBeforeAControlThatCanBeGivenUp(t *testing.T) {
 			t.Errorf("%s: %v", row.name, got)
 		case row.want != "" && (!errors.As(got, &missing) || missing.Finding.Control != row.want || !strings.Contains(missing.Finding.Remedy, row.remedy)):
 			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+}
+
+func TestATrialThatWasLateSaysNothingOfTheHost(t *testing.T) {
+	d := &Driver{tier: Tier{Runtime: &Runtime{}}}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		ctx  context.Context
+		err  error
+		late paddock.Kind // Internal is none
+	}{
+		{t.Context(), fmt.Errorf("the box was not ready in time: %w", paddock.Timeout), paddock.Timeout},
+		{t.Context(), &ToldError{"run a first command: connect to the agent: context deadline exceeded", paddock.Internal}, paddock.Timeout},
+		{t.Context(), &ToldError{"run a first command: the agent's answer: read unix @->@: i/o timeout", paddock.Internal}, paddock.Timeout},
+		{ended, fmt.Errorf("start the box: %w", syscall.EPERM), paddock.Canceled},
+		{t.Context(), fmt.Errorf("start the box: %w", syscall.EPERM), paddock.Internal},
+		{t.Context(), &paddock.MissingError{Finding: paddock.Finding{Cause: "x"}}, paddock.Internal},
+	} {
+		failed, err := d.failure(row.ctx, row.err)
+		if (err == nil) != (row.late == paddock.Internal) || (failed == nil) != (err != nil) || err != nil && paddock.KindOf(err) != row.late {
+			t.Errorf("%v: %+v, %v", row.err, failed, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -20,7 +21,11 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(d.tier.Name), paddock.Unsupported)
 	}
 	info := paddock.Info{Tier: d.tier.Name, Version: d.tier.Probe.Version(), Defaults: Defaults()}
-	info.Controls = d.controls(d.trial(ctx))
+	failed, err := d.trial(ctx)
+	if err != nil {
+		return paddock.Info{}, fmt.Errorf("a sandbox for trial was not ready in time: %w", err)
+	}
+	info.Controls = d.controls(failed)
 	info.Available = !slices.ContainsFunc(info.Controls, func(f paddock.Finding) bool {
 		return f.Strength == paddock.Absent && !optional(f.Control)
 	})
@@ -190,30 +195,48 @@ func AsksKernel(spec *paddock.Spec) bool {
 	return spec.Policy.Network.Mode != paddock.NetworkList || slices.ContainsFunc(spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 }
 
-// trial makes an unused box, and returns what went wrong.
-func (d *Driver) trial(ctx context.Context) *Failure {
+// trial makes an unused box, and returns what went wrong. An error means that the trial did
+// not end in time, so that nothing is known.
+func (d *Driver) trial(ctx context.Context) (*Failure, error) {
 	draft, limits, failed := d.tier.Drafter.Trial()
 	if failed != nil {
-		return failed
+		return failed, nil
 	}
 	p, err := d.site.Bare(ctx, &d.tier, draft, limits)
 	if err != nil {
-		return &Failure{Cause: err.Error()}
+		return d.failure(ctx, err)
 	}
 	defer p.Close()
 	b, conn, err := Make(ctx, *p)
 	if err != nil {
-		var missing *paddock.MissingError
-		if errors.As(err, &missing) {
-			return &Failure{Cause: missing.Finding.Cause, Remedy: missing.Finding.Remedy}
-		}
-		return Around().Diagnose(err, d.tier.Runtime)
+		return d.failure(ctx, err)
 	}
 	conn.Close()
 	if err := b.Remove(ctx); err != nil {
-		return &Failure{Cause: err.Error()}
+		return d.failure(ctx, err)
 	}
-	return nil
+	return nil, nil
+}
+
+// failure judges the error of a trial.
+func (d *Driver) failure(ctx context.Context, err error) (*Failure, error) {
+	var missing *paddock.MissingError
+	switch {
+	case errors.As(err, &missing):
+		return &Failure{Cause: missing.Finding.Cause, Remedy: missing.Finding.Remedy}, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: %w", err, EndKind(ctx.Err())) // whatever kind err has follows from that
+	case Late(err):
+		return nil, fmt.Errorf("%s: %w", err, paddock.Timeout)
+	}
+	return Around().Diagnose(err, d.tier.Runtime), nil
+}
+
+// Late reports whether an error only says that something took too long, as on a slow or busy
+// machine. Errors of the box arrive as text.
+func Late(err error) bool {
+	return paddock.KindOf(err) == paddock.Timeout || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+		strings.Contains(err.Error(), os.ErrDeadlineExceeded.Error()) || strings.Contains(err.Error(), context.DeadlineExceeded.Error())
 }
 
 // Absent returns findings as absent because of a failure.

@@ -116,8 +116,7 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 		if systemd {
 			f.Remedy = scope
 		} else if container {
-			f.Remedy = "make paddock the first process of the container, or start it with: " +
-				"sh -c 'mkdir /sys/fs/cgroup/rest && for p in $(cat /sys/fs/cgroup/cgroup.procs); do echo $p > /sys/fs/cgroup/rest/cgroup.procs; done; exec paddock …'"
+			f.Remedy = "make paddock the first process of the container, or start it with: " + alone + "exec paddock …'"
 		}
 	case errors.Is(err, fs.ErrPermission):
 		f.Cause = "no right to make control groups"
@@ -137,6 +136,12 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 	}
 	return f
 }
+
+// alone is the beginning of a shell command that moves all other processes out of a container's
+// group. The list also has the process that prints it, which has ended then, and a zero for each
+// process that the container cannot see; to move process zero is to move oneself.
+const alone = "sh -c 'mkdir -p /sys/fs/cgroup/rest && for p in $(cat /sys/fs/cgroup/cgroup.procs); " +
+	"do case $p in 0|$$) ;; *) echo $p > /sys/fs/cgroup/rest/cgroup.procs;; esac; done 2> /dev/null; "
 
 // missing is the error of a control that was asked for and cannot be had.
 func (h *Host) missing(c paddock.Control, err error) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,20 +25,21 @@ type diagnosis struct {
 	Tier      paddock.Tier  `json:"tier"`
 	About     string        `json:"about"`
 	Available bool          `json:"available"`
-	Cause     string        `json:"cause,omitempty"` // why it is not available, where that is not a control's fault
-	Info      *paddock.Info `json:"info,omitempty"`  // absent where the tier is not in this version
+	Cause     string        `json:"cause,omitempty"`   // why it is not available, where that is not a control's fault
+	Unknown   bool          `json:"unknown,omitempty"` // whether it is available: the cause was not a lack of this machine
+	Info      *paddock.Info `json:"info,omitempty"`    // absent where the tier is not in this version
 }
 
 // A checkup is the answer of doctor --json.
 type checkup struct {
 	Version   int          `json:"version"` // of this format: 1
-	Strongest paddock.Tier `json:"auto"`    // what --tier auto is for a plain run; empty is none
+	Strongest paddock.Tier `json:"auto"`    // what --tier auto is for a plain run; empty is none, or not known
 	Tiers     []diagnosis  `json:"tiers"`   // strongest first
 }
 
 func (a *App) doctorCommand() *cobra.Command {
 	var asJSON bool
-	var only string
+	var only, server string
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Tell what this machine can enforce, and what to do about the rest",
@@ -50,9 +52,14 @@ watchdog (weak), and no processor or io limit stands. A run that asks for one by
 (--allow-missing CONTROL), and so is one that needs any other control that is
 weak or absent.
 
+With --server it tells what a server can enforce, whose control group, user and
+restrictions may be others: a service, for example.
+
 Exit status: 0 if a plain sandbox can be made on some tier that runs programs
 of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
-itself failed.`,
+itself failed, or a trial was not ready in time.`,
+		Example: `  paddock doctor
+  sudo paddock doctor --server unix:/run/paddock/server/socket`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			tiers := a.Tiers
@@ -68,24 +75,62 @@ itself failed.`,
 					}
 				}
 			}
-			found := examine(c.Context(), tiers)
-			if asJSON {
-				if err := PrintJSON(a.Stdout, found); err != nil {
-					return err
-				}
-			} else {
-				found.print(a.Stdout)
+			if server == "" {
+				return a.tell(examine(c.Context(), tiers), want, asJSON)
 			}
-			if found.Strongest == paddock.Auto && (want == paddock.Auto || !found.well()) {
-				return ExitStatus(1)
-			}
-			return nil
+			return a.With(c.Context(), &RemoteFlags{Server: server}, func(ctx context.Context, r *Remote) error {
+				return a.tell(examine(ctx, r.tiers(tiers)), want, asJSON)
+			})
 		},
 	}
+	c.Flags().StringVar(&server, "server", "", "look at the server at this `address`, not at this machine: unix:/path, https://host[:port] or http://host:port")
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
 	c.Flags().StringVar(&only, "tier", "auto", "look at this `tier` only")
 	return c
 }
+
+// tell prints what was found, and returns the exit status. Of one tier that is wanted alone, it does
+// not follow what auto is.
+func (a *App) tell(found checkup, want paddock.Tier, asJSON bool) error {
+	if want != paddock.Auto {
+		found.Strongest = paddock.Auto
+	}
+	if asJSON {
+		if err := PrintJSON(a.Stdout, found); err != nil {
+			return err
+		}
+	} else {
+		found.print(a.Stdout, want)
+	}
+	switch {
+	case found.Strongest != paddock.Auto, want != paddock.Auto && found.well():
+		return nil
+	case found.unknown():
+		return ExitStatus(125)
+	}
+	return ExitStatus(1)
+}
+
+// tiers are those of the server, with what it says of each.
+func (r *Remote) tiers(known []Tier) []Tier {
+	list := slices.Clone(known)
+	for i, t := range known {
+		list[i].Open = func(Gear) (paddock.Driver, error) { return onServer{r.Driver, t.Name}, nil }
+	}
+	return list
+}
+
+// onServer answers for one tier of a server, whose connection stays open.
+type onServer struct {
+	paddock.Driver
+	tier paddock.Tier
+}
+
+func (s onServer) Info(ctx context.Context, _ paddock.Tier) (paddock.Info, error) {
+	return s.Driver.Info(ctx, s.tier)
+}
+
+func (onServer) Close() error { return nil }
 
 // examine asks each tier.
 func examine(ctx context.Context, tiers []Tier) checkup {
@@ -106,8 +151,11 @@ func examine(ctx context.Context, tiers []Tier) checkup {
 
 // unable is the reason why a plain sandbox cannot be made on the tier.
 func (d diagnosis) unable() error {
-	if d.Available {
+	switch {
+	case d.Available:
 		return nil
+	case d.Unknown: // auto goes no tier down for it
+		return fmt.Errorf("tier %s: %s: %w", d.Tier, d.Cause, paddock.Timeout)
 	}
 	return fmt.Errorf("tier %s cannot make a sandbox here: %w", d.Tier, paddock.Unsupported)
 }
@@ -125,7 +173,7 @@ func (t Tier) examine(ctx context.Context) diagnosis {
 	}
 	info, err := driver.Info(ctx, paddock.Auto)
 	if err = errors.Join(err, driver.Close()); err != nil {
-		d.Cause = err.Error()
+		d.Cause, d.Unknown = err.Error(), errors.Is(err, paddock.Timeout)
 		return d
 	}
 	d.Info = &info
@@ -134,17 +182,17 @@ func (t Tier) examine(ctx context.Context) diagnosis {
 }
 
 func (c checkup) well() bool {
-	for _, d := range c.Tiers {
-		if d.Available {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Tiers, func(d diagnosis) bool { return d.Available })
+}
+
+// unknown reports whether a trial was not ready in time.
+func (c checkup) unknown() bool {
+	return slices.ContainsFunc(c.Tiers, func(d diagnosis) bool { return d.Unknown })
 }
 
 // print tells it to people: per tier a headline, then a line per control with
 // what is to be done below it.
-func (c checkup) print(w io.Writer) {
+func (c checkup) print(w io.Writer, want paddock.Tier) {
 	for i, d := range c.Tiers {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -155,6 +203,10 @@ func (c checkup) print(w io.Writer) {
 	switch {
 	case c.Strongest != paddock.Auto:
 		fmt.Fprintf(w, "a sandbox can be made here; --tier auto is %s\n", c.Strongest)
+	case c.well() && want != paddock.Auto && want != paddock.Sim:
+		fmt.Fprintf(w, "a sandbox can be made here with --tier %s\n", want)
+	case c.unknown():
+		fmt.Fprintln(w, "it is not known whether a sandbox can be made here: a trial was not ready in time; look again when the machine is less busy")
 	case c.well():
 		fmt.Fprintln(w, "a sandbox can be made here for text and files: --tier sim, which runs no programs of this machine")
 	default:
@@ -176,13 +228,20 @@ func (d diagnosis) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, " (%s)\n", OneLine(d.Info.Version))
+	sharing := 1
 	for i, f := range d.Info.Controls {
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-6s  %-21s  %s", f.Strength, f.Control, OneLineOf(f.How, Paragraph)), " "))
 		if i+1 < len(d.Info.Controls) && d.Info.Controls[i+1].Cause == f.Cause && d.Info.Controls[i+1].Remedy == f.Remedy {
+			sharing++
 			continue // told once, below the last of those that share it
 		}
+		of := ""
+		if sharing > 1 {
+			of = fmt.Sprintf("of these %d: ", sharing)
+		}
+		sharing = 1
 		if f.Cause != "" {
-			fmt.Fprintf(w, "  %-6s  cause:  %s\n", "", OneLineOf(f.Cause, Paragraph))
+			fmt.Fprintf(w, "  %-6s  cause:  %s%s\n", "", of, OneLineOf(f.Cause, Paragraph))
 		}
 		if f.Remedy != "" {
 			fmt.Fprintf(w, "  %-6s  remedy: %s\n", "", OneLineOf(f.Remedy, Paragraph))

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +31,7 @@ jail: not available
   a fake (Linux 0)
   absent  user-namespace
   absent  mount-namespace
-          cause:  forbidden\x1b[2J
+          cause:  of these 2: forbidden\x1b[2J
           remedy: allow it
   full    seccomp                a filter
   weak    io-limit               half
@@ -83,6 +85,70 @@ func TestEveryCommandChoosesTheTierThatRunTakes(t *testing.T) {
 		v := invoke(dir, nil, tiers, row.args...)
 		if code := v.Run(t.Context()); code != 0 || !strings.Contains(v.Stdout.String()+v.Stderr.String(), row.want) {
 			t.Errorf("%v: exit status %d, %s%s", row.args, code, v.Stdout.String(), v.Stderr.String())
+		}
+	}
+}
+
+func TestDoctorOfOneTierDoesNotSayWhatAutoIs(t *testing.T) {
+	tiers := []Tier{AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.GVisor), AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.Jail)}
+	v := invoke("/", nil, tiers, "doctor", "--tier", "jail")
+	if code := v.Run(t.Context()); code != 0 || strings.Contains(v.Stdout.String(), "auto") || !strings.HasSuffix(v.Stdout.String(), "\na sandbox can be made here with --tier jail\n") {
+		t.Errorf("exit status %d, %s", code, v.Stdout.String())
+	}
+	v = invoke("/", nil, tiers, "doctor", "--tier", "jail", "--json")
+	if code := v.Run(t.Context()); code != 0 || !strings.Contains(v.Stdout.String(), `"auto": ""`) {
+		t.Errorf("exit status %d, %s", code, v.Stdout.String())
+	}
+}
+
+func TestDoctorDoesNotTakeALateTrialForALackOfTheMachine(t *testing.T) {
+	late := &fake.Fake{Unable: fmt.Errorf("a sandbox for trial was not ready in time: %w", paddock.Timeout)}
+	for _, args := range [][]string{{"doctor"}, {"doctor", "--tier", "gvisor"}} {
+		v := invoke("/", nil, []Tier{AsTier(late, paddock.GVisor), AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.Jail)}, args...)
+		said := ""
+		code := v.Run(t.Context())
+		if said = v.Stdout.String(); code != 125 || strings.Contains(said, "no sandbox can be made") || strings.Contains(said, "auto") {
+			t.Errorf("%v: exit status %d, %s", args, code, said)
+		}
+		for _, want := range []string{"gvisor: a sandbox for trial was not ready in time", "\nit is not known whether a sandbox can be made here"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%v: does not say %q: %s", args, want, said)
+			}
+		}
+	}
+	// A stronger tier that can make one does not need the others.
+	v := invoke("/", nil, []Tier{AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.GVisor), AsTier(late, paddock.Jail)}, "doctor")
+	if code := v.Run(t.Context()); code != 0 || !strings.Contains(v.Stdout.String(), "--tier auto is gvisor") {
+		t.Errorf("exit status %d, %s", code, v.Stdout.String())
+	}
+}
+
+// The server has another jail than this machine, and no other tier.
+type oneTier struct{ paddock.Driver }
+
+func (o oneTier) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier != paddock.Jail {
+		return paddock.Info{}, fmt.Errorf("there is no tier %s: %w", tier, paddock.Unsupported)
+	}
+	info := fake.GoodInfo()
+	info.Controls = append(info.Controls, paddock.Finding{Control: paddock.ControlIO, Strength: paddock.Weak, How: "of the server"})
+	return info, nil
+}
+
+func TestDoctorLooksAtAServer(t *testing.T) {
+	v := invoke("/", nil, []Tier{AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.GVisor), AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.Jail)}, "doctor", "--server", "unix:/x")
+	v.App.Dial = func(_ context.Context, s Site) (paddock.Driver, error) {
+		if s.Address != "unix:/x" {
+			t.Errorf("dialled %+v", s)
+		}
+		return oneTier{lent{&fake.Fake{}}}, nil
+	}
+	if code := v.Run(t.Context()); code != 0 {
+		t.Errorf("exit status %d, %s", code, v.Stderr.String())
+	}
+	for _, want := range []string{"gvisor: there is no tier gvisor", "of the server", "--tier auto is jail"} {
+		if !strings.Contains(v.Stdout.String(), want) {
+			t.Errorf("does not say %q: %s", want, v.Stdout.String())
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Fake struct {
 	Refused []paddock.Refusal
 	Amend   func(*paddock.Exit)
 	Refuse  error // of Create
+	Unable  error // of Info
 
 	mu      sync.Mutex
 	spec    paddock.Spec // guarded by mu; of the last Create
@@ -33,7 +34,7 @@ type Fake struct {
 }
 
 // Info implements paddock.Driver.
-func (f *Fake) Info(context.Context, paddock.Tier) (paddock.Info, error) { return f.About, nil }
+func (f *Fake) Info(context.Context, paddock.Tier) (paddock.Info, error) { return f.About, f.Unable }
 
 // Create implements paddock.Driver.
 func (f *Fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
