@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"bytes"
-	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -97,28 +95,5 @@ func HeldOverPause(t *testing.T, open func(state string) (paddock.Driver, error)
 // children returns the children of this process with the given name.
 func children(t *testing.T, name string) []int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || !bytes.HasPrefix(words, append([]byte(name), 0)) {
-			continue // it has ended, or belongs to another parent
-		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		_, after, _ := strings.Cut(string(stat), ") ")
-		if f := strings.Fields(after); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
-			list = append(list, pid)
-		}
-	}
-	return list
+	return slices.DeleteFunc(named(t, name), func(pid int) bool { return parent(pid) != os.Getpid() })
 }

@@ -40,12 +40,14 @@ type Box struct {
 	ended   chan struct{} // closed when init was waited for
 	events  *os.File      // reports of its runtime; nil without events
 	heard   chan struct{} // closed when all reports were recorded
+	ledger  *os.File      // of refusals, for the time after the end; nil before the configuration
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
-	why    string         // guarded by mu: how init ended
-	paused bool           // guarded by mu
-	limits paddock.Limits // guarded by mu
+	why    string            // guarded by mu: how init ended
+	last   []paddock.Refusal // guarded by mu: what was refused until then
+	paused bool              // guarded by mu
+	limits paddock.Limits    // guarded by mu
 
 	mostCPUs float64 // guarded by mu: the highest earlier limit, if any
 }
@@ -202,6 +204,15 @@ func (m *making) configure(context.Context) error {
 		return m.b.Impossible(err)
 	}
 	if err := m.p.Runtime.Configure(m.b, c); err != nil {
+		return err
+	}
+	ledger, err := kernel.SizedMemory("ledger", boxinit.LedgerSize)
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	c.Files.Add(boxinit.FileLedger, ledger)
+	if err := m.b.keepLedger(ledger); err != nil {
 		return err
 	}
 	c.Layout.Config.Names = c.Files.Names()

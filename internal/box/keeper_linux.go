@@ -398,13 +398,13 @@ func (k *keeper) bury() {
 	if out := k.life.plan.Gateway; out != nil {
 		out.Stop() // nothing comes after the figures below
 	}
-	traffic := k.life.traffic()
+	traffic, refused := k.life.traffic(), k.life.refused()
 	k.mu.Lock()
 	if k.removed {
 		k.mu.Unlock()
 		return
 	}
-	k.about.Dead, k.about.Traffic = k.box.Reason(), traffic
+	k.about.Dead, k.about.Traffic, k.about.Refused = k.box.Reason(), traffic, refused
 	if kills, peak, err := k.box.oom(); err == nil {
 		k.about.Kills, k.about.Peak = kills, peak
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -94,11 +96,39 @@ func (b *Box) reap() {
 	if b.why == "" {
 		b.why = b.ending(status)
 	}
+	if b.ledger != nil {
+		b.last = boxinit.ReadLedger(io.NewSectionReader(b.ledger, 0, boxinit.LedgerSize)) // the other copy has its own position
+		b.ledger.Close()
+	}
 	b.mu.Unlock()
 	close(b.ended)
 	if b.plan.Gateway != nil {
 		b.plan.Gateway.Stop()
 	}
+}
+
+// keepLedger keeps a copy of the ledger until the box's end.
+func (b *Box) keepLedger(ledger *os.File) error {
+	f, err := kernel.Duplicate(ledger)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.ended:
+		f.Close()
+	default:
+		b.ledger = f
+	}
+	return nil
+}
+
+// refused returns what was refused until the end of the box; nil before.
+func (b *Box) refused() []paddock.Refusal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.last)
 }
 
 // ending returns why the box's init ended with a status. The caller holds mu.

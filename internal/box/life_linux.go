@@ -124,6 +124,9 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 		l.plan.Runtime.Limiter.Measure(ctx, l.Box(), &m)
 	}
 	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
+	if m.State == paddock.Dead {
+		m.Refused = l.refused()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m.Usage.CPU >= 0 {
@@ -136,6 +139,15 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 		}
 	}
 	return m, nil
+}
+
+// refused returns what was refused in a box that has ended, and on its way out.
+func (l *Life) refused() []paddock.Refusal {
+	list := l.Box().refused()
+	if l.plan.Gateway != nil {
+		list = owner.JoinRefusals(list, l.plan.Gateway.State().Refused)
+	}
+	return list
 }
 
 // traffic returns the traffic through the gateway; nil means it is not counted.

@@ -92,7 +92,8 @@ type Measure struct {
 	Silent bool           `json:"silent,omitempty"` // its machine did not report its values
 	CPUs   float64        `json:"cpus,omitempty"`   // highest processor limit of the host so far; 0 means none
 
-	Traffic *paddock.Traffic `json:"traffic,omitempty"` // nil if it is not counted
+	Traffic *paddock.Traffic  `json:"traffic,omitempty"` // nil if it is not counted
+	Refused []paddock.Refusal `json:"refused,omitempty"` // of a box that has ended
 
 	about *about // as the keeper has it now; nil if this process has it
 }

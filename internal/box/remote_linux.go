@@ -191,7 +191,7 @@ func (r remoteOwner) remembered(err error) (Measure, error) {
 		return Measure{Standing: Standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
 	}
 	return Measure{
-		Standing: Standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
+		Standing: Standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak, Refused: a.Refused,
 		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic,
 	}, nil
 }

@@ -55,7 +55,8 @@ type about struct {
 	Network  bool              `json:"network,omitempty"` // it has a gateway
 	Saved    string            `json:"saved,omitempty"`   // directory of the saved box while it is paused
 
-	Traffic *paddock.Traffic `json:"traffic,omitempty"` // at its pause or death
+	Traffic *paddock.Traffic  `json:"traffic,omitempty"` // at its pause or death
+	Refused []paddock.Refusal `json:"refused,omitempty"` // until its death
 }
 
 // A Sandbox is a sandbox as its user sees it.
@@ -338,9 +339,8 @@ func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		}
 	}
 	if err != nil {
-		if now, e := s.owner.Standing(ctx); e == nil && now.State != paddock.Ready {
-			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
-			return st, nil
+		if now, e := s.owner.Measure(ctx); e == nil && now.State != paddock.Ready { // it ended meanwhile
+			return s.tell(now), nil
 		}
 		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
 	}
@@ -357,7 +357,7 @@ func (s *Sandbox) tell(m Measure) paddock.Status {
 	a := s.about
 	return paddock.Status{
 		ID: s.id, Tier: s.driver.tier.Name, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
-		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced),
+		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced), Refused: slices.Clone(m.Refused),
 	}
 }
 

@@ -43,6 +43,7 @@ type broker struct {
 	mu      sync.Mutex
 	refused map[string]*paddock.Refusal // guarded by mu
 	order   []string                    // guarded by mu
+	ledger  ledger                      // guarded by mu
 }
 
 // A tree is a directory (or a single file) whose changes the broker decides.
@@ -431,6 +432,7 @@ func (b *broker) refuse(op, target, rule string) {
 	}
 	b.refused[key] = &paddock.Refusal{Time: time.Now(), What: op, Target: target, Rule: rule, Remedy: remedy, Count: 1}
 	b.order = append(b.order, key)
+	b.ledger.add(*b.refused[key])
 }
 
 // ours reports whether a path belongs to the box itself: it is in a private place, and not

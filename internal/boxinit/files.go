@@ -13,6 +13,7 @@ const (
 	FileTUN      = "tun"              // the device that makes the link; without it the init opens the host's by path
 	FileAgent    = "agent"            // the agent's program, which a guest kernel executes
 	FileEvents   = "events"           // receives the events of a guest kernel's processes
+	FileLedger   = "ledger"           // takes what is refused, for the time after the box
 	FileImage    = "image"            // the parts of a saved box, in the order in which Save wrote them
 	FileTemplate = "template"         // receive the parts of a template, in the same order
 	FileWritten  = "template written" // receives one byte when the template is complete

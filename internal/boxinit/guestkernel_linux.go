@@ -173,8 +173,11 @@ func (p *initProcess) confineGuestKernel() error {
 	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
 		return err
 	}
-	p.broker, err = newBroker(&p.config)
-	return err
+	if p.broker, err = newBroker(&p.config); err != nil {
+		return err
+	}
+	p.broker.ledger.file = p.ledger
+	return nil
 }
 
 // tell sends the host's decisions to the agent, and returns its answer. With

@@ -47,6 +47,7 @@ type initProcess struct {
 	gate        chan struct{} // closed when a command has run inside
 	score       *os.File      // this process's OOM score adjustment
 	spawn       *spawner
+	ledger      *os.File // of FileLedger; nil without one
 	broker      *broker
 
 	mu     sync.Mutex // guards config.PIDs once the box serves
@@ -121,7 +122,11 @@ func (p *initProcess) receive() (*Files, error) {
 	if err := json.Unmarshal(data, &p.config); err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return NamedFiles(p.config.Names, fds)
+	files, err := NamedFiles(p.config.Names, fds)
+	if err == nil && files.One(FileLedger) != nil {
+		p.ledger, err = kernel.Duplicate(files.One(FileLedger)) // the others are closed when the tree is built
+	}
+	return files, err
 }
 
 // confine drops every privilege and installs the restrictions. The order matters: each step
@@ -184,6 +189,7 @@ func (p *initProcess) confineCommands() error {
 	if err != nil {
 		return err
 	}
+	br.ledger.file = p.ledger
 	var listener *os.File
 	err = p.spawn.do(func() error {
 		// The broker's umask is zero, because it applies the callers' umasks.

@@ -29,26 +29,36 @@ const countersSize = 4096
 // NewCounters makes counters that are zero, and the file by which another process opens them. The
 // file's size is sealed, so that no process can take the memory away from a reader.
 func NewCounters(name string) (*Counters, *os.File, error) {
+	f, err := SizedMemory(name, countersSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := openCounters(int(f.Fd()), unix.PROT_READ)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return c, f, nil
+}
+
+// SizedMemory returns a file in memory whose size is sealed. It holds zeros, can be written, and
+// cannot be executed.
+func SizedMemory(name string, size int64) (*os.File, error) {
 	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // before Linux 6.3
 		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("memfd_create: %w", err)
+		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), name)
-	if err := f.Truncate(countersSize); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("size of counters: %w", err), f.Close())
+	if err := f.Truncate(size); err != nil {
+		return nil, errors.Join(fmt.Errorf("size of memfd: %w", err), f.Close())
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("seal counters: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("seal memfd: %w", err), f.Close())
 	}
-	c, err := mapCounters(fd, unix.PROT_READ)
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return c, f, nil
+	return f, nil
 }
 
 // OpenCounters opens counters by a descriptor of their file, which the caller may close afterwards.

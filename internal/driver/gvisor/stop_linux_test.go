@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 )
 
 // While a command starts, it shares the agent's memory and a thread of the agent waits. At
@@ -32,4 +34,8 @@ while time.monotonic() < end:
 	if got := said(t, sb, paddock.Cmd{Args: []string{"echo", "well"}}); got != "well\n" {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestABoxWhoseInitIsKilledStillTellsWhatWasRefused(t *testing.T) {
+	drivertest.KilledInit(t, open, gvisor.Runtime().Argv0)
 }

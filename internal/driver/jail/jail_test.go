@@ -140,3 +140,7 @@ func descriptors(t *testing.T) int {
 	}
 	return len(all)
 }
+
+func TestABoxWhoseInitIsKilledStillTellsWhatWasRefused(t *testing.T) {
+	drivertest.KilledInit(t, open, Runtime().Argv0)
+}

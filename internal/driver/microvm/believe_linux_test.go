@@ -2,6 +2,7 @@ package microvm
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -25,7 +26,7 @@ func TestAMachineIsBelievedWhatCanBe(t *testing.T) {
 		{"less than nothing", boxinit.Inspection{Kills: -9, Memory: -9, Peak: -9, PIDs: -9}, box.Measure{Kills: 1, Usage: usage(7, 8, 0), Peak: 8}},
 	} {
 		m := box.Measure{Kills: 1, Usage: usage(7, 8, 9), Peak: 8}
-		if believe(&m, row.says, made); m != row.want {
+		if believe(&m, row.says, made); !reflect.DeepEqual(m, row.want) {
 			t.Errorf("%s: %+v, and not %+v", row.what, m, row.want)
 		}
 	}

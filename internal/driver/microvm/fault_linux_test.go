@@ -322,3 +322,8 @@ func TestTimersOfCommandsAreOnTime(t *testing.T) {
 		t.Errorf("timers of a command are late by %q ns, want 50000", got)
 	}
 }
+
+func TestABoxWhoseInitIsKilledStillTellsWhatWasRefused(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.KilledInit(t, open, microvm.Runtime().Argv0)
+}
