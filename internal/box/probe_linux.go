@@ -225,9 +225,9 @@ func (d *Driver) failure(ctx context.Context, err error) (*Failure, error) {
 	case errors.As(err, &missing):
 		return &Failure{Cause: missing.Finding.Cause, Remedy: missing.Finding.Remedy}, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s: %w", err, EndKind(ctx.Err())) // whatever kind err has follows from that
+		return nil, fmt.Errorf("%s: %w", err.Error(), EndKind(ctx.Err())) // whatever kind err has follows from that
 	case Late(err):
-		return nil, fmt.Errorf("%s: %w", err, paddock.Timeout)
+		return nil, fmt.Errorf("%s: %w", err.Error(), paddock.Timeout)
 	}
 	return Around().Diagnose(err, d.tier.Runtime), nil
 }

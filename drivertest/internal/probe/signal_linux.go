@@ -93,7 +93,7 @@ func byFile(tid, sig int) {
 			_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, r.Fd(), setOwnerEx, uintptr(unsafe.Pointer(&owner)))
 		}
 		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, r.Fd(), syscall.F_SETFL, syscall.O_ASYNC)
-		_, _ = w.Write([]byte("x"))
+		_, _ = w.WriteString("x")
 		_ = r.Close()
 		_ = w.Close()
 	}
