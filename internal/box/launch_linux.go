@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -35,18 +36,46 @@ func (b *Box) launch(control, link *os.File) error {
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", s.Programs.One(FileInit).Fd())
 	started := make(chan error)
-	b.wg.Go(func() {
-		runtime.LockOSThread() // never unlocked: see above
-		err := b.within(attr.Sys, func() (err error) {
-			b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
-			return err
+	b.wg.Go(offLeader(func() {
+		err := b.within(attr.Sys, func() error {
+			return s.Layout.ID.create(func() (err error) {
+				b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
+				return err
+			})
 		})
 		started <- err
 		if b.pid > 0 {
 			b.reap()
 		}
-	})
+	}))
 	return <-started
+}
+
+// offLeader returns a function that calls f on a thread of its own, which is not the process's first
+// one. The user of a process, as /proc shows it, and its signal at its parent's death are those of its
+// first thread.
+func offLeader(f func()) func() {
+	return func() {
+		runtime.LockOSThread() // never unlocked, so that the thread ends with f
+		if !kernel.Leader() {
+			f()
+			return
+		}
+		var other sync.WaitGroup // cannot run on this thread
+		other.Go(offLeader(f))
+		other.Wait()
+		runtime.UnlockOSThread()
+	}
+}
+
+// create calls f, which makes a user namespace, as the sandbox's own user of the host. The kernel counts
+// what is used in a namespace also as its creator's. If that were root, each sandbox could use up what
+// the kernel gives to root's programs and to all other sandboxes.
+func (id Identity) create(f func() error) error {
+	if !id.Root {
+		return f()
+	}
+	return kernel.AsCreator(id.KUID, f)
 }
 
 // within runs a start in the control group, if there is one.

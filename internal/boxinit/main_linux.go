@@ -90,6 +90,9 @@ func (p *initProcess) run(report func(Report)) error {
 	if err := build(p.config.Mounts, files); err != nil {
 		return err
 	}
+	if err := p.boundQuotas(); err != nil {
+		return err
+	}
 	if p.guestKernel != nil {
 		return p.runGuestKernel(files, report)
 	}

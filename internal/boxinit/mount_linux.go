@@ -103,7 +103,8 @@ func source(m Mount, files *Files) (*os.File, error) {
 		return kernel.NewMount("proc", attrs(m))
 	case MountPTS:
 		return kernel.NewMount("devpts", kernel.NoSUID|kernel.NoExec, kernel.Option{Key: "newinstance"},
-			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"})
+			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"},
+			kernel.Option{Key: "max", Value: strconv.Itoa(MaxTerminals)})
 	case MountCopy:
 		return came(m, files)
 	case MountBind, MountOverlay:

@@ -38,7 +38,7 @@ func StartCaps() []uintptr {
 // BuildCaps returns the capabilities that a box needs while it is built, for
 // syscall.SysProcAttr.AmbientCaps.
 func BuildCaps() []uintptr {
-	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_SYS_RESOURCE}
 }
 
 // SealedFile returns an executable file in memory with this content, sealed so that nobody can
@@ -347,11 +347,14 @@ const (
 type Resource int
 
 const (
-	ResourceFiles Resource = unix.RLIMIT_NOFILE
-	ResourcePIDs  Resource = unix.RLIMIT_NPROC
-	ResourceCore  Resource = unix.RLIMIT_CORE
-	ResourceData  Resource = unix.RLIMIT_DATA  // bytes of private memory that can be written
-	ResourceSize  Resource = unix.RLIMIT_FSIZE // bytes of a file that is written
+	ResourceFiles   Resource = unix.RLIMIT_NOFILE
+	ResourcePIDs    Resource = unix.RLIMIT_NPROC
+	ResourceCore    Resource = unix.RLIMIT_CORE
+	ResourceData    Resource = unix.RLIMIT_DATA       // bytes of private memory that can be written
+	ResourceSize    Resource = unix.RLIMIT_FSIZE      // bytes of a file that is written
+	ResourceSignals Resource = unix.RLIMIT_SIGPENDING // queued signals and POSIX timers
+	ResourceQueues  Resource = unix.RLIMIT_MSGQUEUE   // bytes of POSIX message queues
+	ResourceLocked  Resource = unix.RLIMIT_MEMLOCK    // bytes of memory that cannot be swapped
 )
 
 // SetResource lowers the soft and the hard limit of a resource to n. A hard limit that is already

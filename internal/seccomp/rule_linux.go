@@ -51,6 +51,10 @@ const (
 	openChange      = syscall.O_WRONLY | syscall.O_RDWR | syscall.O_CREAT | syscall.O_TRUNC | openTmpfile
 	newListenerFlag = 0x8
 	setSignal       = 10 // F_SETSIG
+	// Commands of fcntl that act on a file for other processes too.
+	setLease      = 1024
+	notifyOf      = 1026 // F_NOTIFY
+	setDelegation = 1040 // F_SETDELEG
 )
 
 // baseRules holds for the agent in a jail and everything it starts.
@@ -123,6 +127,10 @@ func kernelRules() []rule {
 		{"large kernel interfaces with a history", []string{"bpf", "perf_event_open", "userfaultfd", "lookup_dcookie", "fanotify_init",
 			"kcmp", "move_pages", "migrate_pages", "mbind", "vhangup", "modify_ldt", "uselib", "sysfs", "ustat", "_sysctl", "nfsservctl"}, nil, eperm},
 		ringRule(),
+		{"the number of these contexts is one for the whole machine; programs fall back to threads",
+			[]string{"io_setup", "io_destroy", "io_submit", "io_cancel", "io_getevents", "io_pgetevents"}, nil, enosys},
+		{"whoever opens a leased file waits, also on the host; signals about a directory tell what the host does in it", []string{"fcntl"},
+			[]condition{is(1, setLease, notifyOf, setDelegation)}, errno(syscall.EINVAL)},
 		{"file handles name files without a path", []string{"open_by_handle_at", "name_to_handle_at"}, nil, eperm},
 		{"the machine", []string{"reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "create_module",
 			"query_module", "get_kernel_syms", "acct", "iopl", "ioperm", "syslog", "sethostname", "setdomainname"}, nil, eperm},
