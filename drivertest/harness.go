@@ -112,6 +112,7 @@ func groups() []group {
 		{"audit", auditPromises()},
 		{"network", networkPromises()},
 		{"refusal", refusalPromises()},
+		{"quota", quotaPromises()},
 	} {
 		for _, g := range subject.groups {
 			g.subject = subject.name

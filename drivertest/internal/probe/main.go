@@ -1,5 +1,6 @@
 // Command probe performs the actions inside a sandbox that a shell cannot: it listens on a port, opens
-// connections, and prints random data of the kernel. Package drivertest builds it and copies it into
+// connections, prints random data of the kernel, takes what it can of the kernel's quotas, and locks
+// and watches files. Package drivertest builds it and copies it into
 // the sandbox.
 package main
 
@@ -41,8 +42,16 @@ func run(args []string) error {
 		return later(args[1])
 	case len(args) == 2 && args[0] == "signal":
 		return signalAll(args[1])
+	case len(args) > 2 && args[0] == "take":
+		return take(args[1:])
+	case len(args) == 3 && args[0] == "lease":
+		return lease(args[1], args[2])
+	case len(args) == 3 && args[0] == "lock":
+		return lock(args[1], args[2])
+	case len(args) == 3 && args[0] == "watch":
+		return watch(args[1], args[2])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | watch NAME FILE, not %q", args)
 	}
 }
 

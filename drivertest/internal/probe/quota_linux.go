@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// take takes what it can of the kernel's quotas. Each argument but the last is KIND=N, and N is the
+// most that it takes of a kind. It prints how much it got of each, makes the file that the last
+// argument names, and holds everything until the file is gone.
+func take(args []string) error {
+	file := args[len(args)-1]
+	runtime.LockOSThread() // signals that this thread blocks stay queued for it
+	kinds := takers(filepath.Dir(file))
+	for _, arg := range args[:len(args)-1] {
+		kind, number, _ := strings.Cut(arg, "=")
+		most, err := strconv.Atoi(number)
+		if err != nil {
+			return err
+		}
+		one := kinds[kind]
+		if one == nil {
+			return fmt.Errorf("there is no quota %q", kind)
+		}
+		n := 0
+		for err == nil && n < most {
+			if err = one(n); err == nil {
+				n++
+			}
+		}
+		fmt.Println(kind, n, err)
+	}
+	return holdUntilGone(file)
+}
+
+// takers returns the functions that take one more of a quota, the n-th. Nothing is given back. dir is
+// for files.
+func takers(dir string) map[string]func(n int) error {
+	const realTime = 40 // a signal that queues
+	watcher := -1
+	return map[string]func(int) error{
+		"inotify": func(int) error {
+			_, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+			return err
+		},
+		"watches": func(n int) (err error) {
+			if watcher < 0 {
+				if watcher, err = syscall.InotifyInit1(syscall.IN_CLOEXEC); err != nil {
+					return err
+				}
+			}
+			name := filepath.Join(dir, "watched"+strconv.Itoa(n))
+			if err := os.Mkdir(name, 0o700); err != nil {
+				return err
+			}
+			_, err = syscall.InotifyAddWatch(watcher, name, syscall.IN_DELETE_SELF)
+			return err
+		},
+		"aio": func(int) error {
+			var context uintptr
+			return call(syscall.SYS_IO_SETUP, 1000, uintptr(unsafe.Pointer(&context)), 0, 0)
+		},
+		"timers": func(int) error {
+			var id int32
+			return call(syscall.SYS_TIMER_CREATE, 1, 0, uintptr(unsafe.Pointer(&id)), 0) // CLOCK_MONOTONIC, SIGALRM
+		},
+		"signals": func(n int) error {
+			if n == 0 {
+				blocked := uint64(1) << (realTime - 1)
+				if err := call(syscall.SYS_RT_SIGPROCMASK, 0, uintptr(unsafe.Pointer(&blocked)), 0, 8); err != nil {
+					return err
+				}
+			}
+			info := [128]byte{0: realTime, 8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff} // si_code is SI_QUEUE
+			return call(syscall.SYS_RT_TGSIGQUEUEINFO, uintptr(os.Getpid()), uintptr(syscall.Gettid()), realTime, uintptr(unsafe.Pointer(&info[0])))
+		},
+		"terminals": func(int) error {
+			_, err := syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+			return err
+		},
+		"queues": func(n int) error {
+			name, err := syscall.BytePtrFromString("paddock-drivertest-" + strconv.Itoa(n))
+			if err != nil {
+				return err
+			}
+			return call(syscall.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), syscall.O_CREAT|syscall.O_RDWR, 0o600, 0)
+		},
+	}
+}
+
+// call does a system call that returns no value of interest.
+func call(nr, a, b, c, d uintptr) error {
+	if _, _, e := syscall.Syscall6(nr, a, b, c, d, 0, 0); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// lease takes a lease on a file for reading, which makes everybody wait who opens it to write.
+func lease(name, until string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	const setLease, readLock = 1024, 0
+	// SIGIO says that somebody waits; it does nothing to this program, which keeps the lease.
+	_, _, e := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), setLease, readLock)
+	fmt.Println("lease", e == 0, e)
+	return holdUntilGone(until)
+}
+
+// lock locks a file, without waiting.
+func lock(name, until string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	fmt.Println("locked", err == nil, err)
+	return holdUntilGone(until)
+}
+
+// watch watches a file or directory, and prints whether there was any event.
+func watch(name, until string) error {
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	_, err = syscall.InotifyAddWatch(fd, name, syscall.IN_ALL_EVENTS)
+	fmt.Println("watching", err == nil, err)
+	if err := holdUntilGone(until); err != nil {
+		return err
+	}
+	n, _ := syscall.Read(fd, make([]byte, 4096))
+	fmt.Println("told", n > 0)
+	return nil
+}
+
+// holdUntilGone makes a file, and waits until somebody removes it.
+func holdUntilGone(file string) error {
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Lstat(file); err != nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,163 @@
+package drivertest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func quotaPromises() []group {
+	return []group{{can: []paddock.Capability{paddock.CanPrograms}, alone: true, promises: []promise{
+		{"a sandbox gets no more than a share of what the kernel gives to all, and the host keeps the rest", quotaShare},
+	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMountWrite}, promises: []promise{
+		{"nobody on the host waits for a file of a mount because of a lease that a command took", quotaLease},
+	}}}
+}
+
+// A taken is a quota of the kernel, of which a command takes what it can.
+type taken struct {
+	kind  string
+	bound int // the most that a command on the host's kernel gets
+}
+
+// quotas returns the quotas that the suite tries to use up. The kernel gives a number of each to a
+// user, or to the whole machine.
+func quotas(t *testing.T) []taken {
+	t.Helper()
+	return []taken{
+		{"inotify", kernelNumber(t, "/proc/sys/fs/inotify/max_user_instances") / 4},
+		{"watches", kernelNumber(t, "/proc/sys/fs/inotify/max_user_watches") / 4},
+		{"aio", 0},
+		{"timers", 1024},
+		{"signals", 1024},
+		{"terminals", 64},
+		{"queues", 4},
+	}
+}
+
+// quotaShare lets one command take at most one of a kind more than it may have.
+func quotaShare(t *testing.T, s *suite) {
+	b := s.own(t)
+	// A kernel of the sandbox's own has quotas of its own, and only the host's matter then.
+	own := s.enforces(paddock.ControlKernel)
+	probe, list := b.helper(t), quotas(t)
+	// Timers and queued signals are counted together, and a watch needs an instance.
+	for _, kinds := range []string{"inotify aio timers terminals queues", "signals", "watches"} {
+		args := []string{probe, "take"}
+		for _, q := range list {
+			most := q.bound + 1
+			if q.kind == "watches" && own {
+				most = 100 // each needs a directory, and a machine may be emulated
+			}
+			if slices.Contains(strings.Fields(kinds), q.kind) {
+				args = append(args, fmt.Sprintf("%s=%d", q.kind, most))
+			}
+		}
+		s.taking(t, b, args, own, list)
+	}
+}
+
+func (s *suite) taking(t *testing.T, b box, args []string, own bool, list []taken) {
+	t.Helper()
+	file := b.in("held")
+	before := hostUse(t)
+	p := b.start(t, paddock.Cmd{Args: append(slices.Clone(args), file), Output: paddock.Output{Detached: true}})
+	until(t, "the command holds what it got", func() bool { return b.exists(t, file) })
+	after := hostUse(t)
+	if err := b.FS().Remove(bounded(t), file, false); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	again, err := b.Attach(bounded(t), p.ID(), paddock.Output{Stdout: &out, Stderr: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := again.Wait(bounded(t)); err != nil || exit.Code != 0 {
+		t.Fatalf("%+v %v: %s", exit, err, out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		words := strings.Fields(line)
+		i := slices.IndexFunc(list, func(q taken) bool { return len(words) > 1 && q.kind == words[0] })
+		if i < 0 {
+			t.Errorf("the probe says %q", line)
+			continue
+		}
+		if n, err := strconv.Atoi(words[1]); !own && (err != nil || n > list[i].bound) {
+			t.Errorf("%s: the bound is %d", strings.TrimSpace(line), list[i].bound)
+		} else if !own && n < list[i].bound && list[i].kind != "queues" {
+			t.Errorf("%s: less than a sandbox may have, %d, so nothing was tried", strings.TrimSpace(line), list[i].bound)
+		}
+	}
+	for what, most := range map[string]int{
+		"contexts of asynchronous I/O": 0,
+		"terminals":                    64,
+		"signals":                      1024,
+	} {
+		if os.Geteuid() == 0 && what == "signals" {
+			most = 0 // a sandbox of root's has a user of its own
+		}
+		// A few that others on the machine take meanwhile do not count.
+		if n := after[what] - before[what]; n > most+8 {
+			t.Errorf("%d %s of the host's were taken, at most %d may be: %s", n, what, most, out.String())
+		}
+	}
+}
+
+// hostUse returns how much of some quotas is in use: of the machine's, and of this user's.
+func hostUse(t *testing.T) map[string]int {
+	t.Helper()
+	use := map[string]int{
+		"contexts of asynchronous I/O": kernelNumber(t, "/proc/sys/fs/aio-nr"),
+		"terminals":                    kernelNumber(t, "/proc/sys/kernel/pty/nr"),
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "\nSigQ:\t")
+	number, _, _ := strings.Cut(rest, "/")
+	if use["signals"], err = strconv.Atoi(number); err != nil {
+		t.Fatalf("/proc/self/status: %v", err)
+	}
+	return use
+}
+
+func kernelNumber(t *testing.T, name string) int {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// quotaLease opens a file on the host that a command wants a lease on. The open would wait for 45
+// seconds, the time that the kernel gives the holder of a lease.
+func quotaLease(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"leased": "x"})
+	b := s.own(t, func(spec *paddock.Spec) { spec.Mounts = []paddock.Mount{s.desk(dir)} })
+	file := b.in("held")
+	b.must(t, `rm -f /mnt/desk/leased; echo y > /mnt/desk/leased`) // the command's own, or there would be no lease
+	p := b.start(t, paddock.Cmd{Args: []string{b.helper(t), "lease", "/mnt/desk/leased", file}, Output: paddock.Output{Detached: true}})
+	p.Release()
+	until(t, "the command has tried", func() bool { return b.exists(t, file) })
+	f, err := os.OpenFile(dir+"/leased", os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatalf("the host cannot write to it: %v", err)
+	}
+	f.Close()
+	if err := b.FS().Remove(bounded(t), file, false); err != nil {
+		t.Error(err)
+	}
+}
