@@ -18,6 +18,11 @@ func quotaPromises() []group {
 		{"a sandbox gets no more than a share of what the kernel gives to all, and the host keeps the rest", quotaShare},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMountWrite}, promises: []promise{
 		{"nobody on the host waits for a file of a mount because of a lease that a command took", quotaLease},
+		{"a lock of a command holds among commands, and who waits for it can be interrupted", quotaLock},
+	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMount}, promises: []promise{
+		{"nobody on the host waits for a file that a command may only read because the command locked it", quotaReadLock},
+		{"a watch tells a command what happens in its own directories and in mounts", quotaWatch},
+		{"a watch tells a command nothing of what the host does with its system", quotaHostWatch},
 	}}}
 }
 
@@ -159,5 +164,108 @@ func quotaLease(t *testing.T, s *suite) {
 	f.Close()
 	if err := b.FS().Remove(bounded(t), file, false); err != nil {
 		t.Error(err)
+	}
+}
+
+// holding runs the probe on a file until the returned function is called, which returns what the probe
+// has printed.
+func (b box) holding(t *testing.T, action, name string) (end func() string) {
+	t.Helper()
+	file := b.in(action)
+	p := b.start(t, paddock.Cmd{Args: []string{b.helper(t), action, name, file}, Output: paddock.Output{Detached: true}})
+	until(t, "the probe has tried", func() bool { return b.exists(t, file) })
+	return func() string {
+		t.Helper()
+		if err := b.FS().Remove(bounded(t), file, false); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		again, err := b.Attach(bounded(t), p.ID(), paddock.Output{Stdout: &out, Stderr: &out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := again.Wait(bounded(t)); err != nil || exit.Code != 0 {
+			t.Fatalf("%+v %v: %s", exit, err, out.String())
+		}
+		return out.String()
+	}
+}
+
+func quotaReadLock(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"locked": "x"})
+	b := s.own(t, func(spec *paddock.Spec) { spec.Mounts = []paddock.Mount{{Source: dir, Target: "/mnt/read"}} })
+	end := b.holding(t, "lock", "/mnt/read/locked")
+	f, err := os.Open(dir + "/locked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Errorf("the host cannot lock it: %v", err)
+	}
+	t.Log(end())
+}
+
+func quotaLock(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"locked": "x"})
+	b := s.own(t, func(spec *paddock.Spec) { spec.Mounts = []paddock.Mount{s.desk(dir)} })
+	if b.must(t, "command -v flock || echo none") == "none\n" {
+		t.Skip("there is no flock in this sandbox")
+	}
+	for _, name := range []string{b.in("locked"), "/mnt/desk/locked"} {
+		end := b.hold(t, name)
+		if r := b.sh(t, `flock -n "$1" true`, name); r.exit.Code != 1 {
+			t.Errorf("%s was locked twice: %+v", name, r)
+		}
+		if r := b.sh(t, `flock -w 0.2 "$1" true`, name); r.exit.Code != 1 {
+			t.Errorf("%s: waiting for the lock was not interrupted: %+v", name, r)
+		}
+		var out syncBuffer
+		p := b.start(t, paddock.Cmd{Args: []string{"flock", name, "echo", "got it"}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+		end()
+		if exit, err := p.Wait(bounded(t)); err != nil || exit.Code != 0 || out.String() != "got it\n" {
+			t.Errorf("%s: waiting for the lock: %+v %v %q", name, exit, err, out.String())
+		}
+	}
+}
+
+// hold locks a file until the returned function is called.
+func (b box) hold(t *testing.T, name string) (end func()) {
+	t.Helper()
+	b.must(t, `: > "$1"`, name)
+	p, _ := b.announce(t, "exec 9< "+name+"; flock 9; echo locked; exec sleep 1000")
+	return func() {
+		t.Helper()
+		if err := p.Signal(bounded(t), sigKill); err != nil {
+			t.Error(err)
+		}
+		p.Release()
+	}
+}
+
+func quotaWatch(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"watched/x": "x"})
+	b := s.own(t, func(spec *paddock.Spec) {
+		spec.Mounts = []paddock.Mount{s.desk(dir), {Source: dir, Target: "/mnt/read"}}
+	})
+	for _, name := range []string{b.in("watched"), "/mnt/desk/watched", "/mnt/read/watched"} {
+		b.must(t, `mkdir -p "$1"`, name)
+		end := b.holding(t, "watch", name)
+		b.must(t, `ls "$1" > /dev/null`, name)
+		if got := end(); got != "watching true <nil>\ntold true\n" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func quotaHostWatch(t *testing.T, s *suite) {
+	const dir = "/usr/bin"
+	b := s.own(t)
+	end := b.holding(t, "watch", dir)
+	if _, err := os.ReadDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := end(); !strings.Contains(got, "told false") {
+		t.Errorf("%q", got)
 	}
 }

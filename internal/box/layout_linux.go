@@ -455,6 +455,11 @@ func (l *Layout) rights() {
 			c.Hosts = append(c.Hosts, m.Target)
 		}
 	}
+	for _, m := range l.Mounts {
+		if m.Target != "" {
+			c.Named = append(c.Named, m.Target)
+		}
+	}
 	hosts := slices.Clone(c.Trees)
 	for _, p := range private {
 		c.Writable = append(c.Writable, p)

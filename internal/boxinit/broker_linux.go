@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,10 +31,12 @@ type broker struct {
 	trees    []tree
 	root     string   // prefix of every path, if that is not the guest's own root
 	hosts    []string // where host files are mounted
+	named    []string // those of hosts that the caller named
 	hostNet  bool     // abstract sockets are those of the host
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
 	slow     chan struct{}
+	waiting  chan struct{} // one element for each call that waits for a lock
 
 	// sealed is set once a guest kernel runs. Then no reported call is continued. Every
 	// call concerns a tree, and the broker makes it, because Landlock would not refuse a
@@ -57,7 +60,8 @@ const (
 	pathMax     = 4096
 	linkMax     = 40
 	refusalsMax = 1000
-	slowMax     = 8 // waiting calls, such as connects
+	slowMax     = 8   // waiting calls, such as connects
+	waitingMax  = 256 // calls that wait for a lock
 )
 
 func newBroker(c *Config) (*broker, error) {
@@ -65,7 +69,8 @@ func newBroker(c *Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{hosts: c.Hosts, hostNet: c.HostNet, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
+	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
+		refused: map[string]*paddock.Refusal{}}
 	if c.GuestKernel != nil {
 		b.root = Root
 	}
@@ -127,7 +132,9 @@ func (b *broker) run(listener int, poller *kernel.Poller) {
 type reply struct {
 	goOn bool // the kernel continues the call
 	err  syscall.Errno
-	fd   int // given to the caller, if open is set
+	num  int  // returned to the caller, if there is no error
+	late bool // the call is answered later
+	fd   int  // given to the caller, if open is set
 	open bool
 	keep bool // the descriptor stays open across exec
 }
@@ -178,6 +185,7 @@ func (b *broker) answer(listener int, n kernel.Notif) {
 func (c *call) send(r reply) {
 	// The answer has no receiver if the caller was killed.
 	switch {
+	case r.late:
 	case r.open:
 		if err := kernel.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
 			_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EMFILE)
@@ -188,7 +196,7 @@ func (c *call) send(r reply) {
 	case r.goOn:
 		_ = kernel.NotifContinue(c.listener, c.id)
 	default:
-		_ = kernel.NotifAnswer(c.listener, c.id, 0, r.err)
+		_ = kernel.NotifAnswer(c.listener, c.id, int64(r.num), r.err)
 	}
 }
 
@@ -423,6 +431,10 @@ func (b *broker) refuse(op, target, rule string) {
 	switch {
 	case op == "connect" || op == "bind":
 		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"
+	case op == "lock":
+		remedy = "lock a file that may be written; a directory of the host may be with --write or --workspace"
+	case op == "watch":
+		remedy = "if this is meant, name the directory with --read"
 	case strings.HasPrefix(rule, "deny "):
 		remedy = "the policy denies it, or it is a part of Paddock itself"
 	case strings.HasPrefix(rule, "the mount "):
@@ -455,6 +467,16 @@ func (b *broker) ours(path string) bool {
 		}
 	}
 	return own
+}
+
+// changes reports whether the guest may change what is at a path: the box's own files, and the host's
+// in a writable mount.
+func (b *broker) changes(path string) bool {
+	if b.ours(path) {
+		return true
+	}
+	t := b.treeOf(path)
+	return t != nil && !slices.ContainsFunc(b.hosts, func(h string) bool { return below(path, h) && len(h) > len(t.path) })
 }
 
 // Refusals lists refused operations, oldest first.

@@ -45,6 +45,9 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"fchmod":    func(c *call) reply { return c.fchmod(c.fd(0), uint32(c.args[1])) },
 		"connect":   (*call).connect,
 		"bind":      (*call).bind,
+		"flock":     (*call).flock,
+
+		"inotify_add_watch": (*call).watch,
 	}
 	table := make(map[uint32]func(*call) reply, len(byName))
 	for name, nr := range kernel.Numbers() {

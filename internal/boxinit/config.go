@@ -92,6 +92,8 @@ type Config struct {
 	Trees []Tree `json:"trees,omitempty"`
 	// Hosts are the paths where files of the host are mounted.
 	Hosts []string `json:"hosts,omitempty"`
+	// Named are the paths of mounts that the caller named.
+	Named []string `json:"named,omitempty"`
 	// Deny are paths that may be neither made nor changed.
 	Deny      []string `json:"deny,omitempty"`
 	Protect   []string `json:"protect,omitempty"`

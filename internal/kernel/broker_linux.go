@@ -167,6 +167,8 @@ const (
 	TypeDir     = unix.S_IFDIR
 	TypeLink    = unix.S_IFLNK
 	TypeFIFO    = unix.S_IFIFO
+	TypeChar    = unix.S_IFCHR
+	TypeBlock   = unix.S_IFBLK
 	SetIDs      = unix.S_ISUID | unix.S_ISGID
 
 	OpenTmpfile    = unix.O_TMPFILE
@@ -176,6 +178,7 @@ const (
 	FollowLink     = unix.AT_SYMLINK_FOLLOW
 	EmptyPath      = unix.AT_EMPTY_PATH
 	NoFollow       = unix.AT_SYMLINK_NOFOLLOW
+	LockNow        = unix.LOCK_NB
 	FamilyUnix     = unix.AF_UNIX
 )
 
@@ -195,6 +198,42 @@ func BindRaw(fd int, addr []byte) error {
 // BindUnix binds a socket to a new socket file, name in dir.
 func BindUnix(fd, dir int, name string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir, name)})
+}
+
+// Lock applies an operation of flock to an open file, and never waits: if somebody else has the lock,
+// the error is EWOULDBLOCK. The lock belongs to all descriptors of the open file, whichever process has
+// them.
+func Lock(fd, operation int) error {
+	return again(func() error { return unix.Flock(fd, operation|unix.LOCK_NB) })
+}
+
+// WatchFile adds a watch for the open file to an inotify instance, and returns the watch. mask is that
+// of inotify_add_watch.
+func WatchFile(instance, file int, mask uint32) (watch int, err error) {
+	// The path leads to the file itself, also if that is a symbolic link.
+	return unix.InotifyAddWatch(instance, "/proc/self/fd/"+strconv.Itoa(file), mask&^unix.IN_DONT_FOLLOW)
+}
+
+// WatchFollows reports whether inotify_add_watch follows a symbolic link with this mask.
+func WatchFollows(mask uint32) bool { return mask&unix.IN_DONT_FOLLOW == 0 }
+
+// Interrupted reports whether a thread has a signal to handle.
+func Interrupted(tid int) (bool, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	if err != nil {
+		return false, err
+	}
+	set := func(name string) (signals uint64) {
+		_, rest, _ := bytes.Cut(data, []byte("\n"+name+":\t"))
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		if signals, e := strconv.ParseUint(string(line), 16, 64); e == nil {
+			return signals
+		}
+		err = unix.EIO
+		return 0
+	}
+	waits := (set("SigPnd") | set("ShdPnd")) &^ (set("SigBlk") | set("SigIgn"))
+	return waits != 0, err
 }
 
 // Blocking clears O_NONBLOCK of an open file.

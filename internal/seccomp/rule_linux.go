@@ -55,6 +55,11 @@ const (
 	setLease      = 1024
 	notifyOf      = 1026 // F_NOTIFY
 	setDelegation = 1040 // F_SETDELEG
+	setLock       = 6    // F_SETLK
+	setLockWait   = 7    // F_SETLKW
+
+	setOpenLock     = 37 // F_OFD_SETLK
+	setOpenLockWait = 38 // F_OFD_SETLKW
 )
 
 // baseRules holds for the agent in a jail and everything it starts.
@@ -69,6 +74,16 @@ func insideRules() []rule {
 	return slices.Concat(namespaceRules(), setIDRules(), []rule{ringRule(),
 		{"what a machine's kernel has and gVisor has not, and no command needs", []string{"quotactl", "quotactl_fd", "userfaultfd", "modify_ldt", "keyctl", "add_key", "request_key",
 			"bpf", "perf_event_open", "fanotify_init"}, nil, errno(syscall.EPERM)}}, ownRules())
+}
+
+// engineRules hold for a kernel of the box's own, on top of kernelRules. It has locks and watches of its
+// own for its commands, which no lock or watch on the host stands for.
+func engineRules() []rule {
+	return []rule{
+		{"others on the host wait for what is locked", []string{"flock"}, nil, errno(syscall.ENOLCK)},
+		{"the same", []string{"fcntl"}, []condition{is(1, setLock, setLockWait, setOpenLock, setOpenLockWait)}, errno(syscall.ENOLCK)},
+		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, errno(syscall.EPERM)},
+	}
 }
 
 // ringRule holds everywhere: what has set-id bits could be made past setIDRules.
@@ -163,6 +178,8 @@ func guestRules(trees bool) []rule {
 		{"its flags are in memory, where a filter cannot see; programs fall back to openat", []string{"openat2"}, nil, errno(syscall.ENOSYS)},
 		{"a second listener could answer in place of ours", []string{"seccomp"}, []condition{anyBit(1, newListenerFlag)}, errno(syscall.EBUSY)},
 		{"a socket file outside the box's own directories belongs to a program of the host", []string{"connect", "bind"}, nil, actNotify},
+		{"others wait for what is locked", []string{"flock"}, nil, actNotify},
+		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, actNotify},
 	}
 	if trees {
 		rules = append(rules,

@@ -238,6 +238,21 @@ func insideTries() []try {
 		try{"mount setxattr syslog", args(), actAllow})
 }
 
+// engineTries are those of a kernel of the box's own.
+func engineTries() []try {
+	var tries []try
+	for _, lock := range []uint64{6, 7, 37, 38} {
+		tries = append(tries, try{"fcntl", args(3, lock), errno(syscall.ENOLCK)})
+	}
+	for _, other := range []uint64{0, 3, 4, 5, 8, 36, 1030} {
+		tries = append(tries, try{"fcntl", args(6, other), actAllow}) // also of descriptor 6
+	}
+	return append(tries,
+		try{"flock", args(), errno(syscall.ENOLCK)},
+		try{"inotify_add_watch", args(), errno(syscall.EPERM)},
+		try{"read write", args(), actAllow})
+}
+
 func guestTries(trees bool) []try {
 	tries := []try{
 		{"openat2", args(), errno(syscall.ENOSYS)},
@@ -246,8 +261,7 @@ func guestTries(trees bool) []try {
 		{"seccomp", args(1, 0x8), errno(syscall.EBUSY)},
 		{"seccomp", args(1, 0x8|0x10), errno(syscall.EBUSY)},
 		{"seccomp", args(0x8, 0), actAllow},
-		{"connect", args(), actNotify},
-		{"bind", args(), actNotify},
+		{"connect bind flock inotify_add_watch", args(), actNotify},
 		{"open", args(), actAllow},
 		{"openat", args(), actAllow},
 	}
@@ -314,6 +328,7 @@ func tables() map[string]table {
 	return map[string]table{
 		"base":        {baseRules(), baseTries()},
 		"inside":      {insideRules(), insideTries()},
+		"engine":      {engineRules(), engineTries()},
 		"guest":       {guestRules(false), guestTries(false)},
 		"guest trees": {guestRules(true), guestTries(true)},
 

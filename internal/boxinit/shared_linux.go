@@ -1,0 +1,166 @@
+package boxinit
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// This file judges calls that act on what the box shares with the host without changing it: locks, for
+// which others wait, and watches, which tell what others do. Both need no right but to read.
+
+// flock locks a file that the guest may change. Programs on the host lock files that everybody may
+// read, and a lock of the guest's on one would stop them for as long as the guest likes.
+//
+// The lock is always taken here, on the open file that was judged. It belongs to that file, so it is the
+// caller's as well.
+func (c *call) flock() reply {
+	fd, err := c.descriptor(c.fd(0))
+	if err != nil {
+		return fails(err)
+	}
+	if full, ok := c.lockable(fd); !ok {
+		kernel.Close(fd)
+		c.refuse("lock", full, "files that may only be read")
+		return reply{err: syscall.EOPNOTSUPP} // as on a file system without locks, which programs expect
+	}
+	operation := c.fd(1)
+	err = kernel.Lock(fd, operation)
+	if err != syscall.EWOULDBLOCK || operation&kernel.LockNow != 0 {
+		kernel.Close(fd)
+		return result(err)
+	}
+	select {
+	case c.waiting <- struct{}{}:
+	default:
+		kernel.Close(fd)
+		return reply{err: syscall.ENOLCK}
+	}
+	go func() {
+		defer func() { <-c.waiting }()
+		defer kernel.Close(fd)
+		c.send(c.await(fd, operation))
+	}()
+	return reply{late: true}
+}
+
+// await waits for a lock until the caller has it, dies, or has a signal to handle. The kernel does not
+// interrupt a call that the broker has taken up.
+func (c *call) await(fd, operation int) reply {
+	const most = 20 * time.Millisecond
+	for pause := time.Millisecond; ; pause = min(2*pause, most) {
+		time.Sleep(pause)
+		if !kernel.NotifValid(c.listener, c.id) {
+			return reply{err: syscall.EINTR} // nobody gets it
+		}
+		err := kernel.Lock(fd, operation)
+		if err != syscall.EWOULDBLOCK {
+			return result(err)
+		}
+		if yes, err := kernel.Interrupted(c.tid); yes || err != nil {
+			return reply{err: syscall.EINTR}
+		}
+	}
+}
+
+// lockable reports whether the guest may lock an open file, and where that file is.
+func (c *call) lockable(fd int) (full string, ok bool) {
+	st, err := kernel.StatAt(fd, "")
+	if err != nil {
+		return "", false
+	}
+	full, err = c.where(fd)
+	if err != nil {
+		return "", false
+	}
+	switch kind := st.Mode & kernel.TypeMask; {
+	case kind == kernel.TypeChar || kind == kernel.TypeBlock: // the host's devices
+		return full, false
+	case !strings.HasPrefix(full, "/"), strings.HasPrefix(full, "/memfd:"): // has no name: the guest's own
+		return full, true
+	}
+	return full, c.changes(full) || !slices.ContainsFunc(c.hosts, func(h string) bool { return below(full, h) })
+}
+
+// watch watches a file for the caller, if it is the box's own or in a mount that the caller of the
+// sandbox named. A watch on a file of the system would tell which programs run on the host, and when.
+//
+// The watch is always added here, for the file that was judged.
+func (c *call) watch() reply {
+	mask := uint32(c.args[2])
+	path, err := kernel.ReadString(c.tid, c.args[1], pathMax)
+	if err != nil {
+		return fails(err)
+	}
+	instance, err := c.descriptor(c.fd(0))
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(instance)
+	file, err := c.watched(path, mask)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(file)
+	st, err := kernel.StatAt(file, "")
+	if err != nil {
+		return fails(err)
+	}
+	full, err := c.where(file)
+	if err != nil {
+		return fails(err)
+	}
+	kind := st.Mode & kernel.TypeMask
+	if kind == kernel.TypeChar || kind == kernel.TypeBlock || !c.watchable(full) {
+		c.refuse("watch", full, "files of the host that no mount names")
+		return reply{err: syscall.EACCES}
+	}
+	n, err := kernel.WatchFile(instance, file, mask)
+	if err != nil {
+		return fails(err)
+	}
+	return reply{num: n}
+}
+
+// watched opens the file that a call names to watch it.
+func (c *call) watched(path string, mask uint32) (int, error) {
+	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
+		if fd, err := strconv.Atoi(n); err == nil && fd >= 0 {
+			return c.descriptor(fd)
+		}
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		var err error
+		if start, err = kernel.DirOf(c.tid, kernel.AtCWD); err != nil {
+			return -1, err
+		}
+		defer kernel.Close(start)
+	}
+	if !kernel.NotifValid(c.listener, c.id) {
+		return -1, syscall.ESRCH
+	}
+	if kernel.WatchFollows(mask) {
+		return kernel.ResolveFile(start, path)
+	}
+	return kernel.ResolveLink(start, path)
+}
+
+// watchable reports whether the guest may watch what is at a path. Outside of the host's file trees
+// everything is the box's own.
+func (b *broker) watchable(path string) bool {
+	if b.changes(path) {
+		return true
+	}
+	longest, ok := 0, strings.HasPrefix(path, "/")
+	for _, h := range b.hosts {
+		if below(path, h) && len(h) > longest {
+			longest, ok = len(h), slices.Contains(b.named, h)
+		}
+	}
+	return ok
+}
