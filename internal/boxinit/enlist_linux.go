@@ -109,7 +109,7 @@ func Enlist() error {
 		return err
 	}
 	defer f.Close()
-	return enlist(f, seccomp.Reported)
+	return enlist(f, seccomp.Enlisted)
 }
 
 // EnlistOn is Enlist over an existing connection, for a process that has its namespaces and

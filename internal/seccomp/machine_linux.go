@@ -18,7 +18,7 @@ func Machine(process int, reads bool) ([]kernel.Instruction, error) {
 // besides to read, its tree has; the listener gives it the rest.
 func machineRules(process int, reads bool) []rule {
 	eperm, eacces := errno(syscall.EPERM), errno(syscall.EACCES)
-	rules := slices.Concat(wallRules(), []rule{
+	rules := slices.Concat(wallRules(), engineRules(), []rule{
 		{"its flags are in memory, where a filter cannot see; programs fall back to openat", []string{"openat2"}, nil, errno(syscall.ENOSYS)},
 		{"a second listener could answer in place of ours", []string{"seccomp"}, []condition{anyBit(1, newListenerFlag)}, errno(syscall.EBUSY)},
 		{"the listener lets one pass", []string{"execve"}, nil, actNotify},

@@ -12,20 +12,23 @@ import (
 func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
 
 // GuestKernel returns the filter for a guest kernel and the program that starts it.
-func GuestKernel() ([]kernel.Instruction, error) {
-	return assemble(slices.Concat(kernelRules(), engineRules()), kernel.Numbers())
-}
+func GuestKernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
 
-// Reported returns the filter that reports system calls to the broker, on top of Base or GuestKernel.
-// With trees the broker decides about changes of files too.
+// Reported returns the filter that reports system calls to the broker, on top of Base. With trees the
+// broker decides about changes of files too.
 func Reported(trees bool) ([]kernel.Instruction, error) {
 	return assemble(guestRules(trees), kernel.Numbers())
 }
 
-// Sealed returns the filter of Reported for a process that has its namespaces and mounts, and makes no
+// Enlisted returns the filter of Reported for a process of a guest kernel, on top of GuestKernel.
+func Enlisted(trees bool) ([]kernel.Instruction, error) {
+	return assemble(slices.Concat(engineRules(), guestRules(trees)), kernel.Numbers())
+}
+
+// Sealed returns the filter of Enlisted for a process that has its namespaces and mounts, and makes no
 // more of them.
 func Sealed(trees bool) ([]kernel.Instruction, error) {
-	return assemble(slices.Concat(wallRules(), guestRules(trees)), kernel.Numbers())
+	return assemble(slices.Concat(wallRules(), engineRules(), guestRules(trees)), kernel.Numbers())
 }
 
 // Inside returns the filter for commands on a guest kernel.

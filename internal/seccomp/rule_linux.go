@@ -76,8 +76,8 @@ func insideRules() []rule {
 			"bpf", "perf_event_open", "fanotify_init"}, nil, errno(syscall.EPERM)}}, ownRules())
 }
 
-// engineRules hold for a kernel of the box's own, on top of kernelRules. It has locks and watches of its
-// own for its commands, which no lock or watch on the host stands for.
+// engineRules hold for the processes of a kernel of the box's own. It has locks and watches of its own for
+// its commands, which no lock or watch on the host stands for.
 func engineRules() []rule {
 	return []rule{
 		{"others on the host wait for what is locked", []string{"flock"}, nil, errno(syscall.ENOLCK)},

@@ -300,7 +300,7 @@ func machineTries(reads bool) []try {
 	for _, flag := range []uint64{1, 2, 0o100, 0o1000, 0o20000000} {
 		tries = append(tries, try{"open", args(0, flag), actNotify}, try{"openat", args(0, 0, flag), actNotify})
 	}
-	return append(tries,
+	return append(append(tries, engineTries()...),
 		try{"open", args(1, 0o2200000), want},
 		try{"openat", args(1, 1, 0o2200000), want},
 		try{"openat2", args(), errno(syscall.ENOSYS)},
