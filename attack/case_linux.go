@@ -68,6 +68,7 @@ func Cases() []Case {
 		metadata  = "times of a protected file can be set, and the mode of a file .git; nothing on the host runs or obeys them"
 		ownKernel = "the sandbox's own kernel answers, about itself"
 		ownMode   = "the sandbox's own kernel shows the mode as it was set; the file's is unchanged"
+		ownLock   = "a lock by fcntl is of a process, so only the kernel can take it for one; a shared one stops those who want to lock for writing (docs/LIMITS.md)"
 		published = "processor, clock and topology are visible; docs/security/threat-model.md names side channels as no boundary"
 	)
 	return []Case{
@@ -153,6 +154,10 @@ func Cases() []Case {
 		{ID: "P31", Attack: "connect to a socket of the host that is shown read-only", Claim: "sockets are reached in the box's own places only", prepare: plantToolchain, host: shownSocket},
 		{ID: "P32", Attack: "abstract sockets of the host, with the host's network", Claim: "abstract names of the host can be neither reached nor taken", spec: hostNetwork},
 		{ID: "P33", Shares: true, Attack: "reach what carries a kernel of the sandbox's own: its agent, its link, its directory, its control group", Claim: "commands have no way to any of them"},
+		{ID: "P34", Attack: "use up what the kernel gives to all: inotify, asynchronous I/O, timers, signals, terminals, message queues", Claim: "a sandbox has a bound of each",
+			Own: map[string]string{"": ownKernel}},
+		{ID: "P35", Attack: "have others wait for files by leases and locks; watch what they do with files that are shown", Claim: "there are no leases; what may only be read can be neither locked nor watched",
+			Own: map[string]string{"": ownKernel}, ByDesign: map[string]string{"read:": ownLock}},
 
 		{ID: "N01", Shares: true, Attack: "reach what is allowed: by name, proxy, CONNECT, SOCKS, TLS, datagrams", Claim: "what a rule allows works in every way, so that refusals mean something", way: &way{}, ByDesign: map[string]string{"": "a rule allows it"}},
 		{ID: "N02", Shares: true, Attack: "reach what no rule allows, or one denies, in every way", Claim: "it is refused, in words where there are any", way: &way{}},

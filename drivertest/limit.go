@@ -18,6 +18,8 @@ func limitPromises() []group {
 		{"a command whose child took too much memory is told as out of memory", memoryChild},
 		{"the sandbox stays usable after it was out of memory, or says that this ended it", memoryUsable},
 		{"a command that was not out of memory is not told so, though another one was", memoryOther},
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
+		{"what waits in sockets counts as memory", memorySockets},
 	}}, {limits: []paddock.Control{paddock.ControlPIDs}, promises: []promise{
 		{"no more processes can be made than the limit, and a start beyond it is exhausted", pidsLimit},
 		{"a fork bomb is contained: the host and the sandbox's owner do not feel it", forkBomb},
@@ -102,6 +104,23 @@ func (s *suite) ended(t *testing.T, b box) bool {
 		t.Errorf("it is dead without saying why: %+v", st)
 	}
 	return true
+}
+
+// memorySockets has sockets hold more than the limit, if nothing stops them.
+func memorySockets(t *testing.T, s *suite) {
+	if f, _ := s.info.Finding(paddock.ControlMemory); f.Strength != paddock.Full {
+		t.Logf("not expected, since memory is limited weakly: %s", f.How)
+		return
+	}
+	const bytes = 3 * memoryLimit / 2
+	b := s.small(t)
+	r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "fill", strconv.Itoa(bytes)}})
+	if r.exit.Cause == paddock.OutOfMemory {
+		return
+	}
+	if n, err := strconv.Atoi(strings.TrimSpace(r.out)); err != nil || n > memoryLimit {
+		t.Errorf("%q bytes waited in sockets with a limit of %d: %+v", r.out, memoryLimit, r)
+	}
 }
 
 func memoryOther(t *testing.T, s *suite) {

@@ -112,6 +112,8 @@ func cases() map[string][]probe {
 		"P31": shownSocket(),
 		"P32": sharedNetwork(),
 		"P33": ownCarrier(),
+		"P34": spend(),
+		"P35": stall(),
 		"N01": allowedWays(),
 		"N02": stranger(),
 		"N03": aroundProxy(),

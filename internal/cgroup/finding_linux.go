@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ func mechanismOf(c paddock.Control) mechanism {
 	case paddock.ControlMemory:
 		return mechanism{
 			memory,
-			"memory.limit_in_bytes and memory.memsw.limit_in_bytes of cgroup v1",
+			"memory.limit_in_bytes and memory.memsw.limit_in_bytes of cgroup v1" + socketHow,
 			"memory.max and memory.swap.max of cgroup v2",
 		}
 	case paddock.ControlCPU:
@@ -30,6 +31,9 @@ func mechanismOf(c paddock.Control) mechanism {
 		return mechanism{blkio, "blkio.throttle of cgroup v1", "io.max of cgroup v2"}
 	}
 }
+
+// socketHow describes how version 1 limits the memory of sockets.
+const socketHow = ", and memory.kmem.tcp.limit_in_bytes for the buffers of TCP and UDP sockets, a quarter of the limit in addition"
 
 // Findings reports, for the limits of memory, CPU time, processes and disk bandwidth, whether groups
 // made here can enforce them. If not, it gives the reason and the remedy.
@@ -59,8 +63,12 @@ func (h *Host) finding(c paddock.Control) paddock.Finding {
 		f.How += "; it counts reads and direct writes, not what the kernel writes back later from the page cache"
 		f.Cause = "cgroup v1 does not know who made a page dirty"
 		f.Remedy = "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"
+	case c == paddock.ControlMemory && !y.v2 && !exists(path.Join(y.dir, socketFile)):
+		f.Strength, f.How = paddock.Weak, "memory.limit_in_bytes of cgroup v1; the buffers of sockets do not count"
+		f.Cause = "the kernel does not limit the buffers of sockets per group"
+		f.Remedy = "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"
 	case c == paddock.ControlMemory && !y.v2 && !exists(y.dir+"/memory.memsw.limit_in_bytes"):
-		f.How = "memory.limit_in_bytes of cgroup v1"
+		f.How = "memory.limit_in_bytes of cgroup v1" + socketHow
 		if h.swaps() {
 			f.Strength = paddock.Weak
 			f.How += "; what is swapped out does not count"

@@ -106,6 +106,13 @@ func (g *Group) lacks(c paddock.Control) error {
 	return fmt.Errorf("%s: the sandbox was made without it, and it cannot be added later: %w", c, paddock.Unsupported)
 }
 
+// socketFile limits the buffers of sockets on version 1.
+const socketFile = "memory.kmem.tcp.limit_in_bytes"
+
+// socketShare is the part of the memory limit that the buffers of TCP and UDP sockets may take in
+// addition to it, on version 1, which counts them apart.
+const socketShare = 4
+
 // memoryChanges limits memory, and memory and swap together, to the same
 // number, so that nothing escapes to swap.
 func (g *Group) memoryChanges(limit int64) ([]change, error) {
@@ -140,7 +147,8 @@ func (g *Group) memoryChanges(limit int64) ([]change, error) {
 	if now, err := readCount(f); err == nil && limit > now {
 		slices.Reverse(list)
 	}
-	return list, nil
+	// Where the file is missing, the finding says so.
+	return append(list, change{file: path.Join(dir, socketFile), value: strconv.FormatInt(limit/socketShare, 10), optional: gone, wrap: wrap}), nil
 }
 
 // ioChanges limits reading and writing, each, on the devices of paths.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +28,10 @@ func TestLimitsCanBeChangedInALivingGroup(t *testing.T) {
 		if f, _ := g.file(memory, "memory.limit_in_bytes", "memory.max"); l.Memory > 0 {
 			if n, err := readCount(f); err != nil || n != l.Memory {
 				t.Errorf("memory is %d, %v; want %d", n, err, l.Memory)
+			}
+			sockets := path.Join(path.Dir(f), socketFile)
+			if n, err := readCount(sockets); exists(sockets) && (err != nil || n != l.Memory/socketShare) {
+				t.Errorf("memory of sockets is %d, %v; want %d", n, err, l.Memory/socketShare)
 			}
 		}
 		if f, _ := g.file(pids, "pids.max", "pids.max"); l.PIDs > 0 {
@@ -62,6 +67,24 @@ func TestLimitsCanBeChangedInALivingGroup(t *testing.T) {
 			t.Errorf("half of it was done: pids is %d, %v", n, err)
 		}
 	}
+}
+
+func TestBuffersOfSocketsAreLimited(t *testing.T) {
+	const limit = 32 << 20
+	hosts(t, func(t *testing.T, h *Host, _ paddock.Limits) {
+		if _, err := h.find(memory); err != nil {
+			t.Skipf("there is no memory controller: %v", err)
+		}
+		g := create(t, h, "sockets", paddock.Limits{Memory: limit})
+		cmd := helper(t, "send")
+		var out strings.Builder
+		cmd.Stdout = &out
+		begin(t, g, cmd)
+		err := cmd.Wait()
+		if n, e := strconv.Atoi(strings.TrimSpace(out.String())); err == nil && (e != nil || n > limit) {
+			t.Errorf("sockets hold %s bytes with a limit of %d", strings.TrimSpace(out.String()), limit)
+		}
+	})
 }
 
 func TestAStricterLimitAboveHolds(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -76,6 +78,11 @@ func help(task string) {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 		}
 		search()
+	case "send": // 64 MiB into datagram sockets that nobody reads from, and says how much they hold
+		if err := send(64 << 20); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 	case "make": // a group, and dies with it
 		h := Probe()
 		if _, err := h.Create(os.Args[1], moderate); err != nil {
@@ -85,6 +92,38 @@ func help(task string) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	os.Exit(0)
+}
+
+// send sends datagrams to its own sockets, reads them all, and prints how many bytes it got.
+func send(bytes int) error {
+	var sockets []*net.UDPConn
+	packet, most := make([]byte, 8<<10), 2000
+	for left := bytes; left > 0 && len(sockets) < most; {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return err
+		}
+		sockets = append(sockets, c)
+		for range 10 { // which fit into the usual buffer
+			if _, err := c.WriteTo(packet, c.LocalAddr()); err != nil {
+				break
+			}
+			left -= len(packet)
+		}
+	}
+	got := 0
+	for _, c := range sockets {
+		for {
+			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+			n, err := c.Read(packet)
+			if err != nil {
+				break
+			}
+			got += n
+		}
+	}
+	_, err := fmt.Println(got)
+	return err
 }
 
 func executable(tb testing.TB) string {

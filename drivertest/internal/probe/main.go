@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -42,6 +43,8 @@ func run(args []string) error {
 		return later(args[1])
 	case len(args) == 2 && args[0] == "signal":
 		return signalAll(args[1])
+	case len(args) == 2 && args[0] == "fill":
+		return fill(args[1])
 	case len(args) > 2 && args[0] == "take":
 		return take(args[1:])
 	case len(args) == 3 && args[0] == "lease":
@@ -51,7 +54,7 @@ func run(args []string) error {
 	case len(args) == 3 && args[0] == "watch":
 		return watch(args[1], args[2])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | watch NAME FILE, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | watch NAME FILE, not %q", args)
 	}
 }
 
@@ -110,6 +113,44 @@ func get(address string) error {
 		return err
 	}
 	_, err = io.Copy(os.Stdout, conn)
+	return err
+}
+
+// fill sends datagrams to its own sockets, then reads all of them, and prints how many bytes it got.
+func fill(number string) error {
+	left, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	var sockets []*net.UDPConn
+	packet := make([]byte, 8<<10)
+	for left > 0 && len(sockets) < 3000 {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return err
+		}
+		sockets = append(sockets, c)
+		for range 10 { // which fit into the usual buffer
+			left -= len(packet)
+			if _, err := c.WriteTo(packet, c.LocalAddr()); err != nil {
+				break
+			}
+		}
+	}
+	got := 0
+	for _, c := range sockets {
+		for {
+			if err := c.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+				return err
+			}
+			n, err := c.Read(packet)
+			if err != nil {
+				break
+			}
+			got += n
+		}
+	}
+	_, err = fmt.Println(got)
 	return err
 }
 
