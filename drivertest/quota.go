@@ -16,6 +16,7 @@ import (
 func quotaPromises() []group {
 	return []group{{can: []paddock.Capability{paddock.CanPrograms}, alone: true, promises: []promise{
 		{"a sandbox gets no more than a share of what the kernel gives to all, and the host keeps the rest", quotaShare},
+		{"a sandbox has a bound of the sockets whose memory the host's kernel charges to nobody", quotaSockets},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMountWrite}, promises: []promise{
 		{"nobody on the host waits for a file of a mount because of a lease that a command took", quotaLease},
 		{"a lock of a command holds among commands, and who waits for it can be interrupted", quotaLock},
@@ -52,6 +53,9 @@ func quotaShare(t *testing.T, s *suite) {
 	b := s.own(t)
 	// A kernel of the sandbox's own has quotas of its own, and only the host's matter then.
 	own := s.enforces(paddock.ControlKernel)
+	if !own {
+		b.limitsOf(t)
+	}
 	probe, list := b.helper(t), quotas(t)
 	// Timers and queued signals are counted together, and a watch needs an instance.
 	for _, kinds := range []string{"inotify aio timers terminals queues", "signals", "watches"} {
@@ -111,6 +115,55 @@ func (s *suite) taking(t *testing.T, b box, args []string, own bool, list []take
 		// A few that others on the machine take meanwhile do not count.
 		if n := after[what] - before[what]; n > most+8 {
 			t.Errorf("%d %s of the host's were taken, at most %d may be: %s", n, what, most, out.String())
+		}
+	}
+}
+
+// quotaSockets makes sockets in three processes, because each has a limit of open files.
+func quotaSockets(t *testing.T, s *suite) {
+	if s.enforces(paddock.ControlKernel) {
+		t.Log("not expected, since the sandbox's own kernel makes them: their memory is its own")
+		return
+	}
+	const each = 1500
+	most := map[string]int{"netlink": 512, "datagrams": 4096}
+	for kind, bound := range most {
+		b := s.own(t)
+		probe := b.helper(t)
+		got, refused := 0, false
+		for i := range 3 {
+			file := b.in(fmt.Sprint(kind, i))
+			var out syncBuffer
+			b.start(t, paddock.Cmd{Args: []string{probe, "take", fmt.Sprintf("%s=%d", kind, each), file}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+			until(t, "a command holds what it got", func() bool { return b.exists(t, file) })
+			var n int
+			until(t, "it says how many", func() bool {
+				_, err := fmt.Sscanf(out.String(), kind+" %d", &n)
+				return err == nil
+			})
+			got += n
+			refused = refused || strings.Contains(out.String(), "no buffer space")
+		}
+		if got > bound || got == 0 || !refused {
+			t.Errorf("%d sockets of kind %s with a bound of %d, refused: %v", got, kind, bound, refused)
+		}
+	}
+}
+
+// limitsOf checks limits of processes as the kernel shows them.
+func (b box) limitsOf(t *testing.T) {
+	t.Helper()
+	got := b.must(t, "cat /proc/self/limits")
+	for name, most := range map[string]int{"Max pending signals": 1024, "Max msgqueue size": 400_000, "Max locked memory": 4 << 20} {
+		_, rest, _ := strings.Cut(got, name)
+		words := strings.Fields(rest)
+		if len(words) < 2 {
+			t.Fatalf("%q", got)
+		}
+		for _, word := range words[:2] { // soft and hard
+			if n, err := strconv.Atoi(word); err != nil || n > most {
+				t.Errorf("%s: %s, at most %d", name, word, most)
+			}
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // A Layout is the meaning of a spec on this host: the configuration of the box, and the
@@ -43,7 +44,7 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
-		Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
+		Netlinks: netlinks(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
 		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
 	}
 	if l.Config.Hostname == "" {
@@ -58,6 +59,17 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	}
 	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
 	return l, nil
+}
+
+// netlinks returns the number of sockets with which a box gets no further netlink socket. Twice rmem_max
+// can wait in such a socket, and the kernel charges nobody for it.
+func netlinks() int {
+	const all, least, most = 256 << 20, 64, 512
+	n, err := kernel.Quota("net/core/rmem_max")
+	if err != nil || n <= 0 {
+		return least
+	}
+	return int(min(max(all/(2*n), least), most))
 }
 
 // finish computes the rest.

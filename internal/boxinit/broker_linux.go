@@ -33,6 +33,7 @@ type broker struct {
 	hosts    []string // where host files are mounted
 	named    []string // those of hosts that the caller named
 	hostNet  bool     // abstract sockets are those of the host
+	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
 	slow     chan struct{}
@@ -69,7 +70,7 @@ func newBroker(c *Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
+	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, netlinks: c.Netlinks, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
 		refused: map[string]*paddock.Refusal{}}
 	if c.GuestKernel != nil {
 		b.root = Root

@@ -46,6 +46,7 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"connect":   (*call).connect,
 		"bind":      (*call).bind,
 		"flock":     (*call).flock,
+		"socket":    (*call).socket,
 
 		"inotify_add_watch": (*call).watch,
 	}

@@ -137,6 +137,26 @@ func ProcessOf(tid int) (int, error) {
 	return strconv.Atoi(string(line))
 }
 
+// Socket makes a socket. It is closed on exec.
+func Socket(family, kind, protocol int) (int, error) {
+	return unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
+}
+
+// SocketsUsed returns the number of sockets of all kinds in this process's network namespace.
+func SocketsUsed() (int, error) {
+	data, err := os.ReadFile("/proc/self/net/sockstat")
+	if err != nil {
+		return 0, err
+	}
+	rest, ok := bytes.CutPrefix(data, []byte("sockets: used "))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, err := strconv.Atoi(string(line))
+	if !ok {
+		err = unix.EIO
+	}
+	return n, err
+}
+
 // SocketFamily returns the address family of an open socket.
 func SocketFamily(fd int) (int, error) {
 	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
@@ -180,6 +200,8 @@ const (
 	NoFollow       = unix.AT_SYMLINK_NOFOLLOW
 	LockNow        = unix.LOCK_NB
 	FamilyUnix     = unix.AF_UNIX
+	FamilyNetlink  = unix.AF_NETLINK
+	SocketClosed   = unix.SOCK_CLOEXEC
 )
 
 // BindRaw binds a socket to an address in the kernel's own encoding.

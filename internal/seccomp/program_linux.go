@@ -17,10 +17,11 @@ func GuestKernel() ([]kernel.Instruction, error) { return assemble(kernelRules()
 // Reported returns the filter that reports system calls to the broker, on top of Base. With trees the
 // broker decides about changes of files too.
 func Reported(trees bool) ([]kernel.Instruction, error) {
-	return assemble(guestRules(trees), kernel.Numbers())
+	return assemble(slices.Concat(jailRules(), guestRules(trees)), kernel.Numbers())
 }
 
-// Enlisted returns the filter of Reported for a process of a guest kernel, on top of GuestKernel.
+// Enlisted returns the filter that reports system calls of a guest kernel's process to the broker, on
+// top of GuestKernel.
 func Enlisted(trees bool) ([]kernel.Instruction, error) {
 	return assemble(slices.Concat(engineRules(), guestRules(trees)), kernel.Numbers())
 }

@@ -76,6 +76,16 @@ func insideRules() []rule {
 			"bpf", "perf_event_open", "fanotify_init"}, nil, errno(syscall.EPERM)}}, ownRules())
 }
 
+// jailRules hold for commands on the host's kernel, on top of guestRules.
+func jailRules() []rule {
+	return []rule{
+		{"others wait for what is locked", []string{"flock"}, nil, actNotify},
+		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, actNotify},
+		{"the kernel charges nobody for what waits in them, so they are counted", []string{"socket"}, []condition{is(0, syscall.AF_NETLINK)}, actNotify},
+		{"the same, for what is not sent yet", []string{"socket"}, []condition{is(0, syscall.AF_INET, syscall.AF_INET6), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM}}}, actNotify},
+	}
+}
+
 // engineRules hold for the processes of a kernel of the box's own. It has locks and watches of its own for
 // its commands, which no lock or watch on the host stands for.
 func engineRules() []rule {
@@ -178,8 +188,6 @@ func guestRules(trees bool) []rule {
 		{"its flags are in memory, where a filter cannot see; programs fall back to openat", []string{"openat2"}, nil, errno(syscall.ENOSYS)},
 		{"a second listener could answer in place of ours", []string{"seccomp"}, []condition{anyBit(1, newListenerFlag)}, errno(syscall.EBUSY)},
 		{"a socket file outside the box's own directories belongs to a program of the host", []string{"connect", "bind"}, nil, actNotify},
-		{"others wait for what is locked", []string{"flock"}, nil, actNotify},
-		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, actNotify},
 	}
 	if trees {
 		rules = append(rules,

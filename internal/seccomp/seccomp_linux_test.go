@@ -238,6 +238,24 @@ func insideTries() []try {
 		try{"mount setxattr syslog", args(), actAllow})
 }
 
+func jailTries() []try {
+	const unixFamily, inet, inet6, netlink = 1, 2, 10, 16
+	return []try{
+		{"flock inotify_add_watch", args(), actNotify},
+		{"socket", args(netlink, 2), actNotify},
+		{"socket", args(netlink, 3|0o2004000), actNotify},
+		{"socket", args(inet, 2), actNotify},
+		{"socket", args(inet6, 2|0o2004000, 17), actNotify},
+		{"socket", args(inet, 1), actAllow},
+		{"socket", args(inet6, 1|0o2004000), actAllow},
+		{"socket", args(inet, 5), actAllow},
+		{"socket", args(inet, 6), actAllow},
+		{"socket", args(inet, 10), actAllow},
+		{"socket", args(unixFamily, 2), actAllow},
+		{"read write", args(), actAllow},
+	}
+}
+
 // engineTries are those of a kernel of the box's own.
 func engineTries() []try {
 	var tries []try
@@ -261,7 +279,7 @@ func guestTries(trees bool) []try {
 		{"seccomp", args(1, 0x8), errno(syscall.EBUSY)},
 		{"seccomp", args(1, 0x8|0x10), errno(syscall.EBUSY)},
 		{"seccomp", args(0x8, 0), actAllow},
-		{"connect bind flock inotify_add_watch", args(), actNotify},
+		{"connect bind", args(), actNotify},
 		{"open", args(), actAllow},
 		{"openat", args(), actAllow},
 	}
@@ -328,6 +346,7 @@ func tables() map[string]table {
 	return map[string]table{
 		"base":        {baseRules(), baseTries()},
 		"inside":      {insideRules(), insideTries()},
+		"jail":        {jailRules(), jailTries()},
 		"engine":      {engineRules(), engineTries()},
 		"guest":       {guestRules(false), guestTries(false)},
 		"guest trees": {guestRules(true), guestTries(true)},

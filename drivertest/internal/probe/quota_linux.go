@@ -85,6 +85,14 @@ func takers(dir string) map[string]func(n int) error {
 			_, err := syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 			return err
 		},
+		"netlink": func(int) error {
+			_, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
+			return err
+		},
+		"datagrams": func(int) error {
+			_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+			return err
+		},
 		"queues": func(n int) error {
 			name, err := syscall.BytePtrFromString("paddock-drivertest-" + strconv.Itoa(n))
 			if err != nil {

@@ -59,7 +59,13 @@ func (probe) Controls(spec *paddock.Spec, trial *box.Failure) []paddock.Finding 
 
 // Limits implements box.Probe.
 func (p probe) Limits() []paddock.Finding {
-	return p.site.LimitFindings(paddock.Finding{Control: paddock.ControlPIDs, Strength: paddock.Full, How: "RLIMIT_NPROC, counted in the sandbox's own user namespace"})
+	list := p.site.LimitFindings(paddock.Finding{Control: paddock.ControlPIDs, Strength: paddock.Full, How: "RLIMIT_NPROC, counted in the sandbox's own user namespace"})
+	for i := range list {
+		if f := &list[i]; f.Control == paddock.ControlMemory && f.Strength == paddock.Full {
+			f.How += "; the kernel charges file locks, netlink queues and unsent datagrams to nobody, and of these only the sockets have a bound"
+		}
+	}
+	return list
 }
 
 // landlock reports whether this kernel can restrict the files of commands as the tier
