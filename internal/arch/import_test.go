@@ -381,7 +381,7 @@ func bans() []ban {
 	return []ban{
 		{path: "C", why: "no cgo: one static binary, for every architecture from any"},
 		{path: "plugin", why: "as above"},
-		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "drivertest/internal/probe", "internal/guest/guestpb", "internal/dialect/e2b/envd/envdpb", "internal/guest", "internal/sim/command/javascript/quickjs", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
+		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "drivertest/internal/probe", "internal/guest/guestpb", "internal/dialect/e2b/envd/envdpb", "internal/guest", "internal/sim/command/javascript/quickjs", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; the attacker and the probe do the calls of a hostile program; internal/guest has terminals and waiting, which could move to internal/kernel"},
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/testrun", "bench", "attack/attacker", "cmd/paddock-guest", "internal/driver/gvisor/sentry/filter/generate"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
