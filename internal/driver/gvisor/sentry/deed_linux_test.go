@@ -64,6 +64,35 @@ func calls(b *brief) []deed {
 			}
 			return err
 		}},
+		{"lock a directory that others lock", false, anyRoomOf(b, func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })},
+		{"lock a directory for its process", false, anyRoomOf(b, func(fd int) error {
+			return unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
+		})},
+		{"lock a directory for its open file", false, anyRoomOf(b, func(fd int) error {
+			const setOpenLock = 37
+			return unix.FcntlFlock(uintptr(fd), setOpenLock, &unix.Flock_t{Type: unix.F_RDLCK})
+		})},
+		{"ask for signals about a directory", false, anyRoomOf(b, func(fd int) error {
+			_, err := unix.FcntlInt(uintptr(fd), unix.F_NOTIFY, 4) // DN_CREATE
+			return err
+		})},
+		{"watch a directory", false, anyRoomOf(b, func(fd int) error {
+			instance, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(instance)
+			_, err = unix.InotifyAddWatch(instance, self(fd), unix.IN_CREATE)
+			return err
+		})},
+		{"take a context of asynchronous I/O", false, func() error {
+			var context uintptr
+			if _, _, e := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&context)), 0); e != 0 {
+				return e
+			}
+			_, _, _ = unix.Syscall(unix.SYS_IO_DESTROY, context, 0, 0)
+			return nil
+		}},
 		{"send a datagram by name", false, func() error {
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 			if err == nil {
@@ -262,5 +291,20 @@ func inNested() {
 	}
 	if !reached {
 		os.Exit(1)
+	}
+}
+
+// anyRoomOf returns a function that tries f on each directory that was given, opened anew to be read,
+// until one succeeds.
+func anyRoomOf(b *brief, f func(fd int) error) func() error {
+	return func() error {
+		return anyRoom(b, func(room int) error {
+			fd, err := unix.Openat(room, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			return f(fd)
+		})
 	}
 }
