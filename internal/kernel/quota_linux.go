@@ -60,7 +60,8 @@ func DropResource() error {
 // as uid's.
 //
 // The calling goroutine must be locked to its thread, and no other thread's user changes. If the error
-// is [ErrCreator], the thread still has the other user, and must end.
+// is [ErrCreator], the thread still has the other user, and must end. If this process's own user namespace
+// has no such user, f is called as root, and cannot map the user either.
 func AsCreator(uid int, f func() error) error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -69,7 +70,9 @@ func AsCreator(uid int, f func() error) error {
 	}
 	// The saved user stays root, which is the way back. Without a change of the real user, the
 	// kernel keeps the permitted set.
-	if err := effectiveUser(uid); err != nil {
+	if err := effectiveUser(uid); errors.Is(err, unix.EINVAL) {
+		return f()
+	} else if err != nil {
 		return err
 	}
 	err := unix.Capset(&hdr, &data[0])
