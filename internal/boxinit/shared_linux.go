@@ -80,10 +80,19 @@ func (c *call) lockable(fd int) (full string, ok bool) {
 	switch kind := st.Mode & kernel.TypeMask; {
 	case kind == kernel.TypeChar || kind == kernel.TypeBlock: // the host's devices
 		return full, false
-	case !strings.HasPrefix(full, "/"), strings.HasPrefix(full, "/memfd:"): // has no name: the guest's own
-		return full, true
+	case kind == kernel.TypeRegular && strings.HasPrefix(full, "/memfd:"), kind == kernel.TypeFIFO && strings.HasPrefix(full, "pipe:"):
+		return full, true // the guest's own, without a name
 	}
-	return full, c.changes(full) || !slices.ContainsFunc(c.hosts, func(h string) bool { return below(full, h) })
+	return full, c.locks(full)
+}
+
+// locks reports whether the guest may lock what is at a path. Outside of the host's file trees everything
+// is the box's own.
+func (b *broker) locks(path string) bool {
+	if b.changes(path) {
+		return true
+	}
+	return strings.HasPrefix(path, "/") && !slices.ContainsFunc(b.hosts, func(h string) bool { return below(path, h) })
 }
 
 // watch watches a file for the caller, if it is the box's own or in a mount that the caller of the
