@@ -318,7 +318,7 @@ type Update struct {
 
 // ToolchainVariables returns the names of environment variables that point to the
 // installation of a toolchain. A tier that shows the host's system passes on those whose
-// directory is visible inside.
+// directory is visible inside, at least in part.
 func ToolchainVariables() []string {
 	return []string{"CONDA_PREFIX", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT", "RUSTUP_HOME", "SDKMAN_DIR", "VIRTUAL_ENV", "VOLTA_HOME"}
 }

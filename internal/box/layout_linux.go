@@ -23,12 +23,14 @@ import (
 type Layout struct {
 	Config boxinit.Config
 	ID     Identity
-	env    environ         // of the caller
-	pins   []string        // of one mount, while it is added
-	own    []string        // host paths of which sandboxes are made
-	Mounts []boxinit.Mount // the spec's mounts
-	paths  []string        // host paths to which an io limit applies
-	data   string          // directory of saved sandboxes
+	env    environ  // of the caller
+	pins   []string // of one mount, while it is added
+	// partial lists directories of homes of which a part is shown: those of tool chains.
+	partial map[string]bool
+	own     []string        // host paths of which sandboxes are made
+	Mounts  []boxinit.Mount // the spec's mounts
+	paths   []string        // host paths to which an io limit applies
+	data    string          // directory of saved sandboxes
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
 	overlay, saves bool
@@ -518,7 +520,7 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 		env["TERM"] = t
 	}
 	for _, name := range paddock.ToolchainVariables() {
-		if v := l.env[name]; filepath.IsAbs(v) && l.visible(v) {
+		if v, ok := l.inside(l.env[name]); ok {
 			env[name] = v
 		}
 	}
@@ -535,31 +537,30 @@ func (l *Layout) path() string {
 		return plain
 	}
 	var dirs []string
-	for _, dir := range filepath.SplitList(l.env["PATH"]) {
-		if filepath.IsAbs(dir) && l.visible(dir) && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	for _, dir := range filepath.SplitList(plain) {
-		if l.visible(dir) && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
+	for _, dir := range append(filepath.SplitList(l.env["PATH"]), filepath.SplitList(plain)...) {
+		if at, ok := l.inside(dir); ok && !slices.Contains(dirs, at) {
+			dirs = append(dirs, at)
 		}
 	}
 	return strings.Join(dirs, ":")
 }
 
-// visible reports whether a host path is at the same place in the box.
-func (l *Layout) visible(path string) bool {
+// inside returns the path in the box of a host directory, if at least a part of it is visible
+// there at the same place. Links in homes are not, so there it is the real path.
+func (l *Layout) inside(path string) (string, bool) {
+	if !filepath.IsAbs(path) {
+		return "", false
+	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return false
+		return "", false
 	}
-	for _, m := range l.Config.Mounts {
-		if m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && Within(real, m.Source) {
-			return true
-		}
+	if _, ok := homeOf(real, l.env["HOME"]); ok {
+		path = real
 	}
-	return false
+	return path, l.partial[real] || slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
+		return m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && Within(real, m.Source)
+	})
 }
 
 // readable reports whether the box's user could read a host path.

@@ -2,6 +2,7 @@ package box
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,10 +10,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// toolchains shows the directories of a home that are in PATH, read-only. Other parts of
+// shownMax bounds the mounts of tool chains. A version manager may have installed much.
+const shownMax = 1000
+
+// toolchains shows the tool chains of homes that are in PATH, read-only. Other parts of
 // homes are hidden.
 func (l *Layout) toolchains(user []boxinit.Mount) {
-	var shown []string
+	s := shown{layout: l, user: user, parents: map[string]bool{}}
 	for _, dir := range filepath.SplitList(l.env["PATH"]) {
 		if !filepath.IsAbs(dir) {
 			continue
@@ -25,18 +29,123 @@ func (l *Layout) toolchains(user []boxinit.Mount) {
 		if !ok {
 			continue
 		}
-		for _, t := range toolchainOf(home, strings.TrimPrefix(real, home+"/")) {
-			st, err := os.Lstat(t)
-			if err != nil || st.Mode()&os.ModeSymlink != 0 || slices.ContainsFunc(shown, func(s string) bool { return Within(t, s) }) {
+		s.chain(home, strings.TrimPrefix(real, home+"/"))
+	}
+	l.partial = s.parents
+}
+
+// shown is what tool chains show while they are looked for.
+type shown struct {
+	layout  *Layout
+	user    []boxinit.Mount // those of the spec
+	paths   []string
+	parents map[string]bool // directories of which a part is shown
+}
+
+// chain shows the tool chain of a directory in PATH, which is named relative to its home.
+func (s *shown) chain(home, dir string) {
+	c, root := chainOf(home, dir)
+	for _, name := range c.shows {
+		s.each(home, name)
+	}
+	if c.loose && dir == root {
+		s.programs(filepath.Join(home, dir))
+	}
+	// In other directories of PATH are programs whose surroundings may be anything. The top
+	// of a tool chain is not a directory of programs.
+	if at := filepath.Join(home, dir); dir != root && !slices.ContainsFunc(s.paths, func(p string) bool { return Within(at, p) }) {
+		s.show(at)
+	}
+}
+
+// chainOf returns the chain that a directory belongs to, and the entry of in that says so.
+func chainOf(home, dir string) (best chain, root string) {
+	for _, c := range chains() {
+		if c.only != "" {
+			if _, err := os.Lstat(filepath.Join(home, c.only)); err != nil {
 				continue
 			}
-			if slices.ContainsFunc(user, func(m boxinit.Mount) bool { return Within(t, m.Target) }) {
-				continue // already shown by the spec
+		}
+		for _, in := range c.in {
+			if Within(dir, in) && len(in) > len(root) {
+				best, root = c, in
 			}
-			shown = append(shown, t)
-			l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: t, Source: t, IsFile: !st.IsDir(), Maybe: true})
 		}
 	}
+	return best, root
+}
+
+// each shows every match of a pattern below dir.
+func (s *shown) each(dir, pattern string) {
+	part, rest, more := strings.Cut(pattern, "/")
+	if !strings.Contains(part, "*") {
+		if next := filepath.Join(dir, part); more {
+			s.each(next, rest)
+		} else {
+			s.show(next)
+		}
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if ok, err := path.Match(part, e.Name()); err != nil || !ok {
+			continue
+		}
+		switch next := filepath.Join(dir, e.Name()); {
+		case e.Type()&os.ModeSymlink != 0: // a name of another version, for example
+			s.show(next)
+		case e.IsDir() && more:
+			s.each(next, rest)
+		case e.IsDir():
+			s.show(next)
+		}
+	}
+}
+
+// programs shows the programs that lie in a directory itself.
+func (s *shown) programs(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			s.show(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// show adds the mount of a file or directory, or a link in the place of one.
+func (s *shown) show(name string) {
+	st, err := os.Lstat(name)
+	if err != nil || len(s.paths) >= shownMax || slices.ContainsFunc(s.paths, func(p string) bool { return Within(name, p) }) {
+		return
+	}
+	if slices.ContainsFunc(s.user, func(m boxinit.Mount) bool { return Within(name, m.Target) }) {
+		return // already shown by the spec
+	}
+	if real, err := filepath.EvalSymlinks(filepath.Dir(name)); err != nil || real != filepath.Dir(name) {
+		return // behind a link is another place, which PATH did not name
+	}
+	m := boxinit.Mount{Kind: boxinit.MountBind, Target: name, Source: name, Maybe: true}
+	switch mode := st.Mode(); {
+	case mode&os.ModeSymlink != 0:
+		to, err := os.Readlink(name)
+		if err != nil {
+			return
+		}
+		m = boxinit.Mount{Kind: boxinit.MountLink, Target: name, Source: to}
+	case mode.IsRegular():
+		m.IsFile = true
+	case !mode.IsDir():
+		return
+	}
+	s.paths = append(s.paths, name)
+	s.parents[filepath.Dir(name)] = true
+	s.layout.Add(m)
 }
 
 // homeOf returns the home that contains a path.
@@ -53,26 +162,4 @@ func homeOf(path, own string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// toolchainOf returns what a program in a PATH directory of a home needs to run: the
-// toolchain around it, but nothing that also holds settings or keys.
-func toolchainOf(home, dir string) []string {
-	in := func(names ...string) []string {
-		for i, n := range names {
-			names[i] = filepath.Join(home, n)
-		}
-		return names
-	}
-	first, _, _ := strings.Cut(dir, "/")
-	switch first {
-	case ".local":
-		return in(".local/bin", ".local/lib", ".local/share/pipx/venvs", ".local/share/uv/python", ".local/share/uv/tools", ".local/share/mise/installs", ".local/share/claude/versions")
-	case ".cargo":
-		return in(".cargo/bin", ".rustup/toolchains", ".rustup/settings.toml")
-	case ".pyenv", ".rbenv", ".nodenv", ".nvm", ".bun", ".deno", ".volta", ".sdkman", ".asdf", ".rustup", ".ghcup", ".dotnet", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "go", "sdk":
-		return in(first)
-	}
-	// Anything else: only the programs, because their surroundings may be anything.
-	return in(dir)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -54,6 +55,12 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
 }
 
+func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
+	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
+		return gvisor.New(gvisor.Options{State: state, Data: t.TempDir(), Cache: program.Cache(os.LookupEnv), Environ: environ})
+	})
+}
+
 // The tier refuses to deny a name that it cannot deny.
 func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
 	d, _ := driver(t)
@@ -80,6 +87,7 @@ func TestPromisesAsUser(t *testing.T) {
 		"TestASnapshotOfFilesIsBounded", "TestAFullDiskIsSaved", "TestACommandDoesNotChangeWhoOwnsAFile", "TestALateResumeLosesNothing",
 		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
 		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails", "TestASandboxMayBeRootsWhoHasNoCapability",
+		"TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms",
 	}, "|")+")$", sample.Seed("gvisor as a user"))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -38,6 +39,16 @@ func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New:
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
 	drivertest.SampleAsUser(t, "^TestPromises$", sample.Seed("jail as a user"))
+}
+
+func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
+	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
+		return New(Options{State: state, Cache: program.Cache(os.LookupEnv), Environ: environ})
+	})
+}
+
+func TestOfAToolChainNothingIsSeenThatLiesBesideItsProgramsAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms$", 1)
 }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {

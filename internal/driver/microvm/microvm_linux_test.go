@@ -46,6 +46,18 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm")})
 }
 
+func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
+		o, err := microvmtest.Options()
+		if err != nil {
+			return nil, err
+		}
+		o.State, o.Environ = state, environ
+		return microvm.New(o)
+	})
+}
+
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
 	microvmtest.Need(t)
