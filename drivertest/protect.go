@@ -23,6 +23,9 @@ func protectPromises() []group {
 			{"a protected directory cannot be moved away with what it is in", protectParent},
 			{"a link that is called like a protected name opens no way", protectLinks},
 			{"what a commit writes can be written", protectCommit},
+			{"a repository of another system can be used where it is, and not be made", protectOthers},
+			{"a bare repository of git can be neither made nor given a configuration, whatever its name", protectBare},
+			{"a directory above a protected name can be removed while it is empty", protectEmpty},
 			{"names can be added to the protected ones, and taken away", protectChanged},
 		},
 	}}
@@ -229,6 +232,77 @@ mkdir -p .git/refs/heads/topic; echo 2 > .git/refs/heads/topic/x; rm -r .git/ref
 			t.Errorf("on the host %s is %q", name, after[name])
 		}
 	}
+}
+
+func protectOthers(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{
+		"README": "read me", "low/README": "read me",
+		".hg/requires": "share-safe\n", ".hg/store/00changelog.i": "", ".hg/hgrc": "[ui]\n", ".bzr/branch/branch.conf": "", ".jj/repo/config-id": "1",
+		"_darcs/prefs/defaults": "", ".pijul/config": "", ".sl/config": "", ".svn/wc.db": "", ".fslckout": "",
+	})
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b.attempt(t,
+		"echo '[hooks]' > .hg/hgrc", "echo '[hooks]' > .hg/hgrc-not-shared", "echo /tmp > .hg/sharedpath", "echo shared >> .hg/requires",
+		"mv .hg .hg.old", "rm -rf .hg/hgrc", "echo post_commit=x > .bzr/branch/branch.conf", "echo x > .jj/repo/config-id", "echo x > .jj/repo/config.toml",
+		"echo x > .jj/workspace-config.toml", "echo ALL posthook x > _darcs/prefs/defaults", "echo x > .pijul/config", "echo x > .sl/config", "echo x > .svn/wc.db", "echo x > .fslckout",
+	)
+	for _, name := range []string{".hg", ".bzr", ".jj", "_darcs", ".pijul", ".sl", ".svn", ".got"} {
+		b.attempt(t, "mkdir low/"+name, "mkdir -p low/new/"+name, "mkdir low/x; mv low/x low/"+name+"; rmdir low/x", "ln -s ../README low/"+name, "echo x > low/"+name)
+		wantKind(t, "make low/"+name, b.FS().Mkdir(bounded(t), b.in("low/"+name), paddock.MkdirOptions{}), paddock.Denied)
+	}
+	for _, name := range []string{"_FOSSIL_", ".fslckout", ".fslckout-journal"} {
+		b.attempt(t, "echo x > low/"+name, "cp README low/"+name)
+	}
+	wantTree(t, dir, before, "low/new")
+	b.must(t, `set -e
+mkdir -p .hg .hg/store/data .jj/repo/op_store .bzr/checkout _darcs/patches .pijul/changes .sl/store
+echo x > .hg/dirstate; echo x >> .hg/store/00changelog.i; echo x > .hg/store/data/a.i; echo x > .hg/x; mv .hg/x .hg/last-message.txt
+for d in .jj/repo/op_store .bzr/checkout _darcs/patches .pijul/changes .sl/store; do echo x > $d/x; mv $d/x $d/y; rm $d/y; done
+chmod 700 .hg`)
+}
+
+func protectBare(t *testing.T, s *suite) {
+	bare := func(at string, files map[string]string) map[string]string {
+		for _, name := range []string{"HEAD", "objects/info/x", "refs/heads/main", "hooks/x.sample"} {
+			files[at+name] = "x\n"
+		}
+		return files
+	}
+	dir := hostTree(t, bare("there.git/", bare("plain/", map[string]string{"README": "read me", "there.git/config": "[core]\n"})))
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b.attempt(t,
+		"echo x > there.git/config", "echo x > there.git/hooks/pre-receive", "rm there.git/config", "mv there.git/hooks there.git/old", "echo x > there.git/commondir",
+		"echo x > plain/config", "echo x > plain/c; mv plain/c plain/config; rm -f plain/c", "ln -s ../README plain/config", "mkdir plain/config", "echo x > plain/hooks/update",
+		"mkdir -p there.git/info; echo x > there.git/info/attributes",
+	)
+	wantTree(t, dir, before, "there.git/info")
+	// In any order, the last of the names is refused.
+	for i, script := range []string{
+		"mkdir objects refs hooks; echo x > config; echo x > HEAD", "echo x > HEAD; echo x > config; mkdir refs; mkdir objects",
+		"echo x > HEAD; mkdir refs objects; echo x > config", "mkdir refs objects; echo x > c; mv c config; echo x > h; ln h HEAD",
+		"echo x > config; mkdir refs objects; ln -s refs/x HEAD", "echo x > config; echo x > HEAD; mkdir r o; mv r refs; mv o objects",
+		"echo x > config; echo x > HEAD; echo .. > commondir", "echo .. > commondir; echo x > config; echo x > HEAD", "mkdir hooks objects refs; echo x > hooks/update; echo x > HEAD",
+		"echo x > HEAD; mkdir refs objects hooks; echo x > hooks/update",
+	} {
+		at := fmt.Sprintf("made%d", i)
+		b.attempt(t, "mkdir "+at+"; cd "+at+"; "+script)
+		has := func(name string) bool { _, err := os.Lstat(filepath.Join(dir, at, name)); return err == nil }
+		if has("HEAD") && (has("commondir") || has("objects") && has("refs")) && (has("config") || has("commondir") || has("hooks")) {
+			t.Errorf("%s made a bare repository", script)
+		}
+	}
+	b.must(t, `set -e
+echo y > there.git/HEAD; mkdir there.git/objects/ab; echo y > there.git/refs/heads/topic; echo y > there.git/l; mv there.git/l there.git/packed-refs
+mkdir config hooks objects refs; echo y > config/hooks; echo y > hooks/config; mkdir -p src/config src/HEAD; echo y > src/config/x`)
+}
+
+func protectEmpty(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"README": "read me", ".github/workflows/x.yml": "x", ".config/a": "x"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b.must(t, "rm -r .github .config; mkdir .github; rmdir .github")
+	wantTree(t, dir, map[string]string{".": tree(t, dir)["."], "README": tree(t, dir)["README"]})
 }
 
 func protectChanged(t *testing.T, s *suite) {

@@ -27,7 +27,17 @@ func (l *Layout) aliases() error {
 		if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer || m.IsFile {
 			continue
 		}
+		missing := map[string]bool{}
 		for _, rule := range set.Rules() {
+			// Most first components are not there, and many names share one.
+			first, _, _ := strings.Cut(rule, "/")
+			if _, known := missing[first]; !known {
+				_, err := os.Lstat(filepath.Join(m.Source, first))
+				missing[first] = err != nil
+			}
+			if missing[first] {
+				continue
+			}
 			real, ok := alias(m.Source, rule)
 			if !ok || !Within(real, m.Source) || real == m.Source {
 				continue

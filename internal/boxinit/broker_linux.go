@@ -395,21 +395,76 @@ func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
 		return "", protect.Miss
 	}
 	rel := strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
-	if rule, hit := t.protected.Match(rel); hit != protect.Miss || t.above == "" {
-		return rule, hit
+	rule, hit := t.protected.Match(rel)
+	if hit == protect.Miss && t.above != "" {
+		rule, hit = t.protected.Match(t.above + rel)
 	}
-	return t.protected.Match(t.above + rel)
+	if hit == protect.Miss || hit == protect.Prefix {
+		if r, h := t.bare(rel); h != protect.Miss {
+			return r, h
+		}
+	}
+	return rule, hit
+}
+
+// bare judges a path in a bare repository of git, which is protected as ".git" is. It also
+// protects the last of the names that would make a directory a bare repository, if the
+// directory has a name that git would then obey. The broker makes one change after another, so
+// the names are there as it finds them.
+func (t *tree) bare(rel string) (string, protect.Hit) {
+	dir, rest := t.path, rel
+	for rest != "" {
+		first, next, _ := strings.Cut(rest, "/")
+		if t.protected.BelowGit(first) && isBare(dir, "") {
+			if rule, hit := t.protected.Match(".git/" + rest); hit != protect.Miss {
+				return rule, hit
+			}
+		}
+		if next == "" && protect.IsBarePart(first) && isBare(dir, first) && !isBare(dir, "") {
+			for _, name := range []string{"config", "config.worktree", "hooks", "commondir", "info/attributes", "modules", "remotes", "branches", "worktrees"} {
+				if name != first && !exists(dir+"/"+name) {
+					continue
+				}
+				if rule, hit := t.protected.Match(".git/" + name); hit != protect.Miss {
+					return rule, protect.Protected
+				}
+			}
+		}
+		dir, rest = dir+"/"+first, next
+	}
+	return "", protect.Miss
+}
+
+// isBare reports whether git takes a directory for a bare repository, if also has an entry of
+// this name.
+func isBare(dir, also string) bool {
+	return slices.ContainsFunc(protect.BareParts(), func(parts []string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool {
+			if strings.EqualFold(part, also) {
+				return false
+			}
+			return !exists(dir + "/" + part)
+		})
+	})
 }
 
 // may decides an operation by name. A path that is only a beginning of a protected one
-// permits operations that can only make or use a real directory.
+// permits operations that can only make, use or remove an empty directory.
 func (b *broker) may(op, full string, t *tree, directory bool) bool {
 	rule, hit := b.judge(t, full)
-	if hit == protect.Miss || hit == protect.Prefix && directory {
+	switch {
+	case hit == protect.Miss, hit == protect.Prefix && directory:
 		return true
+	case hit == protect.Root && directory && (op != "make" || exists(full)):
+		return true // it was made by the host, or the kernel reports that it exists
 	}
 	b.refuse(op, full, rule)
 	return false
+}
+
+func exists(path string) bool {
+	_, err := kernel.StatAt(kernel.AtCWD, path)
+	return err == nil
 }
 
 func (b *broker) refuse(op, target, rule string) {

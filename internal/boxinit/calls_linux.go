@@ -218,7 +218,7 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.may("remove", p.full, p.tree, false) {
+	if !c.may("remove", p.full, p.tree, dir) { // the kernel removes only an empty directory
 		return reply{err: syscall.EACCES}
 	}
 	if dir {

@@ -278,9 +278,12 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 		}
 		return Answer{Rule: fmt.Sprintf("%s is a protected name: %s", rule, set.Reason(rule)), Change: change,
 			Where: e.where("files.protect", func(f *File) []string { return f.Files.Protect }, rule)}, nil
+	case protect.Root:
+		return Answer{Rule: fmt.Sprintf("%s can be used where it exists, and not be made: %s", rule, set.Reason(rule)), Where: e.whereMount(m),
+			Change: fmt.Sprintf("--unprotect %s, or in the policy file: files: {unprotect: [%q]}", rule, rule)}, nil
 	case protect.Prefix:
 		return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted writable at %s", m.Source, target(m)), Where: e.whereMount(m),
-			Notes: []string{fmt.Sprintf("only as a directory, which cannot be renamed or removed, because %s is protected", rule)}}, nil
+			Notes: []string{fmt.Sprintf("only as a directory, which cannot be renamed, or removed unless it is empty, because %s is protected", rule)}}, nil
 	}
 	return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted writable at %s", m.Source, target(m)), Where: e.whereMount(m),
 		Change: fmt.Sprintf("add %s to files.deny_write", name)}, nil

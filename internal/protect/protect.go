@@ -7,12 +7,11 @@
 //
 // # What it cannot know
 //
-// A directory anywhere that holds HEAD, objects, refs and config is a bare
-// repository to git, and its config may name programs. Those names are too
-// common to protect; git's safe.bareRepository=explicit closes it. Below .git
-// what a commit needs stays writable, so a hostile command can leave a
-// symbolic link there, as it can anywhere in the workspace: what follows links
-// on the host follows it out.
+// A directory anywhere that holds HEAD, objects and refs is a bare repository to git, whose config
+// may name programs. The names alone are too common to protect, so who asks Match looks whether
+// there is such a directory: see [Set.BelowGit] and [BareParts]. Below .git what a commit needs
+// stays writable, so a hostile command can leave a symbolic link there, as it can anywhere in the
+// workspace: what follows links on the host follows it out.
 package protect
 
 import (
@@ -31,10 +30,13 @@ const (
 	Miss Hit = iota
 	// Prefix is a proper beginning of a protected path, such as ".git" or
 	// ".git/info" for ".git/info/attributes": a directory that may be made
-	// and used, and that may not be renamed, removed, replaced, or be
-	// anything but a real directory (no link, no file). Else a command could
-	// move it away, change it and move it back.
+	// and used, and removed while it is empty. It may not be renamed or
+	// replaced, or be anything but a real directory (no link, no file). Else a
+	// command could move it away, change it and move it back.
 	Prefix
+	// Root is the directory of a repository in which a commit writes, such as ".hg". It is
+	// like Prefix, and may also not be made: what is in a new one would be obeyed whole.
+	Root
 	// Protected is a protected path, or below one: it may not be made,
 	// written, renamed, removed, linked, or have its mode changed.
 	Protected
@@ -47,6 +49,8 @@ func (h Hit) String() string {
 		return "miss"
 	case Prefix:
 		return "prefix"
+	case Root:
+		return "root"
 	case Protected:
 		return "protected"
 	}
@@ -57,6 +61,13 @@ func (h Hit) String() string {
 type Name struct {
 	Text   string // a run of path components: ".git/hooks"
 	Reason string // what on the host trusts it
+
+	// Of built-in protected names: the programs that obey it, when they do, and which of
+	// their documents or source files say so.
+	Program, When, Source string
+
+	// Root means that Match returns Root for it, and not Protected.
+	Root bool
 }
 
 // Bounds of New.
@@ -71,11 +82,13 @@ type Set struct {
 	rules   []rule
 	byFirst map[string][]int // folded first component to rules
 	reasons map[string]string
+	git     map[string]bool // folded components that follow ".git" in rules
 }
 
 type rule struct {
 	text  string
 	parts []part
+	root  bool
 }
 
 // part is one component of a rule, folded.
@@ -103,8 +116,8 @@ func New(extra, without []string) (*Set, error) {
 	if len(extra) > maxExtra {
 		return nil, fmt.Errorf("more than %d protected names", maxExtra)
 	}
-	names := make([]Name, 0, len(builtin)+len(extra))
-	for _, n := range builtin {
+	var names []Name
+	for _, n := range builtin() {
 		if !drop[n.Text] {
 			names = append(names, n)
 		}
@@ -121,13 +134,29 @@ func New(extra, without []string) (*Set, error) {
 // Noteworthy returns the set of names that people edit in the course of work and that programs on the host obey later.
 // They are not protected; a run reports which of them it changed. Its Match returns Protected for a noteworthy path;
 // Prefix has no meaning here.
-func Noteworthy() *Set { return build(noteworthy) }
+func Noteworthy() *Set { return build(NoteworthyNames()) }
 
 // Names lists the built-in protected names.
-func Names() []Name { return append([]Name(nil), builtin...) }
+func Names() []Name { return append([]Name(nil), builtin()...) }
+
+// Split lists the texts of the built-in names: those for which Match returns Protected, and those
+// for which it returns Root.
+func Split() (names, roots []string) {
+	for _, n := range builtin() {
+		if n.Root {
+			roots = append(roots, n.Text)
+		} else {
+			names = append(names, n.Text)
+		}
+	}
+	return names, roots
+}
 
 // NoteworthyNames lists the noteworthy names.
-func NoteworthyNames() []Name { return append([]Name(nil), noteworthy...) }
+func NoteworthyNames() []Name { return expand(noteworthyRows(), false) }
+
+// builtin is what nothing in a sandbox may touch. Nobody changes the slice.
+var builtin = sync.OnceValue(func() []Name { return append(expand(obeyed(), false), expand(found(), true)...) })
 
 // Check checks an entry for New's extra.
 func Check(text string) error {
@@ -163,7 +192,7 @@ func Check(text string) error {
 }
 
 func known(text string) bool {
-	for _, n := range builtin {
+	for _, n := range builtin() {
 		if n.Text == text {
 			return true
 		}
@@ -172,18 +201,21 @@ func known(text string) bool {
 }
 
 // builtinSet is the Set of the built-in names alone, which a start of a sandbox asks for several times.
-var builtinSet = sync.OnceValue(func() *Set { return build(builtin) })
+var builtinSet = sync.OnceValue(func() *Set { return build(builtin()) })
 
 func build(names []Name) *Set {
-	s := &Set{byFirst: make(map[string][]int, len(names)), reasons: make(map[string]string, len(names))}
+	s := &Set{byFirst: make(map[string][]int, len(names)), reasons: make(map[string]string, len(names)), git: map[string]bool{}}
 	for _, n := range names {
 		if _, twice := s.reasons[n.Text]; twice {
 			continue
 		}
 		s.reasons[n.Text] = n.Reason
-		r := rule{text: n.Text}
+		r := rule{text: n.Text, root: n.Root}
 		for _, p := range strings.Split(n.Text, "/") {
 			r.parts = append(r.parts, newPart(p))
+		}
+		if len(r.parts) > 1 && r.parts[0].text == ".git" {
+			s.git[r.parts[1].text] = true
 		}
 		first := r.parts[0].text
 		s.byFirst[first] = append(s.byFirst[first], len(s.rules))
@@ -192,13 +224,34 @@ func build(names []Name) *Set {
 	return s
 }
 
-// Rules lists the texts of the set, built-in ones first.
+// Rules lists the texts of the set for which Match returns Protected, built-in ones first.
 func (s *Set) Rules() []string {
-	texts := make([]string, len(s.rules))
-	for i, r := range s.rules {
-		texts[i] = r.text
+	texts := make([]string, 0, len(s.rules))
+	for _, r := range s.rules {
+		if !r.root {
+			texts = append(texts, r.text)
+		}
 	}
 	return texts
+}
+
+// BelowGit reports whether a name of the set may begin with ".git" and this component. Such a
+// name is also protected in a bare repository, whose directory may have any name: see
+// [Set.Match], which wants it with ".git" in the place of the directory.
+func (s *Set) BelowGit(comp string) bool {
+	return strings.IndexByte(comp, '~') >= 0 || s.git[fold(comp)]
+}
+
+// BareParts returns what makes a directory a bare repository to git: all of one of the lists.
+func BareParts() [][]string { return [][]string{{"HEAD", "objects", "refs"}, {"HEAD", "commondir"}} }
+
+// IsBarePart reports whether a component is one of the names in BareParts.
+func IsBarePart(comp string) bool {
+	switch fold(comp) {
+	case "head", "objects", "refs", "commondir":
+		return true
+	}
+	return strings.IndexByte(comp, '~') >= 0
 }
 
 // Reason says what on the host trusts a name. rule is a text that Match returned.
@@ -228,6 +281,8 @@ func (s *Set) Match(rel string) (rule string, hit Hit) {
 			switch r.match(comps[i:]) {
 			case Protected:
 				return r.text, Protected
+			case Root:
+				rule, hit = r.text, Root
 			case Prefix:
 				if hit == Miss {
 					rule, hit = r.text, Prefix
@@ -263,7 +318,13 @@ func (r *rule) match(comps []string) Hit {
 			return Miss
 		}
 	}
-	return Protected
+	switch {
+	case !r.root:
+		return Protected
+	case len(comps) == len(r.parts):
+		return Root
+	}
+	return Miss
 }
 
 // split gives the components of rel, folded. A backslash separates too,

@@ -33,8 +33,8 @@ func TestWhatAPathIs(t *testing.T) {
 		{"a/b/.git", ".git/hooks", Prefix},
 		{".git/", ".git/hooks", Prefix},
 		{".git/info", ".git/info/attributes", Prefix},
-		{".git/worktrees", ".git/worktrees/*/commondir", Prefix},
-		{".git/worktrees/x", ".git/worktrees/*/commondir", Prefix},
+		{".git/worktrees", ".git/worktrees/*/hooks", Prefix},
+		{".git/worktrees/x", ".git/worktrees/*/hooks", Prefix},
 		{".git/worktrees/x/hooks", ".git/worktrees/*/hooks", Protected},
 		{".git/worktrees/x/index", "", Miss},
 		{".git/hooks", ".git/hooks", Protected},
@@ -56,6 +56,24 @@ func TestWhatAPathIs(t *testing.T) {
 		{"a/../b", "..", Protected},
 		{"a/..b", "", Miss},
 		{"git", "", Miss},
+		{".hg", ".hg", Root},
+		{"a/.HG", ".hg", Root},
+		{".hg/hgrc", ".hg/hgrc", Protected},
+		{".hg/hgrc-not-shared", ".hg/hgrc-not-shared", Protected},
+		{".hg/store", ".hg/store/requires", Prefix},
+		{".hg/store/00changelog.i", "", Miss},
+		{".hg/dirstate", "", Miss},
+		{"sub/.jj", ".jj", Root},
+		{".jj/repo", ".jj/repo/config.toml", Prefix},
+		{".jj/repo/op_store/operations/x", "", Miss},
+		{".git/sl", ".git/sl", Root},
+		{"_darcs", "_darcs", Root},
+		{"_darcs/patches/x", "", Miss},
+		{"_DARCS~1", "", Miss},
+		{".svn", ".svn", Protected},
+		{".svn/wc.db", ".svn", Protected},
+		{"_FOSSIL_", "_FOSSIL_", Protected},
+		{"_fossil_-JOURNAL", "_FOSSIL_-journal", Protected},
 	} {
 		if rule, hit := s.Match(tc.path); rule != tc.rule || hit != tc.hit {
 			t.Errorf("Match(%q) = %q, %v; want %q, %v", tc.path, rule, hit, tc.rule, tc.hit)
@@ -183,16 +201,29 @@ func TestEveryBuiltinNameIsValidAndHitsItself(t *testing.T) {
 		if err := Check(n.Text); err != nil {
 			t.Errorf("%s: %v", n.Text, err)
 		}
-		path := strings.ReplaceAll(n.Text, "*", "any")
-		if _, hit := s.Match("some/where/" + path); hit != Protected {
-			t.Errorf("%s does not protect itself", n.Text)
+		path, want := strings.ReplaceAll(n.Text, "*", "any"), Protected
+		if n.Root {
+			want = Root
+		}
+		if _, hit := s.Match("some/where/" + path); hit != want {
+			t.Errorf("%s is %v, want %v", n.Text, hit, want)
+		}
+		if n.Program == "" || n.When == "" || n.Source == "" {
+			t.Errorf("%s has no program, no occasion or no source: %+v", n.Text, n)
 		}
 		if s.Reason(n.Text) == "" {
 			t.Errorf("%s has no reason", n.Text)
 		}
 	}
-	if len(s.Rules()) != len(Names()) {
+	if len(s.rules) != len(Names()) {
 		t.Error("a built-in name is listed twice")
+	}
+	for _, n := range Names() {
+		for _, m := range Names() {
+			if !m.Root && strings.HasPrefix(n.Text, m.Text+"/") {
+				t.Errorf("%s is protected by %s already", n.Text, m.Text)
+			}
+		}
 	}
 	more := Noteworthy()
 	for _, n := range NoteworthyNames() {
@@ -264,7 +295,7 @@ func FuzzMatch(f *testing.F) {
 		if got, other := s.Match(swapCase(path)); other != hit || got != rule {
 			t.Fatalf("%q is %v by %q, with other case %v by %q", path, hit, rule, other, got)
 		}
-		if _, below := s.Match("up/" + path); hit == Protected && below != Protected {
+		if _, below := s.Match("up/" + path); (hit == Protected || hit == Root) && below < hit {
 			t.Fatalf("%q is protected, and not one deeper", path)
 		}
 		if _, below := s.Match(path + "/x"); hit == Protected && below != Protected {

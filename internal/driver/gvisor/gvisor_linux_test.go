@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -55,6 +56,11 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
 }
 
+func TestNoProtectedNameCanBePlanted(t *testing.T) {
+	names, roots := protect.Split()
+	drivertest.ProtectedNames(t, open, names, roots)
+}
+
 func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
 	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
 		return gvisor.New(gvisor.Options{State: state, Data: t.TempDir(), Cache: program.Cache(os.LookupEnv), Environ: environ})
@@ -87,7 +93,7 @@ func TestPromisesAsUser(t *testing.T) {
 		"TestASnapshotOfFilesIsBounded", "TestAFullDiskIsSaved", "TestACommandDoesNotChangeWhoOwnsAFile", "TestALateResumeLosesNothing",
 		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
 		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails", "TestASandboxMayBeRootsWhoHasNoCapability",
-		"TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms",
+		"TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms", "TestNoProtectedNameCanBePlanted",
 	}, "|")+")$", sample.Seed("gvisor as a user"))
 }
 

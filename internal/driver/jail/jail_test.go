@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -41,14 +42,19 @@ func TestPromisesAsUser(t *testing.T) {
 	drivertest.SampleAsUser(t, "^TestPromises$", sample.Seed("jail as a user"))
 }
 
+func TestNoProtectedNameCanBePlanted(t *testing.T) {
+	names, roots := protect.Split()
+	drivertest.ProtectedNames(t, open, names, roots)
+}
+
 func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
 	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
 		return New(Options{State: state, Cache: program.Cache(os.LookupEnv), Environ: environ})
 	})
 }
 
-func TestOfAToolChainNothingIsSeenThatLiesBesideItsProgramsAsUser(t *testing.T) {
-	drivertest.SomeAsUser(t, "^TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms$", 1)
+func TestNamesAndToolChainsAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^(TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms|TestNoProtectedNameCanBePlanted)$", 2)
 }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
