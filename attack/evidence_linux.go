@@ -159,6 +159,8 @@ func (w *world) trusted(p string) bool {
 		".git/worktrees/*/commondir", ".git/worktrees/*/gitdir", ".git/worktrees/*/config.worktree",
 		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".gitmodules", ".ripgreprc",
 		".vscode", ".idea", ".claude", ".codex", ".agents", ".aws", ".envrc",
+		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config", ".svn", "_FOSSIL_", ".fslckout",
+		".bzr/branch/branch.conf", "_darcs/prefs", ".pijul/config", ".github/hooks", ".mise.toml", ".Rprofile", ".helix", "crush.json",
 	} {
 		if within(rel, pattern) {
 			return true

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -380,6 +381,35 @@ func trustNewRepo() []probe {
 			}
 			return reached("a directory that git takes for a repository")
 		}},
+		{"bare repository, its HEAD last", func(b *target.Brief) target.Try {
+			p := b.Work + "/bare2"
+			for _, d := range []string{"objects", "r"} {
+				if err := os.MkdirAll(p+"/"+d, 0o755); err != nil {
+					return refused(err)
+				}
+			}
+			for _, f := range []string{"config", "head"} {
+				if err := os.WriteFile(p+"/"+f, []byte("[core]\n\tfsmonitor = touch planted\n"), 0o644); err != nil {
+					return refused(err)
+				}
+			}
+			if err := errors.Join(unix.Rename(p+"/r", p+"/refs"), unix.Rename(p+"/head", p+"/HEAD")); err != nil {
+				return refused(err)
+			}
+			return reached("a directory that git takes for a repository")
+		}},
+		{"bare repository with a common directory", func(b *target.Brief) target.Try {
+			p := b.Work + "/bare3"
+			if err := os.MkdirAll(p, 0o755); err != nil {
+				return refused(err)
+			}
+			for _, f := range []string{"HEAD", "commondir"} {
+				if err := os.WriteFile(p+"/"+f, []byte("..\n"), 0o644); err != nil {
+					return refused(err)
+				}
+			}
+			return reached("a directory whose configuration git looks for elsewhere")
+		}},
 	}
 }
 
@@ -406,7 +436,9 @@ func trustMissing() []probe {
 	return everyName(
 		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".gitmodules", ".ripgreprc",
 		".vscode/settings.json", ".vscode/tasks.json", ".idea/workspace.xml", ".claude/settings.json", ".claude/settings.local.json",
-		".claude/commands/x.md", ".claude/agents/x.md", "src/.claude/settings.json", "src/deep/er/.mcp.json", "src/.vscode/tasks.json", "src/.bashrc")
+		".claude/commands/x.md", ".claude/agents/x.md", "src/.claude/settings.json", "src/deep/er/.mcp.json", "src/.vscode/tasks.json", "src/.bashrc",
+		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", "src/.hg/hgrc", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config", ".svn/wc.db", "_FOSSIL_", ".fslckout", ".bzr/branch/branch.conf", "_darcs/prefs/defaults",
+		".pijul/config", ".github/hooks/x.json", ".mise.toml", ".Rprofile", ".helix/languages.toml", "crush.json")
 }
 
 // trustAgents is C07.
