@@ -101,8 +101,8 @@ test: deps programs $(if $(CI),referees machine python sdk plotting) ## Run ever
 	$(TESTRUN) -sample -budget=$(BUDGET) -- $(if $(CI),-count=1) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
-matrix: deps programs referees machine python sdk plotting ## Run every test whole: every tier, both callers, every machine
-	export $(TESTENV) $(KERNELS) CGO_ENABLED=0; \
+matrix: deps programs referees hosts machine python sdk plotting ## Run every test whole: every tier, both callers, every machine
+	export $(TESTENV) $(KERNELS) PADDOCK_TEST_HOSTS=1 CGO_ENABLED=0; \
 	$(TESTRUN) -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
@@ -110,6 +110,10 @@ referees: ## Install what tests compare with, or make containers with
 	@./.ci/deps Rscript:r-base-core bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl dc:dc envsubst:gettext-base file:file gawk:gawk \
 		javac:default-jdk-headless jq:jq mawk:mawk node:nodejs npm:npm patch:patch pg_createcluster:postgresql pgrep:procps pip3:python3-pip rg:ripgrep \
 		sqlite3:sqlite3 ssh:openssh-client strings:binutils unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
+
+.PHONY: hosts
+hosts: ## Install programs that obey files of a directory, which tests of protected names start
+	@./.ci/deps R:r-base-core brz:brz darcs:darcs fossil:fossil gdb:gdb hg:mercurial irb:ruby perl:perl svn:subversion vim:vim zsh:zsh
 
 .PHONY: machine
 machine: build ## Get what the tests of the tier microvm need: QEMU and a kernel

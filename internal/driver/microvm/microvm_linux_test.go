@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -44,6 +45,12 @@ func base(t *testing.T) paddock.Spec {
 func TestPromises(t *testing.T) {
 	microvmtest.Need(t)
 	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm")})
+}
+
+func TestNoProtectedNameCanBePlanted(t *testing.T) {
+	microvmtest.Need(t)
+	names, roots := protect.Split()
+	drivertest.ProtectedNames(t, open, names, roots)
 }
 
 func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
