@@ -256,9 +256,9 @@ func protectOthers(t *testing.T, s *suite) {
 	}
 	wantTree(t, dir, before, "low/new")
 	b.must(t, `set -e
-mkdir -p .hg .hg/store/data .jj/repo/op_store .bzr/checkout _darcs/patches .pijul/changes .sl/store
+mkdir -p .hg .hg/store/data .jj/repo/op_store .bzr/checkout _darcs/patches .sl/store
 echo x > .hg/dirstate; echo x >> .hg/store/00changelog.i; echo x > .hg/store/data/a.i; echo x > .hg/x; mv .hg/x .hg/last-message.txt
-for d in .jj/repo/op_store .bzr/checkout _darcs/patches .pijul/changes .sl/store; do echo x > $d/x; mv $d/x $d/y; rm $d/y; done
+for d in .jj/repo/op_store .bzr/checkout _darcs/patches .sl/store; do echo x > $d/x; mv $d/x $d/y; rm $d/y; done
 chmod 700 .hg`)
 }
 

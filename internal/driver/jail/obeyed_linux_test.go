@@ -133,7 +133,7 @@ func TestWhatProgramsOfTheHostObeyCannotBePlanted(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 				cmd.Dir = dir
 				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(top, "home"), "MARK=" + mark, "OTHER=" + filepath.Join(top, "other"), "TERM=dumb", "LANG=C.UTF-8",
-					"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "HGUSER=me"}
+					"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "HGUSER=me", "BRZ_EMAIL=a <a@b>", "LOGNAME=me"}
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					return string(out) + err.Error()
