@@ -70,6 +70,8 @@ func TestAnswers(t *testing.T) {
 		{"write src/x.go", true, "mounted writable", "p:2:1"},
 		{"write sub/.git/hooks/pre-commit", false, ".git/hooks is a protected name: git runs programs", ""},
 		{"write .GIT/config", false, ".git/config is a protected name", ""},
+		{"write .hg", false, ".hg can be used where it exists, and not be made", ""},
+		{"write .hg/dirstate", true, "is mounted writable", ""},
 		{"write .git", true, "mounted writable", "p:2:1"},
 		{"write deploy/key", false, "deploy/key is a protected name", "p:14:13"},
 		{"write /srv/out/keep/x", false, "files.deny_write denies /srv/out/keep", "p:13:16"},
