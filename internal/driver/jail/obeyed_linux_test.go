@@ -42,6 +42,8 @@ func obeyedPrograms() []obeyed {
 			plant: "git init -q --bare assets && cd assets && git config core.bare false && git config core.worktree . && git config " + fsmonitor, run: "cd assets && git status"},
 		{name: "git, a .git file", program: "git",
 			plant: `git init -q --bare data && echo "gitdir: data" > .git && git -C data config core.bare false && git -C data config ` + fsmonitor, run: "git status"},
+		{name: "git, a common directory elsewhere", program: "git", setup: gitRepository,
+			plant: "git init -q --bare data && mkdir .git && echo ../data > .git/commondir && git -C data config core.bare false && git -C data config " + fsmonitor, run: "git status"},
 
 		{name: "Mercurial, hgrc", program: "hg", setup: "hg init && echo a > a && hg commit -qAm a",
 			plant: `mkdir .hg && printf '[hooks]\npre-status = touch %s\n' "$MARK" > .hg/hgrc`, run: "hg status", works: "echo b >> a && hg commit -u me -m b && hg status"},
