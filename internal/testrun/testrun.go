@@ -24,6 +24,7 @@ type test struct {
 	pkg, name string
 	output    []string
 	outcome   string // "pass", "fail", "skip", or empty if it did not end
+	ran       bool   // it started; else it is only the beginning of names of subtests
 	parent    bool
 	escaped   bool // it reported an escape from a sandbox
 	seconds   float64
@@ -85,7 +86,13 @@ func (t *tally) addTest(e event, w io.Writer) {
 	one := t.test(e.Package, e.Test)
 	one.seconds += e.Elapsed
 	switch e.Action {
+	case "run":
+		one.ran = true
 	case "output":
+		if one.outcome != "" { // of a process that died later; go test counts it as the last test's
+			fmt.Fprint(w, e.Output)
+			return
+		}
 		one.output = append(one.output, e.Output)
 		one.escaped = one.escaped || strings.Contains(e.Output, "ESCAPED") || strings.Contains(e.Output, "WARNING: DATA RACE")
 		one.left += strings.Count(e.Output, sample.LeftOut)
@@ -132,10 +139,9 @@ func (t *tally) failed() bool {
 	return len(t.packages) > 0 || slices.ContainsFunc(t.tests, func(one *test) bool { return one.outcome == "fail" })
 }
 
-// bad reports whether a test did not pass. A record that exists only because it is the
-// prefix of subtests' names is not a test.
+// bad reports whether a test did not pass.
 func (one *test) bad() bool {
-	return one.outcome == "fail" || one.outcome == "" && !one.parent
+	return one.outcome == "fail" || one.outcome == "" && (one.ran || !one.parent)
 }
 
 // report prints the tests that did not end, the skips and the count, and reports whether
@@ -152,7 +158,7 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 		if one.outcome == "" && one.bad() {
 			fmt.Fprintf(w, "never ended: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
 		}
-		if one.parent && (one.outcome != "fail" || t.childFailed(one)) {
+		if one.parent && (!one.bad() || t.childFailed(one)) {
 			continue
 		}
 		switch one.outcome {

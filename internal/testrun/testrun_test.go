@@ -55,6 +55,22 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 			last: "0 passed, 1 failed, 0 skipped", says: "panic: boom",
 		},
 		{
+			name: "a test that never ended after its subtests is a failure",
+			events: `{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestA/x"}
+				{"Action":"pass","Package":"p","Test":"TestA/x"}
+				{"Action":"fail","Package":"p"}`,
+			last: "1 passed, 1 failed, 0 skipped", says: "never ended: p TestA",
+		},
+		{
+			name: "what a process says when it dies after its last test is shown",
+			events: `{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"SIGQUIT: quit\n"}
+				{"Action":"fail","Package":"p"}`,
+			last: "1 passed, 1 failed, 0 skipped", says: "SIGQUIT: quit",
+		},
+		{
 			name: "a skip is told with its reason",
 			events: `{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: needs root\n"}
 				{"Action":"skip","Package":"p","Test":"TestA"}`,
