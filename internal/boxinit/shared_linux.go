@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ func (c *call) flock() reply {
 	}
 	operation := c.fd(1)
 	err = kernel.Lock(fd, operation)
-	if err != syscall.EWOULDBLOCK || operation&kernel.LockNow != 0 {
+	if !errors.Is(err, syscall.EWOULDBLOCK) || operation&kernel.LockNow != 0 {
 		kernel.Close(fd)
 		return result(err)
 	}
@@ -53,12 +54,12 @@ func (c *call) flock() reply {
 func (c *call) await(fd, operation int) reply {
 	const most = 20 * time.Millisecond
 	for pause := time.Millisecond; ; pause = min(2*pause, most) {
-		time.Sleep(pause)
+		<-time.After(pause)
 		if !kernel.NotifValid(c.listener, c.id) {
 			return reply{err: syscall.EINTR} // nobody gets it
 		}
 		err := kernel.Lock(fd, operation)
-		if err != syscall.EWOULDBLOCK {
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return result(err)
 		}
 		if yes, err := kernel.Interrupted(c.tid); yes || err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -157,7 +159,7 @@ func holdUntilGone(file string) error {
 		return err
 	}
 	for {
-		if _, err := os.Lstat(file); err != nil {
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		time.Sleep(10 * time.Millisecond)
