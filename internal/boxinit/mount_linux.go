@@ -104,7 +104,7 @@ func source(m Mount, files *Files) (*os.File, error) {
 	case MountPTS:
 		return kernel.NewMount("devpts", kernel.NoSUID|kernel.NoExec, kernel.Option{Key: "newinstance"},
 			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"},
-			kernel.Option{Key: "max", Value: strconv.Itoa(MaxTerminals)})
+			kernel.Option{Key: "max", Value: strconv.Itoa(maxTerminals)})
 	case MountCopy:
 		return came(m, files)
 	case MountBind, MountOverlay:

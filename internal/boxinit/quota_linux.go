@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -13,13 +14,18 @@ import (
 // kernel gives to its user, or to the whole machine. The table in docs/security/threat-model.md lists
 // every quota.
 const (
-	MaxSignals   = 1024    // queued signals, and POSIX timers
-	MaxQueues    = 400_000 // bytes of POSIX message queues; one of the usual size takes 83,000
-	MaxLocked    = 4 << 20 // bytes of memory that cannot be swapped
-	MaxTerminals = 64
+	maxSignals   = 1024    // queued signals, and POSIX timers
+	maxQueues    = 400_000 // bytes of POSIX message queues; one of the usual size takes 83,000
+	maxLocked    = 4 << 20 // bytes of memory that cannot be swapped
+	maxTerminals = 64
 
-	// InotifyShare is the part of a user's inotify instances and watches that a box may have.
-	InotifyShare = 4
+	// maxDatagrams is the number of sockets of all kinds from which on a box gets no further socket
+	// for datagrams. Such a socket can hold 64 KiB that it has not sent yet, and the kernel charges
+	// nobody for them.
+	maxDatagrams = 4096
+
+	// inotifyShare is the divisor: a box may have a quarter of a user's inotify instances and watches.
+	inotifyShare = 4
 
 	// engineNamespaces is how many namespaces of each kind a guest kernel may make, which builds its
 	// own walls of them.
@@ -34,7 +40,7 @@ func (p *initProcess) boundQuotas() error {
 	for _, l := range []struct {
 		what kernel.Resource
 		n    uint64
-	}{{kernel.ResourceSignals, MaxSignals}, {kernel.ResourceQueues, MaxQueues}, {kernel.ResourceLocked, MaxLocked}} {
+	}{{kernel.ResourceSignals, maxSignals}, {kernel.ResourceQueues, maxQueues}, {kernel.ResourceLocked, maxLocked}} {
 		if _, err := kernel.SetResource(l.what, l.n); err != nil {
 			return err
 		}
@@ -55,7 +61,7 @@ func (p *initProcess) boundQuotas() error {
 		if err != nil {
 			return err
 		}
-		quotas["max_inotify_"+what] = n / InotifyShare
+		quotas["max_inotify_"+what] = n / inotifyShare
 	}
 	for name, n := range quotas {
 		if err := kernel.SetUserQuota(name, n); err != nil {
@@ -66,4 +72,28 @@ func (p *initProcess) boundQuotas() error {
 		return nil // all capabilities are dropped before a command starts
 	}
 	return kernel.DropResource()
+}
+
+// socket makes a socket of a kind whose memory the kernel charges to nobody, unless the box has too many
+// sockets. Those of one kind cannot be counted, because the kernel does not list a socket without an
+// address. It is made here, so that two calls cannot both be the last one.
+func (c *call) socket() reply {
+	if c.hostNet { // then the host's sockets would count
+		return goOn // its arguments are no addresses, so they are those that the filter saw
+	}
+	family, kind, protocol := c.fd(0), c.fd(1), c.fd(2)
+	most := maxDatagrams
+	if family == kernel.FamilyNetlink {
+		most = c.netlinks
+	}
+	if n, err := kernel.SocketsUsed(); err != nil {
+		return fails(err)
+	} else if n >= most {
+		return reply{err: syscall.ENOBUFS}
+	}
+	fd, err := kernel.Socket(family, kind, protocol)
+	if err != nil {
+		return fails(err)
+	}
+	return reply{open: true, fd: fd, keep: kind&kernel.SocketClosed == 0}
 }

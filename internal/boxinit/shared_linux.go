@@ -174,31 +174,3 @@ func (b *broker) watchable(path string) bool {
 	}
 	return ok
 }
-
-// MaxDatagrams is the number of sockets, of all kinds, with which a box gets no further socket for
-// datagrams. Such a socket holds 64 KiB that it has not sent yet, and the kernel charges nobody for them.
-const MaxDatagrams = 4096
-
-// socket makes a socket of a kind whose memory the kernel charges to nobody, unless the box has too many
-// sockets. Those of one kind cannot be counted, because the kernel does not list a socket without an
-// address. It is made here, so that two calls cannot both be the last one.
-func (c *call) socket() reply {
-	if c.hostNet { // then the host's sockets would count
-		return goOn // its arguments are no addresses, so they are those that the filter saw
-	}
-	family, kind, protocol := c.fd(0), c.fd(1), c.fd(2)
-	most := MaxDatagrams
-	if family == kernel.FamilyNetlink {
-		most = c.netlinks
-	}
-	if n, err := kernel.SocketsUsed(); err != nil {
-		return fails(err)
-	} else if n >= most {
-		return reply{err: syscall.ENOBUFS}
-	}
-	fd, err := kernel.Socket(family, kind, protocol)
-	if err != nil {
-		return fails(err)
-	}
-	return reply{open: true, fd: fd, keep: kind&kernel.SocketClosed == 0}
-}
