@@ -166,7 +166,7 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 // LandlockProcess restricts all threads of this process, for good. The process may read the files
 // and directories below readable, which must be real paths. It may open nothing else and change
 // nothing. It may bind and reach no port, if the kernel's Landlock supports that. Versions of
-// Landlock before 3 do not refuse to cut files short; [ConfineRuntime] and [ConfineDialer] do. Every
+// Landlock before 3 do not refuse to truncate files; [ConfineRuntime] and [ConfineDialer] do. Every
 // thread must already have no_new_privs. [ConfineRuntime] sets it too late, so the process has it
 // from its start, or this function sets it.
 func LandlockProcess(readable []string) error {
@@ -182,7 +182,7 @@ func landlockProcess(readable []string, ports uint64) error {
 	return landlockVersion(LandlockABI(), readable, ports)
 }
 
-// landlockVersion is landlockProcess with what a version of Landlock knows.
+// landlockVersion is landlockProcess on a kernel with this version of Landlock; zero is none.
 func landlockVersion(abi int, readable []string, ports uint64) error {
 	if abi < 1 {
 		return fmt.Errorf("landlock: this kernel has none, or it is not in use: %w", unix.ENOSYS)

@@ -245,14 +245,14 @@ func Interrupted(tid int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	set := func(name string) (signals uint64) {
+	set := func(name string) uint64 {
 		_, rest, _ := bytes.Cut(data, []byte("\n"+name+":\t"))
 		line, _, _ := bytes.Cut(rest, []byte("\n"))
-		if signals, e := strconv.ParseUint(string(line), 16, 64); e == nil {
-			return signals
+		signals, e := strconv.ParseUint(string(line), 16, 64)
+		if e != nil {
+			err = unix.EIO
 		}
-		err = unix.EIO
-		return 0
+		return signals
 	}
 	waits := (set("SigPnd") | set("ShdPnd")) &^ (set("SigBlk") | set("SigIgn"))
 	return waits != 0, err

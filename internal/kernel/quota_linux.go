@@ -59,9 +59,9 @@ func DropResource() error {
 // must be root. A user namespace that f makes belongs to uid, and the kernel counts what is used in it
 // as uid's.
 //
-// The calling goroutine must be locked to its thread, and no other thread's user changes. If the error
-// is [ErrCreator], the thread still has the other user, and must end. If this process's own user namespace
-// has no such user, f is called as root, and cannot map the user either.
+// The calling goroutine must be locked to a thread that ends with it, because the thread may be unable to
+// become root again. No other thread's user changes. If this process's own user namespace has no such
+// user, f is called as root, and cannot map the user either.
 func AsCreator(uid int, f func() error) error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -82,13 +82,10 @@ func AsCreator(uid int, f func() error) error {
 		err = f()
 	}
 	if back := effectiveUser(0); back != nil {
-		return errors.Join(err, ErrCreator, back)
+		return errors.Join(err, fmt.Errorf("the thread still has the sandbox's user: %w", back))
 	}
 	return err
 }
-
-// ErrCreator is in the error of an AsCreator whose thread has kept the other user.
-var ErrCreator = errors.New("the thread still has the sandbox's user")
 
 // effectiveUser changes the effective user of the calling thread alone.
 func effectiveUser(uid int) error {
