@@ -18,7 +18,7 @@ func TestTheDocumentListsEveryName(t *testing.T) {
 	for _, r := range obeyed() {
 		fmt.Fprintf(&names, "| %s | %s | %s | %s |\n", r.program, quoted(r.names), r.when, r.source)
 	}
-	for _, r := range found() {
+	for _, r := range repositories() {
 		fmt.Fprintf(&names, "| %s | %s, only used | %s | %s |\n", r.program, quoted(r.names), r.when, r.source)
 	}
 	noteworthy.WriteString("| because | names |\n| --- | --- |\n")

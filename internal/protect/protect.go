@@ -8,8 +8,8 @@
 // # What it cannot know
 //
 // A directory anywhere that holds HEAD, objects and refs is a bare repository to git, whose config
-// may name programs. The names alone are too common to protect, so who asks Match looks whether
-// there is such a directory: see [Set.BelowGit] and [BareParts]. Below .git what a commit needs
+// may name programs. The names alone are too common to protect, so the caller of Match looks for
+// such a directory: see [Set.BelowGit] and [BareParts]. Below .git what a commit needs
 // stays writable, so a hostile command can leave a symbolic link there, as it can anywhere in the
 // workspace: what follows links on the host follows it out.
 package protect
@@ -156,7 +156,7 @@ func Split() (names, roots []string) {
 func NoteworthyNames() []Name { return expand(noteworthyRows(), false) }
 
 // builtin is what nothing in a sandbox may touch. Nobody changes the slice.
-var builtin = sync.OnceValue(func() []Name { return append(expand(obeyed(), false), expand(found(), true)...) })
+var builtin = sync.OnceValue(func() []Name { return append(expand(obeyed(), false), expand(repositories(), true)...) })
 
 // Check checks an entry for New's extra.
 func Check(text string) error {

@@ -34,9 +34,9 @@ const (
 	onOpen       = "opening the directory"
 )
 
-// found lists what may be used where the host made it, and not be made: repositories in which
-// a commit writes, so that only a part of each can be protected.
-func found() []row {
+// repositories lists directories that may be used where the host made them, and not be made. A
+// commit writes in them, so only a part of each can be protected.
+func repositories() []row {
 	return []row{
 		{whyFound, "Mercurial", everyCommand, "mercurial/cmdutil.py: findrepo", ".hg"},
 		{whyFound, "Jujutsu", everyCommand, "jj cli/src/cli_util.rs: find_workspace_dir", ".jj"},
