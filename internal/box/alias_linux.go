@@ -29,7 +29,7 @@ func (l *Layout) aliases() error {
 		}
 		missing := map[string]bool{}
 		for _, rule := range set.Rules() {
-			// Most first components are not there, and many names share one.
+			// The first component of most rules does not exist, and many rules share one.
 			first, _, _ := strings.Cut(rule, "/")
 			if _, known := missing[first]; !known {
 				_, err := os.Lstat(filepath.Join(m.Source, first))

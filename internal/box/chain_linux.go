@@ -32,12 +32,12 @@ func chains() []chain {
 			".local/share/uv/python", ".local/share/uv/tools", ".local/share/claude/versions", ".local/share/pypoetry/venv",
 			".local/share/gem/ruby", ".local/share/mise/shims", ".local/state/cabal/store"},
 			installs(".local/share/mise/installs")...)},
-		// mise: Beside: trusted-configs, downloads, and what tools keep in their installs: npmrc, CARGO_HOME, GOPATH.
+		// mise. Beside: trusted-configs, downloads, and what tools keep in their installs: npmrc, CARGO_HOME, GOPATH.
 		{in: []string{".local/share/mise"}, shows: append(installs(".local/share/mise/installs"), ".local/share/mise/shims", ".local/bin/mise")},
-		// pnpm: beside: store, the code of every package, private ones too.
+		// pnpm. Beside: store, the code of every package, private ones too.
 		{in: []string{".local/share/pnpm"}, loose: true, shows: append([]string{".local/share/pnpm/bin", ".local/share/pnpm/global",
 			".local/share/pnpm/.tools"}, prefixes(".local/share/pnpm/nodejs/*")...)},
-		// fnm: beside: each installation's etc/npmrc, which may hold tokens of registries.
+		// fnm. Beside: each installation's etc/npmrc, which may hold tokens of registries.
 		{in: []string{".local/share/fnm", ".fnm"}, shows: append(prefixes(".local/share/fnm/node-versions/*/installation"),
 			append(prefixes(".fnm/node-versions/*/installation"), ".fnm/fnm", ".local/share/fnm/fnm")...)},
 		// Swift's installer. Beside: configuration and downloads.
@@ -166,6 +166,7 @@ func installs(dir string) []string {
 	return slices.Concat(prefixes(all), goroot(path.Join(all, "go"), path.Join(dir, "go/*")), parts([]string{path.Join(dir, "java/*")}, "conf", "jre"))
 }
 
+// parts returns each name in each directory.
 func parts(dirs []string, names ...string) []string {
 	var shows []string
 	for _, dir := range dirs {

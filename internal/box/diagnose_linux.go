@@ -104,8 +104,8 @@ func (s Surroundings) Diagnose(err error, r *Runtime) *Failure {
 	return &Failure{Cause: said}
 }
 
-// Foremost returns the missing control that is to be told first. A setting of the host that forbids
-// every box comes before a control that a caller may give up.
+// Foremost returns err, or in its place the error to report first if err is about a missing control:
+// a setting of the host that forbids every box comes before a control that a caller may give up.
 func (s Surroundings) Foremost(err error) error {
 	var missing *paddock.MissingError
 	if !errors.As(err, &missing) {
@@ -135,7 +135,7 @@ func (s Surroundings) namespacesOff() *Failure {
 	return nil
 }
 
-// switchedOff checks settings of the host that forbid boxes, of which some spare the programs that
+// switchedOff checks settings of the host that forbid boxes. Some of them exempt the programs that
 // they name.
 func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
 	if f := s.namespacesOff(); f != nil {

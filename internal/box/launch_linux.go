@@ -38,7 +38,7 @@ func (b *Box) launch(control, link *os.File) error {
 	started := make(chan error)
 	b.wg.Go(offLeader(func() {
 		err := b.within(attr.Sys, func() error {
-			return s.Layout.ID.create(func() (err error) {
+			return s.Layout.ID.asCreator(func() (err error) {
 				b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
 				return err
 			})
@@ -68,10 +68,10 @@ func offLeader(f func()) func() {
 	}
 }
 
-// create calls f, which makes a user namespace, as the sandbox's own user of the host. The kernel counts
-// what is used in a namespace also as its creator's. If that were root, each sandbox could use up what
-// the kernel gives to root's programs and to all other sandboxes.
-func (id Identity) create(f func() error) error {
+// asCreator calls f, which makes a user namespace, as the sandbox's own user of the host. The kernel
+// counts what is used in a namespace also as its creator's. If that were root, each sandbox could use up
+// what the kernel gives to root's programs and to all other sandboxes.
+func (id Identity) asCreator(f func() error) error {
 	if !id.Root {
 		return f()
 	}

@@ -63,8 +63,8 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	return l, nil
 }
 
-// netlinks returns the number of sockets with which a box gets no further netlink socket. Twice rmem_max
-// can wait in such a socket, and the kernel charges nobody for it.
+// netlinks returns the number of sockets from which on a box gets no further netlink socket. Twice
+// rmem_max can wait in such a socket, and the kernel charges nobody for it.
 func netlinks() int {
 	const all, least, most = 256 << 20, 64, 512
 	n, err := kernel.Quota("net/core/rmem_max")
@@ -546,7 +546,8 @@ func (l *Layout) path() string {
 }
 
 // inside returns the path in the box of a host directory, if at least a part of it is visible
-// there at the same place. Links in homes are not, so there it is the real path.
+// there at the same place. Links on the way to it may not be visible in homes, so there the path
+// is the real one.
 func (l *Layout) inside(path string) (string, bool) {
 	if !filepath.IsAbs(path) {
 		return "", false

@@ -225,16 +225,16 @@ func (d *Driver) failure(ctx context.Context, err error) (*Failure, error) {
 	case errors.As(err, &missing):
 		return &Failure{Cause: missing.Finding.Cause, Remedy: missing.Finding.Remedy}, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%s: %w", err.Error(), EndKind(ctx.Err())) // whatever kind err has follows from that
-	case Late(err):
+		return nil, fmt.Errorf("%s: %w", err.Error(), EndKind(ctx.Err())) // in place of the kind of err, which follows from it
+	case late(err):
 		return nil, fmt.Errorf("%s: %w", err.Error(), paddock.Timeout)
 	}
 	return Around().Diagnose(err, d.tier.Runtime), nil
 }
 
-// Late reports whether an error only says that something took too long, as on a slow or busy
+// late reports whether an error only says that something took too long, as on a slow or busy
 // machine. Errors of the box arrive as text.
-func Late(err error) bool {
+func late(err error) bool {
 	return paddock.KindOf(err) == paddock.Timeout || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		strings.Contains(err.Error(), os.ErrDeadlineExceeded.Error()) || strings.Contains(err.Error(), context.DeadlineExceeded.Error())
 }
