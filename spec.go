@@ -62,9 +62,10 @@ type Spec struct {
 	AllowMissing []Control `json:"allow_missing,omitempty"`
 }
 
-// InheritLimits sets each limit that s does not set to that of another sandbox, for a fork of it. A
-// limit that is enforced less than fully there is a default, or its weakness was accepted by name. With
-// accept, s inherits such a limit and accepts its weakness. Without, it gets the default.
+// InheritLimits sets each limit that s does not set to the limit of origin, the status of the sandbox
+// that is forked. Origin may enforce a limit less than fully, because it is a default, or because its
+// weakness was accepted by name. With accept, s inherits such a limit, and AllowMissing accepts its
+// weakness. Without, s leaves such a limit to the default.
 func (s *Spec) InheritLimits(origin Status, accept bool) {
 	l, from := &s.Limits, origin.Limits
 	weak := func(c Control) bool {

@@ -435,8 +435,8 @@ func (t *tree) bare(rel string) (string, protect.Hit) {
 	return "", protect.Miss
 }
 
-// isBare reports whether git takes a directory for a bare repository, if also has an entry of
-// this name.
+// isBare reports whether git takes a directory for a bare repository, or would if the directory
+// also had an entry of this name.
 func isBare(dir, also string) bool {
 	return slices.ContainsFunc(protect.BareParts(), func(parts []string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool {
@@ -525,7 +525,7 @@ func (b *broker) ours(path string) bool {
 	return own
 }
 
-// changes reports whether the guest may change what is at a path: the box's own files, and the host's
+// changes reports whether the guest may change files at a path: the box's own files, and the host's
 // in a writable mount.
 func (b *broker) changes(path string) bool {
 	if b.ours(path) {

@@ -84,8 +84,8 @@ type Config struct {
 	Files    int               `json:"files"` // RLIMIT_NOFILE
 	PIDs     int               `json:"pids"`  // RLIMIT_NPROC
 
-	// Netlinks is the number of sockets, of all kinds, with which the box gets no further
-	// netlink socket. It does not hold with the host's network.
+	// Netlinks is the number of sockets of all kinds from which on the box gets no further
+	// netlink socket. It has no effect with the host's network.
 	Netlinks int `json:"netlinks"`
 
 	// Landlock is only false if the caller accepted that by name.

@@ -52,8 +52,8 @@ watchdog (weak), and no processor or io limit stands. A run that asks for one by
 (--allow-missing CONTROL), and so is one that needs any other control that is
 weak or absent.
 
-With --server it tells what a server can enforce, whose control group, user and
-restrictions may be others: a service, for example.
+With --server it tells what a server can enforce. A server that is a service of
+the system, for example, has another control group, user and restrictions.
 
 Exit status: 0 if a plain sandbox can be made on some tier that runs programs
 of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
@@ -89,8 +89,8 @@ itself failed, or a trial was not ready in time.`,
 	return c
 }
 
-// tell prints what was found, and returns the exit status. Of one tier that is wanted alone, it does
-// not follow what auto is.
+// tell prints what was found, and returns the exit status. If only one tier was examined, it does not
+// say what auto is.
 func (a *App) tell(found checkup, want paddock.Tier, asJSON bool) error {
 	if want != paddock.Auto {
 		found.Strongest = paddock.Auto
@@ -111,7 +111,7 @@ func (a *App) tell(found checkup, want paddock.Tier, asJSON bool) error {
 	return ExitStatus(1)
 }
 
-// tiers are those of the server, with what it says of each.
+// tiers returns the known tiers, each opened on the server.
 func (r *Remote) tiers(known []Tier) []Tier {
 	list := slices.Clone(known)
 	for i, t := range known {
@@ -120,7 +120,7 @@ func (r *Remote) tiers(known []Tier) []Tier {
 	return list
 }
 
-// onServer answers for one tier of a server, whose connection stays open.
+// onServer is one tier of a server. Its Close leaves the connection open.
 type onServer struct {
 	paddock.Driver
 	tier paddock.Tier
