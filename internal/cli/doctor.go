@@ -57,7 +57,8 @@ the system, for example, has another control group, user and restrictions.
 
 Exit status: 0 if a plain sandbox can be made on some tier that runs programs
 of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
-itself failed, or a trial was not ready in time.`,
+itself failed, or if a trial was not ready in time and no stronger tier can
+make a sandbox.`,
 		Example: `  paddock doctor
   sudo paddock doctor --server unix:/run/paddock/server/socket`,
 		Args: cobra.NoArgs,
