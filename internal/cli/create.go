@@ -272,7 +272,7 @@ func (a *App) fork(ctx context.Context, r *Remote, f fork) (err error) {
 	}
 	spec := f.spec
 	spec.Tier, spec.Root = s.Tier, paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
-	spec.InheritLimits(s, r.At.local()) // a server on another machine refuses to give up a control
+	spec.InheritLimits(s, r.At.trusts())
 	if spec.Labels == nil {
 		spec.Labels = s.Labels
 	}

@@ -38,6 +38,10 @@ func (p Site) local() bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// trusts tells whether the server lets this caller accept a weaker control. A server on a socket
+// does: whoever can connect is its one caller. One with keys knows the right of each key by itself.
+func (p Site) trusts() bool { return strings.HasPrefix(p.Address, "unix:") }
+
 // RemoteFlags are the flags that name the server of a command.
 type RemoteFlags struct {
 	Server string

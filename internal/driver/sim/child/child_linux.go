@@ -147,7 +147,7 @@ func confine(o protocol.Order, sb paddock.Sandbox) error {
 		what kernel.Resource
 		n    uint64
 	}{
-		{kernel.ResourceCore, 0}, {kernel.ResourceSize, 0}, {kernel.ResourceFiles, 4096},
+		{kernel.ResourceCore, 0}, {kernel.ResourceSize, 0}, {kernel.ResourceFiles, 4096}, {kernel.ResourceSignals, 1024},
 		{kernel.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack + reserve)},
 	} {
 		if _, err := kernel.SetResource(r.what, r.n); err != nil {
