@@ -44,6 +44,10 @@ type broker struct {
 	// call that was changed after the decision.
 	sealed atomic.Bool
 
+	// turn is held from a judgement to the end of the call that was judged. Each process of a guest
+	// kernel has a listener of its own, and two changes together may be what neither may be alone.
+	turn sync.Mutex
+
 	mu      sync.Mutex
 	refused map[string]*paddock.Refusal // guarded by mu
 	order   []string                    // guarded by mu
@@ -180,6 +184,8 @@ func (b *broker) answer(listener int, n kernel.Notif) {
 		}()
 		return
 	}
+	b.turn.Lock()
+	defer b.turn.Unlock()
 	c.send(do(c))
 }
 
@@ -415,14 +421,14 @@ func (t *tree) bare(rel string) (string, protect.Hit) {
 	dir, rest := t.path, rel
 	for rest != "" {
 		first, next, _ := strings.Cut(rest, "/")
-		if t.protected.BelowGit(first) && isBare(dir, "") {
+		if t.protected.BelowGit(first) && isBare(dir, "", mayExist) {
 			if rule, hit := t.protected.Match(".git/" + rest); hit != protect.Miss {
 				return rule, hit
 			}
 		}
-		if next == "" && protect.IsBarePart(first) && isBare(dir, first) && !isBare(dir, "") {
+		if next == "" && protect.IsBarePart(first) && isBare(dir, first, mayExist) && !isBare(dir, "", exists) {
 			for _, name := range []string{"config", "config.worktree", "hooks", "commondir", "info/attributes", "modules", "remotes", "branches", "worktrees"} {
-				if name != first && !exists(dir+"/"+name) {
+				if !protect.Same(name, first) && !mayExist(dir+"/"+name) {
 					continue
 				}
 				if rule, hit := t.protected.Match(".git/" + name); hit != protect.Miss {
@@ -436,14 +442,11 @@ func (t *tree) bare(rel string) (string, protect.Hit) {
 }
 
 // isBare reports whether git takes a directory for a bare repository, or would if the directory
-// also had an entry of this name.
-func isBare(dir, also string) bool {
+// also had an entry of this name. there looks for the other entries.
+func isBare(dir, also string, there func(path string) bool) bool {
 	return slices.ContainsFunc(protect.BareParts(), func(parts []string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool {
-			if strings.EqualFold(part, also) {
-				return false
-			}
-			return !exists(dir + "/" + part)
+			return !protect.Same(part, also) && !there(dir+"/"+part)
 		})
 	})
 }
@@ -465,6 +468,13 @@ func (b *broker) may(op, full string, t *tree, directory bool) bool {
 func exists(path string) bool {
 	_, err := kernel.StatAt(kernel.AtCWD, path)
 	return err == nil
+}
+
+// mayExist is exists, but reports true also if that cannot be looked up. The guest may take away the
+// right to search a directory above, or make a path too long, and undo it later.
+func mayExist(path string) bool {
+	_, err := kernel.StatAt(kernel.AtCWD, path)
+	return !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 func (b *broker) refuse(op, target, rule string) {

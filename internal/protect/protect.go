@@ -254,6 +254,10 @@ func IsBarePart(comp string) bool {
 	return strings.IndexByte(comp, '~') >= 0
 }
 
+// Same reports whether the most lenient file system takes two components for the same name. The
+// empty component is no name.
+func Same(a, b string) bool { return a != "" && b != "" && fold(a) == fold(b) }
+
 // Reason says what on the host trusts a name. rule is a text that Match returned.
 func (s *Set) Reason(rule string) string {
 	if rule == upward {

@@ -1,0 +1,116 @@
+package boxinit
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// bareTree makes a directory in a protected tree with these names in it, and returns its broker and path.
+func bareTree(t *testing.T, in string, names ...string) (*broker, string) {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBroker(&Config{Trees: []Tree{{Path: top, Protected: true, Source: "/home/me/w"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenRoot(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := top
+	for comp := range strings.SplitSeq(in, "/") {
+		if err := r.Mkdir(comp, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		below, err := r.OpenRoot(comp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		r, full = below, full+"/"+comp
+	}
+	defer r.Close()
+	for _, name := range names {
+		if err := r.Mkdir(name, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b, full
+}
+
+func wantProtected(t *testing.T, b *broker, path string) {
+	t.Helper()
+	if _, hit := b.judge(b.treeOf(path), path); hit != protect.Protected {
+		t.Errorf("...%s: %v, want protected", path[max(0, len(path)-60):], hit)
+	}
+}
+
+// The paths of its entries are too long for the kernel. Whoever then renames a directory above makes
+// them short.
+func TestARepositoryAtTheEndOfALongPathIsFound(t *testing.T) {
+	const room = 4090 // of 4096
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := room - len(base) - 1
+	var comps []string
+	for left > 255 {
+		n := min(200, left-2)
+		comps, left = append(comps, strings.Repeat("d", n)), left-n-1
+	}
+	in := strings.Join(append(comps, strings.Repeat("e", left)), "/")
+	b, dir := bareTree(t, in, "HEAD", "objects", "refs")
+	if len(dir) < room-2 || len(dir) > room+2 {
+		t.Fatalf("a path of %d bytes", len(dir))
+	}
+	wantProtected(t, b, dir+"/config")
+	b, dir = bareTree(t, in, "objects", "refs", "config")
+	wantProtected(t, b, dir+"/HEAD")
+}
+
+// The guest has the directory open, and takes the right to search one above from everybody.
+func TestARepositoryBehindADirectoryWithoutSearchRightIsFound(t *testing.T) {
+	b, dir := bareTree(t, "above/x", "objects", "refs", "config")
+	above := filepath.Dir(dir)
+	if err := os.Chmod(above, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(above, 0o777) })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with its user
+		if os.Geteuid() == 0 {
+			if err := syscall.Setfsuid(65534); err != nil {
+				t.Error(err)
+			}
+		}
+		wantProtected(t, b, dir+"/HEAD")
+	}()
+	<-done
+}
+
+func TestANameThatSomeFileSystemsTakeForAPartMakesARepository(t *testing.T) {
+	for name, in := range map[string][]string{
+		"HE\u200cAD": {"objects", "refs", "config"},
+		"refs ":      {"HEAD", "objects", "config"},
+		"CommonDir":  {"HEAD"},
+	} {
+		b, dir := bareTree(t, "x", in...)
+		wantProtected(t, b, dir+"/"+name)
+	}
+	b, dir := bareTree(t, "x", "HEAD", "objects", "refs2")
+	if rule, hit := b.judge(b.treeOf(dir+"/config"), dir+"/config"); hit != protect.Miss {
+		t.Errorf("a plain directory is protected by %s", rule)
+	}
+}
