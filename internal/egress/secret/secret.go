@@ -246,22 +246,30 @@ func (s *Set) ScrubText(text string) string {
 	}
 	text = string(newExchange(s.scrub, nil, true).bytesOf([]byte(text)))
 	var out strings.Builder
-	for lower := lowerASCII(text); ; {
-		at, best := -1, pair{}
-		for _, p := range s.folded {
-			i := strings.Index(lower, string(p.from))
-			if i >= 0 && (at < 0 || i < at || i == at && len(p.from) > len(best.from)) {
-				at, best = i, p
+	lower, done := lowerASCII(text), 0
+	next := make([]int, len(s.folded)) // position of each from done on; the length if there is none
+	for i := range next {
+		next[i] = -1
+	}
+	for {
+		best, at := pair{}, len(lower)
+		for i, p := range s.folded {
+			if next[i] < done {
+				next[i] = len(lower)
+				if n := strings.Index(lower[done:], string(p.from)); n >= 0 {
+					next[i] = done + n
+				}
+			}
+			if n := next[i]; n < at || n < len(lower) && n == at && len(p.from) > len(best.from) {
+				best, at = p, n
 			}
 		}
-		if at < 0 {
-			out.WriteString(text)
+		out.WriteString(text[done:at])
+		if at == len(lower) {
 			return out.String()
 		}
-		out.WriteString(text[:at])
 		out.Write(best.to)
-		end := at + len(best.from)
-		text, lower = text[end:], lower[end:]
+		done = at + len(best.from)
 	}
 }
 

@@ -279,3 +279,18 @@ func FuzzHead(f *testing.F) {
 		}
 	})
 }
+
+// A server may answer with a value in another case as often as its head has room.
+func TestManyValuesInAnotherCaseAreReplacedInLinearTime(t *testing.T) {
+	set, p := one(t)
+	upper := strings.ToUpper(value)
+	const n = 2 << 20
+	start := time.Now()
+	got := set.ScrubText(strings.Repeat(upper, n/len(upper)))
+	if got != strings.Repeat(p, n/len(upper)) {
+		t.Error("it is not all replaced")
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
