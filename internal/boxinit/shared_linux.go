@@ -43,8 +43,9 @@ func (c *call) flock() reply {
 	}
 	go func() {
 		defer func() { <-c.waiting }()
-		defer kernel.Close(fd)
-		c.send(c.await(fd, operation))
+		r := c.await(fd, operation)
+		kernel.Close(fd) // before the caller goes on, who may close the file to give the lock up
+		c.send(r)
 	}()
 	return reply{late: true}
 }
