@@ -260,7 +260,7 @@ func plantSetID(w *world) error {
 
 // plantToolchain is P31: a directory of PATH has a socket.
 func plantToolchain(w *world) error {
-	w.brief.Canary.InWork = w.brief.Home + "/.pyenv/host.sock"
+	w.brief.Canary.InWork = w.brief.Home + "/.pyenv/shims/host.sock" // of a tool chain, only what its programs need is shown
 	return os.MkdirAll(w.brief.Home+"/.pyenv/shims", 0o755)
 }
 
@@ -280,7 +280,7 @@ func shownSocket(x *trial) []target.Try {
 		{name: "writable mount: ", mounts: []paddock.Mount{work, bin, {Source: filepath.Dir(socket), Write: true}}, brief: shown(socket)},
 	})
 	// A driver whose caller has this PATH.
-	x.t.Setenv("PATH", filepath.Dir(socket)+"/shims:"+os.Getenv("PATH"))
+	x.t.Setenv("PATH", filepath.Dir(socket)+":"+os.Getenv("PATH"))
 	first, d := x.driver, x.h.New(x.t, b.State+"-path")
 	x.driver = d
 	tries = append(tries, x.placed([]placing{{name: "toolchain: ", mounts: []paddock.Mount{work, bin}, brief: shown(socket)}})...)

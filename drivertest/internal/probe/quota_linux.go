@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ import (
 func take(args []string) error {
 	file := args[len(args)-1]
 	runtime.LockOSThread() // signals that this thread blocks stay queued for it
-	kinds := takers(filepath.Dir(file))
+	kinds := takers()
 	for _, arg := range args[:len(args)-1] {
 		kind, number, _ := strings.Cut(arg, "=")
 		most, err := strconv.Atoi(number)
@@ -42,27 +41,12 @@ func take(args []string) error {
 	return holdUntilGone(file)
 }
 
-// takers returns the functions that take one more of a quota, the n-th. Nothing is given back. dir is
-// for files.
-func takers(dir string) map[string]func(n int) error {
+// takers returns the functions that take one more of a quota, the n-th. Nothing is given back.
+func takers() map[string]func(n int) error {
 	const realTime = 40 // a signal that queues
-	watcher := -1
 	return map[string]func(int) error{
 		"inotify": func(int) error {
 			_, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
-			return err
-		},
-		"watches": func(n int) (err error) {
-			if watcher < 0 {
-				if watcher, err = syscall.InotifyInit1(syscall.IN_CLOEXEC); err != nil {
-					return err
-				}
-			}
-			name := filepath.Join(dir, "watched"+strconv.Itoa(n))
-			if err := os.Mkdir(name, 0o700); err != nil {
-				return err
-			}
-			_, err = syscall.InotifyAddWatch(watcher, name, syscall.IN_DELETE_SELF)
 			return err
 		},
 		"aio": func(int) error {
