@@ -101,13 +101,16 @@ func TestARepositoryBehindADirectoryWithoutSearchRightIsFound(t *testing.T) {
 }
 
 func TestANameThatSomeFileSystemsTakeForAPartMakesARepository(t *testing.T) {
-	for name, in := range map[string][]string{
-		"HE\u200cAD": {"objects", "refs", "config"},
-		"refs ":      {"HEAD", "objects", "config"},
-		"CommonDir":  {"HEAD"},
+	for _, row := range []struct {
+		name string
+		with []string
+	}{
+		{"HE\u200cAD", []string{"objects", "refs", "config"}},
+		{"refs ", []string{"HEAD", "objects", "config"}},
+		{"CommonDir", []string{"HEAD"}},
 	} {
-		b, dir := bareTree(t, "x", in...)
-		wantProtected(t, b, dir+"/"+name)
+		b, dir := bareTree(t, "x", row.with...)
+		wantProtected(t, b, dir+"/"+row.name)
 	}
 	b, dir := bareTree(t, "x", "HEAD", "objects", "refs2")
 	if rule, hit := b.judge(b.treeOf(dir+"/config"), dir+"/config"); hit != protect.Miss {
