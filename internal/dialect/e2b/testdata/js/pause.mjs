@@ -32,7 +32,7 @@ await promise('a paused sandbox is listed as one, and can be killed', async (t) 
 })
 
 await promise('a sandbox that is to be paused at its end is, and a request wakes it', async (t) => {
-  const sandbox = await Sandbox.create(template, { timeoutMs: 2000, lifecycle: { onTimeout: 'pause', autoResume: true } })
+  const sandbox = await Sandbox.create(template, { timeoutMs: 6000, lifecycle: { onTimeout: 'pause', autoResume: true } }) // time to write, on a slow machine too
   await sandbox.files.write('here', 'still')
   t.deepEqual((await sandbox.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: true })
   await until(async () => (await sandbox.getInfo()).state === 'paused')
