@@ -64,7 +64,7 @@ func until(t *testing.T, n int) []int {
 }
 
 func TestSpareKeepersAreTakenReplacedAndEndWithTheDriver(t *testing.T) {
-	before := len(keepers(t))
+	until(t, 0) // those of earlier tests may still be ending
 	d, err := openWithSpares(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -91,38 +91,38 @@ func TestSpareKeepersAreTakenReplacedAndEndWithTheDriver(t *testing.T) {
 		}
 		return sb
 	}
-	if got := keepers(t); len(got) != before {
+	if got := keepers(t); len(got) != 0 {
 		t.Errorf("%v are there before there is a sandbox", got)
 	}
 	first := make()
-	spare := until(t, before+3)
+	spare := until(t, 3)
 	second := make()
-	until(t, before+4)
+	until(t, 4)
 	if err := second.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if now := until(t, before+3); slices.Equal(now, spare) {
+	if now := until(t, 3); slices.Equal(now, spare) {
 		t.Errorf("of %v all are there: no spare one was taken", spare)
 	}
 	if err := first.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for _, pid := range until(t, before+2) { // those without a sandbox
+	for _, pid := range until(t, 2) { // those without a sandbox
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
-	until(t, before)
+	until(t, 0)
 	third := make() // although both are dead
 	if err := third.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	until(t, before+2)
+	until(t, 2)
 	closed = true
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, before)
+	until(t, 0)
 }
 
 // children counts this process's, also those that have ended and were not reaped.
@@ -146,7 +146,8 @@ func children(t *testing.T) (n int) {
 
 // A keeper lives as long as its sandbox, which is longer than a driver does. Spare ones have none.
 func TestACloseWaitsForTheEndOfSpareKeepers(t *testing.T) {
-	before, had, state := children(t), len(keepers(t)), t.TempDir()
+	until(t, 0) // those of earlier tests may still be ending
+	before, state := children(t), t.TempDir()
 	d, err := openWithSpares(state)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func TestACloseWaitsForTheEndOfSpareKeepers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, had+3)
+	until(t, 3)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
