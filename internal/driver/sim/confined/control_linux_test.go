@@ -113,6 +113,7 @@ func made(t *testing.T, d *Driver) (*sandbox, paddock.Process) {
 	if !ok {
 		t.Fatalf("a sandbox is a %T", sb)
 	}
+	<-s.found // its process is known to us
 	return s, p
 }
 
