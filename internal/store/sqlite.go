@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -40,10 +41,26 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	s.writer.SetMaxOpenConns(1)
 	s.reader.SetMaxOpenConns(readers)
 	s.reader.SetMaxIdleConns(readers)
-	if err := s.check(ctx); err != nil {
+	if err := s.checkOnceFree(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// checkOnceFree checks the store, and tries again while another program holds the file. SQLite does
+// not wait for the lock that it needs to set the journal mode of a new file, whatever busy_timeout is.
+func (s *Store) checkOnceFree(ctx context.Context) error {
+	for end := time.Now().Add(10 * time.Second); ; {
+		err := s.check(ctx)
+		if !held(err) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // syncSQLite sets whether transactions wait for the disk. A transaction that waits also
