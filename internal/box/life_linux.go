@@ -141,13 +141,14 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 	return m, nil
 }
 
-// refused returns what was refused in a box that has ended, and on its way out.
+// refused returns what was refused in a box that has ended, and on its way out, as far as it
+// fits into one packet beside the rest of a measure.
 func (l *Life) refused() []paddock.Refusal {
 	list := l.Box().refused()
 	if l.plan.Gateway != nil {
 		list = owner.JoinRefusals(list, l.plan.Gateway.State().Refused)
 	}
-	return list
+	return boxinit.Fit(list, kernel.PacketMax-16<<10)
 }
 
 // traffic returns the traffic through the gateway; nil means it is not counted.

@@ -50,5 +50,16 @@ func ReadLedger(r io.Reader) []paddock.Refusal {
 		it.Target, it.Count = it.Target[:min(len(it.Target), longest)], max(it.Count, 1)
 		list = append(list, it)
 	}
+	return Fit(list, LedgerSize) // short lines may stand for longer ones
+}
+
+// Fit returns the beginning of a list whose JSON has at most size bytes.
+func Fit(list []paddock.Refusal, size int) []paddock.Refusal {
+	for i, it := range list {
+		data, err := json.Marshal(it)
+		if size -= len(data) + 1; err != nil || size < 1 { // the comma, and the brackets
+			return list[:i]
+		}
+	}
 	return list
 }

@@ -2,6 +2,7 @@ package boxinit
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,19 @@ func TestALedgerTellsWhatWasRefusedAsFarAsItHasRoom(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	(&ledger{}).add(paddock.Refusal{}) // a box without one
+}
+
+// A hostile box writes lines that grow when they are written again.
+func TestALedgerIsNoLongerAgainThanItsFile(t *testing.T) {
+	for _, line := range []string{"{}\n", `{"target":"` + strings.Repeat("<", 1000) + "\"}\n"} {
+		list := ReadLedger(strings.NewReader(strings.Repeat(line, LedgerSize)))
+		if data, err := json.Marshal(list); err != nil || len(data) > LedgerSize || len(list) == 0 {
+			t.Errorf("%.20q: %d refusals of %d bytes, %v", line, len(list), len(data), err)
+		}
+	}
+	if list := Fit(make([]paddock.Refusal, 3), 1<<20); len(list) != 3 {
+		t.Errorf("%d of 3 fit into a megabyte", len(list))
+	}
 }
 
 func FuzzLedger(f *testing.F) {
