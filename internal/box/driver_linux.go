@@ -332,11 +332,10 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}
 	found := d.ephemeral.All()
-	kept, err := d.keptIDs(ctx)
+	kept, list, err := d.keptIDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}
-	var list []paddock.Status
 	for _, id := range kept {
 		if sb := d.recents.find(id); sb != nil && sb.shown() && sb.stands() {
 			found = append(found, sb)

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,22 +61,42 @@ func readRecord(saved string) (*record, error) {
 }
 
 // findPaused remembers again the paused sandboxes that the state directory has lost, and
-// removes what is left of pauses that a restart of the host interrupted. One that cannot be
-// found again stays as it is, for another driver.
-func (d *Driver) findPaused(ctx context.Context) {
+// removes what is left of pauses that a restart of the host interrupted. It returns the
+// status of each sandbox that it could not remember, with the reason. What was saved of such
+// a sandbox stays as it is.
+func (d *Driver) findPaused(ctx context.Context) ([]paddock.Status, error) {
 	if d.tier.Snapshots == nil || CheckOwn(d.site.Data) != nil || CheckOwn(d.site.state) != nil {
-		return
+		return nil, nil
 	}
 	entries, err := os.ReadDir(d.site.Data)
 	if err != nil {
-		return
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("look for paused sandboxes: %w", err)
 	}
+	var lost []paddock.Status
 	for _, e := range entries {
 		dir := filepath.Join(d.site.Data, e.Name())
-		if paused, whole := d.tier.Snapshots.Paused(dir); paused && CheckOwn(dir) == nil {
-			_ = d.find(ctx, dir, whole)
+		paused, whole := d.tier.Snapshots.Paused(dir)
+		if !paused || CheckOwn(dir) != nil {
+			continue
 		}
+		err := d.find(ctx, dir, whole)
+		if e := ctx.Err(); e != nil {
+			return nil, fmt.Errorf("look for paused sandboxes: %w: %w", e, EndKind(e))
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+			continue
+		}
+		st := paddock.Status{ID: paddock.ID(e.Name()), Tier: d.tier.Name, State: paddock.Dead, Reason: fmt.Sprintf(
+			"it is paused and cannot be found again: %v; mend that, or remove the directory %s", err, dir)}
+		if info, err := e.Info(); err == nil {
+			st.Created = info.ModTime()
+		}
+		lost = append(lost, st)
 	}
+	return lost, nil
 }
 
 // find remembers the sandbox of a saved box.
@@ -138,12 +159,33 @@ func (d *Driver) lost(saved string) (*record, error) {
 	return r, nil
 }
 
+// bootName is the file in the directory of a paused box with the boot ID of the kernel that
+// ran when the directory was made. The clock may have been set since, so times do not tell
+// whether that was before the last start of the host.
+const (
+	bootName = "boot"
+	bootID   = "/proc/sys/kernel/random/boot_id"
+)
+
+// MarkBoot writes into the directory of a box that is about to be saved which start of the host
+// it belongs to.
+func MarkBoot(dir string) error {
+	boot, err := os.ReadFile(bootID)
+	if err != nil {
+		return fmt.Errorf("boot ID of the host: %w", err)
+	}
+	return writeWhole(filepath.Join(dir, bootName), boot)
+}
+
 // nameless returns a record of a saved box that has none, because an earlier version saved
 // it or because it is not complete. Whoever knew of it may still do so, unless the host was
 // restarted since.
 func (d *Driver) nameless(saved string) (*record, error) {
 	st, err := os.Lstat(saved)
-	if err != nil || !st.ModTime().Before(booted()) {
+	if err != nil {
+		return nil, err
+	}
+	if earlier, err := beforeStart(saved, st); err != nil || !earlier {
 		return nil, err
 	}
 	ids, err := d.rememberedIDs()
@@ -161,6 +203,19 @@ func (d *Driver) nameless(saved string) (*record, error) {
 		return nil, nil
 	}
 	return &record{ID: id, About: about{Created: st.ModTime()}}, nil
+}
+
+// beforeStart reports whether a directory was made before the last start of the host.
+func beforeStart(saved string, st fs.FileInfo) (bool, error) {
+	boot, err := os.ReadFile(filepath.Join(saved, bootName))
+	if errors.Is(err, fs.ErrNotExist) { // an earlier version made it, and only its time is known
+		return st.ModTime().Before(booted()), nil
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := os.ReadFile(bootID)
+	return err == nil && !bytes.Equal(boot, now), err
 }
 
 // booted returns when the host was started.

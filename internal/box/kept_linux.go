@@ -27,7 +27,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	if err := s.finish(); err != nil {
 		return nil, err
 	}
-	d.found.Do(func() { d.findPaused(ctx) }) // their names are taken
+	d.found.Do(func() { _, _ = d.findPaused(ctx) }) // their names are taken; List tells of the others
 	dir, err := d.claim(spec.ID)
 	if err != nil {
 		return nil, err
@@ -225,10 +225,13 @@ func forgetDir(dir string) error {
 	return nil
 }
 
-// keptIDs lists the sandboxes that outlive their maker.
-func (d *Driver) keptIDs(ctx context.Context) ([]paddock.ID, error) {
-	d.findPaused(ctx)
-	return d.rememberedIDs()
+// keptIDs lists the sandboxes that outlive their maker. lost are those that cannot be opened.
+func (d *Driver) keptIDs(ctx context.Context) (ids []paddock.ID, lost []paddock.Status, err error) {
+	if lost, err = d.findPaused(ctx); err != nil {
+		return nil, nil, err
+	}
+	ids, err = d.rememberedIDs()
+	return ids, lost, err
 }
 
 // rememberedIDs lists the sandboxes in the state directory.
@@ -282,10 +285,18 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*Sandbox, error) 
 func (d *Driver) look(ctx context.Context, id paddock.ID) (*Sandbox, error) {
 	dir := filepath.Join(d.site.state, string(id))
 	if _, err := os.Lstat(dir); err != nil {
-		d.findPaused(ctx)
-	}
-	if _, err := os.Lstat(dir); err != nil {
-		return nil, fmt.Errorf("%w", paddock.NotFound)
+		lost, err := d.findPaused(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Lstat(dir); err != nil {
+			for _, st := range lost {
+				if st.ID == id {
+					return nil, fmt.Errorf("%s: %w", st.Reason, paddock.Conflict)
+				}
+			}
+			return nil, fmt.Errorf("%w", paddock.NotFound)
+		}
 	}
 	if err := errors.Join(CheckOwn(d.site.state), CheckOwn(dir)); err != nil {
 		return nil, err

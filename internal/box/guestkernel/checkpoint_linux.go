@@ -84,6 +84,11 @@ func newCheckpoint(data, prefix, kernel string, p *box.Plan) (*checkpoint, error
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("save the box: %w", err)
 	}
+	if prefix == pausedPrefix {
+		if err := box.MarkBoot(m.dir); err != nil {
+			return nil, errors.Join(fmt.Errorf("save the box: %w", err), m.Remove())
+		}
+	}
 	m.about = about{Format: checkpointFormat, Created: time.Now().UTC(), Kernel: kernel, Order: *box.OrderOf(p)}
 	return m, nil
 }

@@ -1,9 +1,11 @@
 package gvisor_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,7 +99,13 @@ func TestAPausedSandboxOutlivesItsStateDirectory(t *testing.T) {
 func TestWhatAnInterruptedPauseLeftIsFoundAfterTheNextStartOfTheHost(t *testing.T) {
 	saved := within(t, "saved")
 	old := time.Unix(1, 0)
-	for name, file := range map[string]string{"paused-whole": "checkpoint.json", "paused-part": "pages", "paused-now": "pages", "im-snapshot": "checkpoint.json"} {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boots := map[string]string{"paused-marked": "another", "paused-clock": string(boot)} // by directory
+	for name, file := range map[string]string{"paused-whole": "checkpoint.json", "paused-part": "pages", "paused-now": "pages", "im-snapshot": "checkpoint.json",
+		"paused-marked": "pages", "paused-clock": "pages"} { // the last one is of now, and the clock was set since
 		dir := filepath.Join(saved, name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -105,7 +113,12 @@ func TestWhatAnInterruptedPauseLeftIsFoundAfterTheNextStartOfTheHost(t *testing.
 		if err := os.WriteFile(filepath.Join(dir, file), []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if name != "paused-now" {
+		if boot := boots[name]; boot != "" {
+			if err := os.WriteFile(filepath.Join(dir, "boot"), []byte(boot), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if name != "paused-now" && name != "paused-marked" {
 			if err := os.Chtimes(dir, old, old); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +140,31 @@ func TestWhatAnInterruptedPauseLeftIsFoundAfterTheNextStartOfTheHost(t *testing.
 		t.Error(err)
 	}
 	left, err := os.ReadDir(saved)
-	if err != nil || len(left) != 2 || left[0].Name() != "im-snapshot" || left[1].Name() != "paused-now" {
+	if err != nil || len(left) != 3 || left[0].Name() != "im-snapshot" || left[1].Name() != "paused-clock" || left[2].Name() != "paused-now" {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+func TestAPausedSandboxWhoseRecordCannotBeReadIsListedWithTheReason(t *testing.T) {
+	saved := within(t, "saved")
+	dir := filepath.Join(saved, "paused-damaged")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"checkpoint.json", "sandbox.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := placed(t, within(t, "state"), saved)
+	list, err := d.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].State != paddock.Dead || list[0].Tier != paddock.GVisor || !strings.Contains(list[0].Reason, "remove the directory "+dir) {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if _, err := d.Open(t.Context(), list[0].ID); !errors.Is(err, paddock.Conflict) || !strings.Contains(err.Error(), list[0].Reason) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(dir); err != nil {
+		t.Error(err)
 	}
 }
