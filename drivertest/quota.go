@@ -21,6 +21,7 @@ func quotaPromises() []group {
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMountWrite}, promises: []promise{
 		{"nobody on the host waits for a file of a mount because of a lease that a command took", quotaLease},
 		{"a lock of a command holds among commands, and who waits for it can be interrupted", quotaLock},
+		{"a lock is one of the thread that takes it, and its wait goes on after a signal whose handler says so", quotaThreads},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMount}, promises: []promise{
 		{"nobody on the host waits for a file that a command may only read because the command locked it", quotaReadLock},
 		{"a watch tells a command what happens in its own directories and in mounts", quotaWatch},
@@ -286,6 +287,16 @@ func quotaLock(t *testing.T, s *suite) {
 		end()
 		if exit, err := p.Wait(bounded(t)); err != nil || exit.Code != 0 || out.String() != "got it\n" {
 			t.Errorf("%s: waiting for the lock: %+v %v %q", name, exit, err, out.String())
+		}
+	}
+}
+
+func quotaThreads(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"locked": "x"})
+	b := s.own(t, func(spec *paddock.Spec) { spec.Mounts = []paddock.Mount{s.desk(dir)} })
+	for _, name := range []string{b.in("mine"), "/mnt/desk/mine"} {
+		if r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "threads", name}}); r.exit.Code != 0 || r.out != "as the kernel\n" {
+			t.Errorf("%s: %+v", name, r)
 		}
 	}
 }

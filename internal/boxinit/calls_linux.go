@@ -351,7 +351,7 @@ func (c *call) linkFD(number string, to *place) reply {
 	if err != nil || n < 0 {
 		return reply{err: syscall.ENOENT}
 	}
-	fd, err := c.descriptor(n)
+	fd, err := c.selfDescriptor(n)
 	if err != nil {
 		return fails(err)
 	}
@@ -372,13 +372,21 @@ func (c *call) linkFD(number string, to *place) reply {
 	return result(kernel.LinkFD(fd, to.dir, to.base))
 }
 
-// descriptor returns a copy of one of the caller's open files.
-func (c *call) descriptor(n int) (int, error) {
+// descriptor returns a copy of one of the calling thread's open files.
+func (c *call) descriptor(n int) (int, error) { return c.descriptorOf(c.tid, n) }
+
+// selfDescriptor returns a copy of the open file that /proc/self/fd of the caller names. It is one of
+// the process's first thread.
+func (c *call) selfDescriptor(n int) (int, error) {
 	tgid, err := kernel.ProcessOf(c.tid)
 	if err != nil {
 		return -1, err
 	}
-	fd, err := kernel.DescriptorOf(tgid, n)
+	return c.descriptorOf(tgid, n)
+}
+
+func (c *call) descriptorOf(tid, n int) (int, error) {
+	fd, err := kernel.DescriptorOf(tid, n)
 	if err != nil {
 		return -1, err
 	}
@@ -400,11 +408,16 @@ func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
 		return c.fchmod(dirfd, mode)
 	}
 	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
-		fd, err := strconv.Atoi(n)
+		number, err := strconv.Atoi(n)
 		if err != nil {
 			return reply{err: syscall.ENOENT}
 		}
-		return c.fchmod(fd, mode)
+		fd, err := c.selfDescriptor(number)
+		if err != nil {
+			return fails(err)
+		}
+		defer kernel.Close(fd)
+		return c.chmodFile(fd, mode)
 	}
 	start := kernel.AtCWD
 	if !strings.HasPrefix(path, "/") {

@@ -63,8 +63,12 @@ func (c *call) await(fd, operation int) reply {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return result(err)
 		}
-		if yes, err := kernel.Interrupted(c.tid); yes || err != nil {
-			return reply{err: syscall.EINTR}
+		yes, certain, err := kernel.Interrupted(c.tid)
+		switch {
+		case err != nil, yes && !certain:
+			return reply{err: syscall.EINTR} // also to a handler with SA_RESTART: docs/LIMITS.md
+		case yes:
+			return reply{err: kernel.Restart}
 		}
 	}
 }
@@ -141,7 +145,7 @@ func (c *call) watch() reply {
 func (c *call) watched(path string, mask uint32) (int, error) {
 	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
 		if fd, err := strconv.Atoi(n); err == nil && fd >= 0 {
-			return c.descriptor(fd)
+			return c.selfDescriptor(fd)
 		}
 	}
 	start := kernel.AtCWD

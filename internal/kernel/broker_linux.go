@@ -113,8 +113,35 @@ func ChmodFile(fd int, mode uint32) error {
 // Close closes a descriptor and ignores errors.
 func Close(fd int) { _ = unix.Close(fd) }
 
-// DescriptorOf returns a duplicate of descriptor fd of another process.
-func DescriptorOf(tgid, fd int) (int, error) {
+// DescriptorOf returns a duplicate of a thread's descriptor fd. Threads of one process may have
+// different tables of descriptors, and the first one may have ended.
+func DescriptorOf(tid, fd int) (int, error) {
+	pidfd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
+	if err == unix.EINVAL { // before Linux 6.9
+		return sharedDescriptor(tid, fd)
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(pidfd)
+	return unix.PidfdGetfd(pidfd, fd, 0)
+}
+
+// sharedDescriptor takes a thread's descriptor from the table of the process's first thread. If the
+// thread has another table, the error is EBADF. A kernel without kcmp does not tell, and then the
+// descriptor may be one of another thread.
+func sharedDescriptor(tid, fd int) (int, error) {
+	tgid, err := ProcessOf(tid)
+	if err != nil {
+		return -1, err
+	}
+	if tid != tgid {
+		const files = 2 // KCMP_FILES
+		differ, _, e := unix.Syscall6(unix.SYS_KCMP, uintptr(tid), uintptr(tgid), files, 0, 0, 0)
+		if e == 0 && differ != 0 {
+			return -1, unix.EBADF
+		}
+	}
 	pidfd, err := unix.PidfdOpen(tgid, 0)
 	if err != nil {
 		return -1, err
@@ -239,24 +266,31 @@ func WatchFile(instance, file int, mask uint32) (watch int, err error) {
 // WatchFollows reports whether inotify_add_watch follows a symbolic link with this mask.
 func WatchFollows(mask uint32) bool { return mask&unix.IN_DONT_FOLLOW == 0 }
 
-// Interrupted reports whether a thread has a signal to handle.
-func Interrupted(tid int) (bool, error) {
+// Interrupted reports whether a thread has a signal to handle. certain means that no other thread can
+// take the signal, so that the thread handles it when its call ends.
+func Interrupted(tid int) (yes, certain bool, err error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	set := func(name string) uint64 {
+	number := func(name string, base int) uint64 {
 		_, rest, _ := bytes.Cut(data, []byte("\n"+name+":\t"))
 		line, _, _ := bytes.Cut(rest, []byte("\n"))
-		signals, e := strconv.ParseUint(string(line), 16, 64)
+		n, e := strconv.ParseUint(string(line), base, 64)
 		if e != nil {
 			err = unix.EIO
 		}
-		return signals
+		return n
 	}
-	waits := (set("SigPnd") | set("ShdPnd")) &^ (set("SigBlk") | set("SigIgn"))
-	return waits != 0, err
+	handled := ^(number("SigBlk", 16) | number("SigIgn", 16))
+	own, shared := number("SigPnd", 16)&handled != 0, number("ShdPnd", 16)&handled != 0
+	return own || shared, own || number("Threads", 10) == 1, err
 }
+
+// Restart is an answer to a reported call whose thread has a signal to handle. The kernel then does
+// what it does with a call of its own: it makes the call again if the handler has SA_RESTART or if there
+// is no handler, and else returns EINTR. Without a signal the program would see the number.
+const Restart = Errno(512) // ERESTARTSYS
 
 // Blocking clears O_NONBLOCK of an open file.
 func Blocking(fd int) error { return unix.SetNonblock(fd, false) }

@@ -51,10 +51,12 @@ func run(args []string) error {
 		return lease(args[1], args[2])
 	case len(args) == 3 && args[0] == "lock":
 		return lock(args[1], args[2])
+	case len(args) == 2 && args[0] == "threads":
+		return threads(args[1])
 	case len(args) == 3 && args[0] == "watch":
 		return watch(args[1], args[2])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | watch NAME FILE, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE, not %q", args)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -119,6 +120,67 @@ func lock(name, until string) error {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	fmt.Println("locked", err == nil, err)
 	return holdUntilGone(until)
+}
+
+// threads locks files as a thread with a table of descriptors of its own, which signals interrupt. It
+// prints "as the kernel" if all is as without a sandbox: the lock is on the thread's file, not on that of
+// another thread with the same number, and a handler with SA_RESTART does not end the wait.
+func threads(name string) error {
+	first, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(first.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	other, err := os.Create(name + ".other")
+	if err != nil {
+		return err
+	}
+	const number = 500
+	if err := syscall.Dup3(int(other.Fd()), number, syscall.O_CLOEXEC); err != nil {
+		return err
+	}
+	signal.Notify(make(chan os.Signal, 100), syscall.SIGUSR1) // Go's handlers have SA_RESTART
+	tid, ended := make(chan int), make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		again, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err == nil {
+			err = syscall.Unshare(syscall.CLONE_FILES)
+		}
+		if err == nil {
+			err = syscall.Dup3(again, number, syscall.O_CLOEXEC)
+		}
+		tid <- syscall.Gettid()
+		if err == nil {
+			err = syscall.Flock(number, syscall.LOCK_EX)
+		}
+		ended <- err
+	}()
+	thread := <-tid
+	for range 30 {
+		if err := call(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(thread), uintptr(syscall.SIGUSR1), 0); err != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	select {
+	case err := <-ended:
+		return fmt.Errorf("the wait ended early: %w", err)
+	default:
+	}
+	if err := syscall.Flock(int(first.Fd()), syscall.LOCK_UN); err != nil {
+		return err
+	}
+	if err := <-ended; err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(first.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EWOULDBLOCK {
+		return fmt.Errorf("the thread's lock is not on its file: %w", err)
+	}
+	_, err = fmt.Println("as the kernel")
+	return err
 }
 
 // watch watches a file or directory, and prints whether there was any event.
