@@ -186,6 +186,28 @@ func (c checkup) well() bool {
 	return slices.ContainsFunc(c.Tiers, func(d diagnosis) bool { return d.Available })
 }
 
+// programs returns the strongest tier of those that can make a sandbox and run programs of this machine;
+// empty is none.
+func (c checkup) programs() paddock.Tier {
+	for _, d := range c.Tiers {
+		if d.Available && d.Tier != paddock.Sim {
+			return d.Tier
+		}
+	}
+	return ""
+}
+
+// late lists the tiers whose trial was not ready in time.
+func (c checkup) late() []string {
+	var list []string
+	for _, d := range c.Tiers {
+		if d.Unknown {
+			list = append(list, string(d.Tier))
+		}
+	}
+	return list
+}
+
 // unknown reports whether a trial was not ready in time.
 func (c checkup) unknown() bool {
 	return slices.ContainsFunc(c.Tiers, func(d diagnosis) bool { return d.Unknown })
@@ -206,6 +228,8 @@ func (c checkup) print(w io.Writer, want paddock.Tier) {
 		fmt.Fprintf(w, "a sandbox can be made here; --tier auto is %s\n", c.Strongest)
 	case c.well() && want != paddock.Auto && want != paddock.Sim:
 		fmt.Fprintf(w, "a sandbox can be made here with --tier %s\n", want)
+	case c.unknown() && c.programs() != "":
+		fmt.Fprintf(w, "a sandbox can be made here with --tier %s; what --tier auto is, is not known: the trial of %s was not ready in time; look again when the machine is less busy\n", c.programs(), Join(c.late()))
 	case c.unknown():
 		fmt.Fprintln(w, "it is not known whether a sandbox can be made here: a trial was not ready in time; look again when the machine is less busy")
 	case c.well():
@@ -238,11 +262,11 @@ func (d diagnosis) print(w io.Writer) {
 		}
 		of := ""
 		if sharing > 1 {
-			of = fmt.Sprintf("of these %d: ", sharing)
+			of = fmt.Sprintf(" of the last %d", sharing)
 		}
 		sharing = 1
 		if f.Cause != "" {
-			fmt.Fprintf(w, "  %-6s  cause:  %s%s\n", "", of, OneLineOf(f.Cause, Paragraph))
+			fmt.Fprintf(w, "  %-6s  cause%s: %s\n", "", of, OneLineOf(f.Cause, Paragraph))
 		}
 		if f.Remedy != "" {
 			fmt.Fprintf(w, "  %-6s  remedy: %s\n", "", OneLineOf(f.Remedy, Paragraph))
