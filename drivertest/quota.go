@@ -58,10 +58,10 @@ func quotaShare(t *testing.T, s *suite) {
 		b.limitsOf(t)
 		b.watchesOf(t)
 	}
-	probe, list := b.helper(t), quotas(t)
+	list := quotas(t)
 	// Timers and queued signals are counted together.
 	for _, kinds := range []string{"inotify aio timers terminals queues", "signals"} {
-		args := []string{probe, "take"}
+		args := []string{"take"}
 		for _, q := range list {
 			if slices.Contains(strings.Fields(kinds), q.kind) {
 				args = append(args, fmt.Sprintf("%s=%d", q.kind, q.bound+1))
@@ -73,23 +73,11 @@ func quotaShare(t *testing.T, s *suite) {
 
 func (s *suite) taking(t *testing.T, b box, args []string, own bool, list []taken) {
 	t.Helper()
-	file := b.in("held")
 	before := hostUse(t)
-	p := b.start(t, paddock.Cmd{Args: append(slices.Clone(args), file), Output: paddock.Output{Detached: true}})
-	until(t, "the command holds what it got", func() bool { return b.exists(t, file) })
+	end := b.holding(t, args...)
 	after := hostUse(t)
-	if err := b.FS().Remove(bounded(t), file, false); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	again, err := b.Attach(bounded(t), p.ID(), paddock.Output{Stdout: &out, Stderr: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exit, err := again.Wait(bounded(t)); err != nil || exit.Code != 0 {
-		t.Fatalf("%+v %v: %s", exit, err, out.String())
-	}
-	for line := range strings.Lines(out.String()) {
+	out := end()
+	for line := range strings.Lines(out) {
 		words := strings.Fields(line)
 		i := slices.IndexFunc(list, func(q taken) bool { return len(words) > 1 && q.kind == words[0] })
 		if i < 0 {
@@ -112,7 +100,7 @@ func (s *suite) taking(t *testing.T, b box, args []string, own bool, list []take
 		}
 		// A few that others on the machine take meanwhile do not count.
 		if n := after[what] - before[what]; n > most+8 {
-			t.Errorf("%d %s of the host's were taken, at most %d may be: %s", n, what, most, out.String())
+			t.Errorf("%d %s of the host's were taken, at most %d may be: %s", n, what, most, out)
 		}
 	}
 }
@@ -155,6 +143,13 @@ func quotaSockets(t *testing.T, s *suite) {
 		}
 		if got > bound || got == 0 || !refused {
 			t.Errorf("%d sockets of kind %s with a bound of %d, refused: %v", got, kind, bound, refused)
+		}
+		st, err := b.Status(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return r.What == "socket" && r.Target == kind && r.Remedy != "" }) {
+			t.Errorf("the status does not tell that there were too many sockets: %+v", st.Refused)
 		}
 	}
 }
@@ -214,27 +209,23 @@ func kernelNumber(t *testing.T, name string) int {
 func quotaLease(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"leased": "x"})
 	b := s.own(t, func(spec *paddock.Spec) { spec.Mounts = []paddock.Mount{s.desk(dir)} })
-	file := b.in("held")
 	b.must(t, `rm -f /mnt/desk/leased; echo y > /mnt/desk/leased`) // the command's own, or there would be no lease
-	p := b.start(t, paddock.Cmd{Args: []string{b.helper(t), "lease", "/mnt/desk/leased", file}, Output: paddock.Output{Detached: true}})
-	p.Release()
-	until(t, "the command has tried", func() bool { return b.exists(t, file) })
+	end := b.holding(t, "lease", "/mnt/desk/leased")
 	f, err := os.OpenFile(dir+"/leased", os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatalf("the host cannot write to it: %v", err)
 	}
 	f.Close()
-	if err := b.FS().Remove(bounded(t), file, false); err != nil {
-		t.Error(err)
-	}
+	t.Log(end())
 }
 
-// holding runs the probe on a file until the returned function is called, which returns what the probe
-// has printed.
-func (b box) holding(t *testing.T, action, name string) (end func() string) {
+// holding runs the probe with these arguments until the returned function is called, which returns what
+// the probe has printed.
+func (b box) holding(t *testing.T, args ...string) (end func() string) {
 	t.Helper()
-	file := b.in(action)
-	p := b.start(t, paddock.Cmd{Args: []string{b.helper(t), action, name, file}, Output: paddock.Output{Detached: true}})
+	file := b.in(args[0])
+	args = slices.Concat([]string{b.helper(t)}, args, []string{file})
+	p := b.start(t, paddock.Cmd{Args: args, Output: paddock.Output{Detached: true}})
 	until(t, "the probe has tried", func() bool { return b.exists(t, file) })
 	return func() string {
 		t.Helper()

@@ -286,13 +286,16 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return err
 	}
 	d := r.driver
+	if a.Saved == "" {
+		return fmt.Errorf("resume: nothing of the sandbox was saved, and its keeper is gone; remove the sandbox: %w", paddock.Conflict)
+	}
 	if d.tier.Snapshots == nil || filepath.Dir(a.Saved) != filepath.Clean(d.site.Data) {
-		return fmt.Errorf("resume: what was saved is not in %s: %w", d.site.Data, paddock.Conflict)
+		return fmt.Errorf("resume: what was saved is in %q, not in %s; resume it with that directory, or remove the sandbox: %w", filepath.Dir(a.Saved), d.site.Data, paddock.Conflict)
 	}
 	// Another driver may have found it, too, and remember it in a state directory of its own.
 	found, err := kernel.LockDir(ctx, a.Saved)
 	if err != nil {
-		return fmt.Errorf("resume: what was saved: %w", err)
+		return fmt.Errorf("resume: what was saved in %s cannot be used: %w; if it is gone, remove the sandbox", a.Saved, err)
 	}
 	defer found.Close()
 	re, err := d.tier.Snapshots.Reopen(ctx, a.Saved)

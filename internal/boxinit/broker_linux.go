@@ -497,6 +497,10 @@ func (b *broker) refuse(op, target, rule string) {
 	switch {
 	case op == "connect" || op == "bind":
 		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"
+	case op == "socket":
+		remedy = "close sockets that are not needed; gvisor and microvm have no such bound"
+	case strings.HasPrefix(rule, "at most "):
+		remedy = "have fewer commands wait at a time; gvisor and microvm have no such bound"
 	case op == "lock":
 		remedy = "lock a file that may be written; a directory of the host may be with --write or --workspace"
 	case op == "watch":

@@ -89,6 +89,7 @@ func (c *call) socket() reply {
 	if n, err := kernel.SocketsUsed(); err != nil {
 		return fails(err)
 	} else if n >= most {
+		c.refuse("socket", map[bool]string{true: "netlink", false: "datagrams"}[family == kernel.FamilyNetlink], fmt.Sprintf("with %d sockets there is none more of this kind", most))
 		return reply{err: syscall.ENOBUFS}
 	}
 	fd, err := kernel.Socket(family, kind, protocol)

@@ -2,6 +2,7 @@ package boxinit
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,12 @@ func (c *call) flock() reply {
 	select {
 	case c.waiting <- struct{}{}:
 	default:
+		full, err := c.where(fd)
 		kernel.Close(fd)
+		if err != nil {
+			full = "a file without a path"
+		}
+		c.refuse("lock", full, fmt.Sprintf("at most %d calls wait for locks", waitingMax))
 		return reply{err: syscall.ENOLCK}
 	}
 	go func() {
