@@ -427,7 +427,7 @@ func (t *tree) bare(rel string) (string, protect.Hit) {
 			}
 		}
 		if next == "" && protect.IsBarePart(first) && isBare(dir, first, mayExist) && !isBare(dir, "", exists) {
-			for _, name := range []string{"config", "config.worktree", "hooks", "commondir", "info/attributes", "modules", "remotes", "branches", "worktrees"} {
+			for _, name := range t.protected.GitNames() {
 				if !protect.Same(name, first) && !mayExist(dir+"/"+name) {
 					continue
 				}

@@ -17,6 +17,7 @@ package protect
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -240,6 +241,20 @@ func (s *Set) Rules() []string {
 // [Set.Match], which wants it with ".git" in the place of the directory.
 func (s *Set) BelowGit(comp string) bool {
 	return strings.IndexByte(comp, '~') >= 0 || s.git[fold(comp)]
+}
+
+// GitNames lists what the set protects below ".git", up to a wildcard: "hooks", "info/attributes",
+// "worktrees".
+func (s *Set) GitNames() []string {
+	var names []string
+	for _, r := range s.rules {
+		below, ok := strings.CutPrefix(r.text, ".git/")
+		below, _, _ = strings.Cut(below, "/*")
+		if ok && !slices.Contains(names, below) {
+			names = append(names, below)
+		}
+	}
+	return names
 }
 
 // BareParts returns what makes a directory a bare repository to git: all of one of the lists.

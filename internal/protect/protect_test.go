@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -319,5 +320,21 @@ func BenchmarkMatch(b *testing.B) {
 	s := set(b, nil, nil)
 	for b.Loop() {
 		s.Match("src/component/button/index.test.tsx")
+	}
+}
+
+func TestWhatIsProtectedBelowGitIsListedOnceUpToAWildcard(t *testing.T) {
+	set, err := New([]string{".git/mine/*/x", ".git/mine/*/y"}, []string{".git/hooks"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := set.GitNames()
+	for _, want := range []string{"config", "config.worktree", "commondir", "info/attributes", "modules", "remotes", "branches", "worktrees", "mine"} {
+		if i := slices.Index(names, want); i < 0 || slices.Contains(names[i+1:], want) {
+			t.Errorf("%q is not there once: %q", want, names)
+		}
+	}
+	if slices.Contains(names, "hooks") {
+		t.Errorf("what is not protected is listed: %q", names)
 	}
 }
