@@ -155,7 +155,7 @@ func Cases() []Case {
 		{ID: "P33", Shares: true, Attack: "reach what carries a kernel of the sandbox's own: its agent, its link, its directory, its control group", Claim: "commands have no way to any of them"},
 		{ID: "P34", Attack: "use up what the kernel gives to all: inotify, asynchronous I/O, timers, signals, terminals, message queues", Claim: "a sandbox has a bound of each",
 			Own: map[string]string{"": ownKernel}},
-		{ID: "P35", Attack: "have others wait for files by leases and locks; watch what they do with files that are shown", Claim: "there are no leases; what may only be read can be neither locked nor watched",
+		{ID: "P35", Attack: "have others wait for files by leases and locks; watch what they do with files that are shown", Claim: "there are no leases; what may only be read cannot be locked by flock; files of the system cannot be watched",
 			Own: map[string]string{"": ownKernel}, ByDesign: map[string]string{"read:": ownLock}},
 
 		{ID: "N01", Shares: true, Attack: "reach what is allowed: by name, proxy, CONNECT, SOCKS, TLS, datagrams", Claim: "what a rule allows works in every way, so that refusals mean something", way: &way{}, ByDesign: map[string]string{"": "a rule allows it"}},

@@ -169,10 +169,10 @@ func stall() []probe {
 // shown returns files of the host that sandboxes see.
 func shown() []string { return []string{"/usr/bin/env", "/usr/bin", "/usr/lib", "/dev/null"} }
 
-// onShown tries a lock on each file of the host that is visible.
+// onShown tries a lock on each file of the host that is visible, and on one in a mount that may only be read.
 func onShown(lock func(fd int) error) func(*target.Brief) target.Try {
-	return func(*target.Brief) target.Try {
-		return each(shown(), func(name string) target.Try {
+	return func(b *target.Brief) target.Try {
+		return each(append(shown(), b.Self), func(name string) target.Try {
 			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return refused(err)

@@ -398,6 +398,35 @@ func trustNewRepo() []probe {
 			}
 			return reached("a directory that git takes for a repository")
 		}},
+		{"bare repository below a directory that nobody may search, its HEAD last", func(b *target.Brief) target.Try {
+			above := b.Work + "/bare4"
+			p := above + "/x"
+			for _, d := range []string{"objects", "refs"} {
+				if err := os.MkdirAll(p+"/"+d, 0o755); err != nil {
+					return refused(err)
+				}
+			}
+			if err := os.WriteFile(p+"/config", []byte("[core]\n\tfsmonitor = touch planted\n"), 0o644); err != nil {
+				return refused(err)
+			}
+			dir, err := unix.Open(p, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return refused(err)
+			}
+			defer unix.Close(dir)
+			// Whoever looks for the other names by their paths does not find them.
+			if err := unix.Fchmodat(dir, "..", 0, 0); err != nil {
+				return refused(err)
+			}
+			err = write(unix.Openat(dir, "HEAD", creat, 0o644))
+			if e := os.Chmod(above, 0o755); err == nil {
+				err = e
+			}
+			if err != nil {
+				return refused(err)
+			}
+			return reached("a directory that git takes for a repository")
+		}},
 		{"bare repository with a common directory", func(b *target.Brief) target.Try {
 			p := b.Work + "/bare3"
 			if err := os.MkdirAll(p, 0o755); err != nil {
