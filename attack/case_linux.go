@@ -157,6 +157,7 @@ func Cases() []Case {
 			Own: map[string]string{"": ownKernel}},
 		{ID: "P35", Attack: "have others wait for files by leases and locks; watch what they do with files that are shown", Claim: "there are no leases; what may only be read cannot be locked by flock; files of the system cannot be watched",
 			Own: map[string]string{"": ownKernel}, ByDesign: map[string]string{"read:": ownLock}},
+		{ID: "P36", Attack: "end the sandbox's agent by signals to its threads", Claim: "the sandbox goes on, and what was refused stays told", after: agentStands},
 
 		{ID: "N01", Shares: true, Attack: "reach what is allowed: by name, proxy, CONNECT, SOCKS, TLS, datagrams", Claim: "what a rule allows works in every way, so that refusals mean something", way: &way{}, ByDesign: map[string]string{"": "a rule allows it"}},
 		{ID: "N02", Shares: true, Attack: "reach what no rule allows, or one denies, in every way", Claim: "it is refused, in words where there are any", way: &way{}},

@@ -47,6 +47,34 @@ func hostHealthy(x *trial) []target.Try {
 	return tries
 }
 
+// agentStands is the host's part of P36.
+func agentStands(x *trial) []target.Try {
+	ctx, cancel := x.brief(time.Minute)
+	defer cancel()
+	args := []string{x.w.brief.Self, "whoami"}
+	if x.h.Tier == paddock.Sim {
+		args = []string{"whoami"}
+	}
+	p, err := x.sb.Start(ctx, paddock.Cmd{Args: args, Output: paddock.Output{Detached: true}})
+	var exit paddock.Exit
+	if err == nil {
+		exit, err = p.Wait(ctx)
+	}
+	if err != nil || exit.Cause != paddock.Exited {
+		return []target.Try{reached("the sandbox afterwards", "it starts no program: %+v %v", exit, err)}
+	}
+	tries := []target.Try{inside("the sandbox afterwards", "it starts programs")}
+	if x.h.Unconfined || x.h.Tier == paddock.Sim {
+		return tries // there nothing refuses the write
+	}
+	st, err := x.sb.Status(ctx)
+	told := slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return strings.HasSuffix(r.Target, target.RefusedFirst) })
+	if err != nil || !told {
+		return append(tries, reached("what was refused", "it is not told any more: %v", err))
+	}
+	return append(tries, inside("what was refused", "it is told"))
+}
+
 // share measures the processor time of two busy commands on the host. A sandbox's own
 // kernel measures with a clock that also counts the time in which the host does not run it.
 func (x *trial) share(ctx context.Context) target.Try {

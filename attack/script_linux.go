@@ -244,7 +244,7 @@ func trustScripts(id string) []spell {
 
 func processScripts(id string) []spell {
 	switch id {
-	case "P01", "P02":
+	case "P01", "P02", "P36":
 		return []spell{
 			{"signal", `kill -9 "$PID"`}, {"signal all", `kill -9 -1`}, {"the first", `kill -9 1`}, {"read its environment", `cat /proc/$PID/environ`}, {"its memory", `cat /proc/$PID/mem`}, {"its descriptors", `ls -l /proc/$PID/fd`},
 			{"by name", `pkill -9 attacker`}, {"list", `ps -ef`}, {"the parent's", `tr '\0' '\n' < /proc/$PPID/environ`},

@@ -114,6 +114,7 @@ func cases() map[string][]probe {
 		"P33": ownCarrier(),
 		"P34": spend(),
 		"P35": stall(),
+		"P36": signalAgent(),
 		"N01": allowedWays(),
 		"N02": stranger(),
 		"N03": aroundProxy(),

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -389,4 +391,87 @@ func outlive() []probe {
 			return inside("daemons run")
 		}},
 	}
+}
+
+// signalAgent is P36. The first technique leaves a refusal, which the host looks for afterwards. A
+// signal that is taken and has no effect stays inside; if it has one, nobody reports.
+func signalAgent() []probe {
+	ps := []probe{{"what is refused first", func(b *target.Brief) target.Try {
+		return done(write(unix.Open(b.Work+"/"+target.RefusedFirst, creat, 0o755)), "a hook of the repository")
+	}}}
+	for _, sig := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGKILL} {
+		ps = append(ps, probe{unix.SignalName(sig), func(b *target.Brief) target.Try {
+			if b.Unconfined {
+				return signalOther(sig)
+			}
+			return each(agentThreads(), func(tid int) target.Try { return sendAll(1, tid, sig) })
+		}})
+	}
+	return ps
+}
+
+// agentThreads lists the threads of process 1, and low numbers that may be threads of it if it hides
+// them. Numbers of our own threads are left out.
+func agentThreads() []int {
+	own := map[string]bool{}
+	for _, n := range names("/proc/self/task") {
+		own[n] = true
+	}
+	list := []int{1}
+	for _, n := range names("/proc/1/task") {
+		if tid, err := strconv.Atoi(n); err == nil && tid != 1 {
+			list = append(list, tid)
+		}
+	}
+	for tid := 2; len(list) == 1 && tid < 32; tid++ {
+		if !own[strconv.Itoa(tid)] {
+			list = append(list, tid)
+		}
+	}
+	return list
+}
+
+// signalOther is for the run without a sandbox, where process 1 is not to be signalled.
+func signalOther(sig unix.Signal) target.Try {
+	cmd := exec.Command("sleep", "100")
+	if err := cmd.Start(); err != nil {
+		return absent("%v", err)
+	}
+	try := sendAll(cmd.Process.Pid, cmd.Process.Pid, sig)
+	if try.Outcome != target.Inside {
+		_ = cmd.Process.Kill()
+	}
+	if err := cmd.Wait(); err == nil || try.Outcome != target.Inside {
+		return try
+	}
+	return reached("the process ended")
+}
+
+// sendAll sends a signal to a thread of a process by every call.
+func sendAll(pid, tid int, sig unix.Signal) target.Try {
+	var info [128]byte
+	binary.NativeEndian.PutUint32(info[0:], uint32(sig))
+	binary.NativeEndian.PutUint32(info[8:], ^uint32(0)) // SI_QUEUE
+	at := uintptr(unsafe.Pointer(&info))
+	calls := []error{
+		unix.Tgkill(pid, tid, sig),
+		try0(unix.Syscall(unix.SYS_TKILL, uintptr(tid), uintptr(sig), 0)),
+		try0(unix.Syscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(pid), uintptr(tid), uintptr(sig), at, 0, 0)),
+		try0(unix.Syscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(tid), uintptr(sig), at)),
+		unix.Kill(tid, sig),
+	}
+	for _, flags := range []int{0, unix.PIDFD_THREAD} {
+		fd, err := unix.PidfdOpen(tid, flags)
+		if err == nil {
+			err = unix.PidfdSendSignal(fd, sig, nil, 0)
+			unix.Close(fd)
+		}
+		calls = append(calls, err)
+	}
+	return each(calls, func(err error) target.Try {
+		if err != nil {
+			return refused(err)
+		}
+		return inside("sent")
+	})
 }

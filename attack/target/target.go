@@ -12,6 +12,9 @@ const BriefEnv = "PADDOCK_ATTACK_BRIEF"
 // Kept is an extended attribute that the host sets on files of the workspace.
 const Kept = "user.kept"
 
+// RefusedFirst is a name in the workspace that P36 tries to make before it signals the agent.
+const RefusedFirst = ".git/hooks/p36-first"
+
 // Outcomes of one try, as the attacker sees it.
 const (
 	// Denied means that it was refused.
