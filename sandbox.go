@@ -104,11 +104,21 @@ type Status struct {
 	Traffic  *Traffic          `json:"traffic,omitempty"` // nil if nothing counts it
 	Enforced []Finding         `json:"enforced"`          // every control, with its strength
 	Refused  []Refusal         `json:"refused,omitempty"` // refused operations, newest last, at most 1,000
+
+	// PassedOver lists the tiers that were tried first and could not make the sandbox, if the spec
+	// left the tier to [Auto]. Only the sandbox that Create returned knows them.
+	PassedOver []PassedOver `json:"passed_over,omitempty"`
+}
+
+// A PassedOver tier was stronger than the one that made a sandbox, and could not make it.
+type PassedOver struct {
+	Tier  Tier   `json:"tier"`
+	Cause string `json:"cause"`
 }
 
 // Clone returns a copy that shares no memory with the status.
 func (s Status) Clone() Status {
-	s.Labels, s.Enforced, s.Refused = maps.Clone(s.Labels), slices.Clone(s.Enforced), slices.Clone(s.Refused)
+	s.Labels, s.Enforced, s.Refused, s.PassedOver = maps.Clone(s.Labels), slices.Clone(s.Enforced), slices.Clone(s.Refused), slices.Clone(s.PassedOver)
 	if s.Traffic != nil {
 		t := *s.Traffic
 		s.Traffic = &t

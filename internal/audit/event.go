@@ -74,7 +74,7 @@ type Action struct {
 	What    string `json:"what"`              // "sandbox.create", "file.write", …
 	Target  string `json:"target,omitempty"`  // a file, process, snapshot or key
 	Result  string `json:"result"`            // "ok", or the kind of the error
-	Reason  string `json:"reason,omitempty"`  // the error, in words
+	Reason  string `json:"reason,omitempty"`  // the error in words, or why a new sandbox has not got a stronger tier
 	Rule    string `json:"rule,omitempty"`    // the rule that allowed or denied it
 }
 

@@ -135,6 +135,9 @@ func (a *App) make(ctx context.Context, r *Remote, spec paddock.Spec, terms *cli
 	if err != nil {
 		return nil, NotMade{Err: err}
 	}
+	if st, ok := sb.Born(); ok {
+		a.noteWeaker(st.Tier, st.PassedOver)
+	}
 	return sb, nil
 }
 

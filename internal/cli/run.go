@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 type runFlags struct {
@@ -216,6 +217,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 				fmt.Fprintf(a.Stderr, "paddock: note: %s is seen through an overlay: what changes there stays inside and vanishes with the sandbox\n", OneLine(m.Source))
 			}
 		}
+	}
+	if !f.verbose {
+		a.noteWeaker(b.tier, auto.Tried(b.passed))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
 	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)

@@ -393,6 +393,18 @@ func TestATimeoutIsTold(t *testing.T) {
 	}
 }
 
+func TestAWeakerTierThanUsualIsTold(t *testing.T) {
+	unable := AsTier(&fake.Fake{Refuse: paddock.Unsupported}, paddock.GVisor)
+	never := Tier{Name: paddock.MicroVM, Open: unable.Open, Weak: func() string { return "slow" }}
+	v := invoke(t.TempDir(), nil, []Tier{never, unable, AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.Jail)}, "run", "true")
+	if code := v.Run(t.Context()); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	if told := v.Stderr.String(); !strings.HasPrefix(told, "paddock: note: the sandbox is on tier jail, because tier gvisor could not make it: ") || strings.Count(told, "\n") != 1 {
+		t.Errorf("told %q", told)
+	}
+}
+
 func TestJSONIsOneObjectWithTheOutputInIt(t *testing.T) {
 	f := &fake.Fake{About: fake.GoodInfo(), Refused: []paddock.Refusal{{What: "write", Target: "/etc/passwd", Count: 1}}}
 	v := invoke(t.TempDir(), nil, []Tier{{Name: paddock.GVisor}, AsTier(f, paddock.Jail)}, "run", "--json", "sh", "-c", `echo hello; printf '\377' >&2; exit 4`)

@@ -252,6 +252,13 @@ func (b *oneShot) choice() string {
 	return s.String()
 }
 
+// noteWeaker says which stronger tiers could not make a sandbox, where any were tried.
+func (a *App) noteWeaker(tier paddock.Tier, passed []paddock.PassedOver) {
+	for _, p := range passed {
+		fmt.Fprintf(a.Stderr, "paddock: note: the sandbox is on tier %s, because tier %s could not make it: %s\n", tier, p.Tier, OneLine(p.Cause))
+	}
+}
+
 // EngineVariable is the environment variable that names QEMU's program, if it is in an unusual
 // place.
 const EngineVariable = "PADDOCK_QEMU"

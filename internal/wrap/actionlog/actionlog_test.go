@@ -69,6 +69,41 @@ func set(t *testing.T, failed <-chan struct{}) (paddock.Driver, *list) {
 	return a, l
 }
 
+// A weaker driver makes sandboxes on another tier than the usual one.
+type weaker struct{ paddock.Driver }
+
+type born struct{ paddock.Sandbox }
+
+func (d weaker) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	sb, err := d.Driver.Create(ctx, spec)
+	return born{sb}, err
+}
+
+func (born) Born() (paddock.Status, bool) {
+	return paddock.Status{PassedOver: []paddock.PassedOver{{Tier: paddock.MicroVM, Cause: "no machine"}, {Tier: paddock.GVisor, Cause: "no limit"}}}, true
+}
+
+func TestACreationOnAWeakerTierIsRecordedWithItsReason(t *testing.T) {
+	inner, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &list{}
+	d, err := actionlog.New(weaker{inner}, actionlog.Options{Sink: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Create(t.Context(), paddock.Spec{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if got := l.events[0].Action; got.Result != "ok" || got.Reason != "not on tier microvm: no machine; not on tier gvisor: no limit" {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
 func TestEveryActionIsToldWithWhoAndHowItWent(t *testing.T) {
 	d, l := set(t, nil)
 	ctx := context.WithValue(t.Context(), callerKey{}, "alice")

@@ -3,6 +3,7 @@ package actionlog
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -69,6 +70,7 @@ type deed struct {
 	target  string
 	args    []string
 	dir     string
+	reason  string // if it succeeded
 }
 
 // ready returns an error if nothing can be recorded.
@@ -106,7 +108,7 @@ func (d *driver) tell(ctx context.Context, what deed, err error) {
 	}
 	a := audit.Action{
 		Who: c.Who, Tenant: c.Tenant, From: c.From, Request: c.Request, Rule: c.Rule,
-		What: what.what, Target: what.target, Result: "ok",
+		What: what.what, Target: what.target, Result: "ok", Reason: what.reason,
 	}
 	if err != nil {
 		a.Result, a.Reason = paddock.KindOf(err).Error(), err.Error()
@@ -127,11 +129,25 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	if sb, err = create(ctx, spec); err == nil {
 		id = sb.ID()
 	}
-	d.tell(ctx, deed{sandbox: id, what: "sandbox.create"}, err)
+	what := deed{sandbox: id, what: "sandbox.create"}
+	if err == nil {
+		what.reason = weaker(sb)
+	}
+	d.tell(ctx, what, err)
 	if err != nil {
 		return nil, err
 	}
 	return &sandbox{sb, d}, nil
+}
+
+// weaker returns why a new sandbox has not got a stronger tier, if one was tried.
+func weaker(sb paddock.Sandbox) string {
+	st, _ := sb.Born()
+	var list []string
+	for _, p := range st.PassedOver {
+		list = append(list, fmt.Sprintf("not on tier %s: %s", p.Tier, p.Cause))
+	}
+	return strings.Join(list, "; ")
 }
 
 // Info returns the wrapped driver's Info.

@@ -97,8 +97,38 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	case spec.Root.Kind == paddock.RootSnapshot:
 		return d.resume(spec.Root.Snapshot, create)
 	}
-	sb, _, err := Choose(d.candidates(), create)
-	return sb, err
+	sb, passed, err := Choose(d.candidates(), create)
+	if err != nil {
+		return nil, err
+	}
+	if tried := Tried(passed); len(tried) > 0 {
+		return &weaker{sb, tried}, nil
+	}
+	return sb, nil
+}
+
+// A weaker sandbox was made by another tier than the first one that was tried.
+type weaker struct {
+	paddock.Sandbox
+	passed []paddock.PassedOver
+}
+
+func (w *weaker) Unwrap() paddock.Sandbox { return w.Sandbox }
+
+func (w *weaker) Born() (paddock.Status, bool) {
+	st, ok := w.Sandbox.Born()
+	if ok {
+		st.PassedOver = slices.Clone(w.passed)
+	}
+	return st, ok
+}
+
+func (w *weaker) Status(ctx context.Context) (paddock.Status, error) {
+	st, err := w.Sandbox.Status(ctx)
+	if err == nil {
+		st.PassedOver = slices.Clone(w.passed)
+	}
+	return st, err
 }
 
 // resume creates a sandbox on the tier that has the snapshot, also where [Choose] would

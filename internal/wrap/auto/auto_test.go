@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,12 @@ type box struct {
 }
 
 func (b box) ID() paddock.ID { return b.id }
+
+func (b box) Born() (paddock.Status, bool) { return paddock.Status{ID: b.id, Tier: b.tier}, true }
+
+func (b box) Status(context.Context) (paddock.Status, error) {
+	return paddock.Status{ID: b.id, Tier: b.tier}, nil
+}
 
 func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	return paddock.Info{Tier: f.tier, Available: !f.absent}, nil
@@ -78,7 +85,7 @@ func madeOn(t *testing.T, d *auto.Driver, spec paddock.Spec) paddock.Tier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, ok := sb.(box)
+	b, ok := paddock.As[box](sb)
 	if !ok {
 		t.Fatalf("a sandbox of nobody's: %v", sb)
 	}
@@ -119,6 +126,32 @@ func TestAutoLeavesATierOnlyForWhatItCannotDo(t *testing.T) {
 	}
 	if len(weak.made) != 1 {
 		t.Errorf("trouble led to a weaker tier")
+	}
+}
+
+func TestASandboxOfAWeakerTierTellsWhy(t *testing.T) {
+	strong, weak, _ := tiers()
+	machine := auto.Tier{Candidate: auto.Candidate{Name: paddock.MicroVM, Pass: func() string { return "slow" }}, Driver: &fake{}}
+	d := auto.New(machine, auto.Tier{Candidate: auto.Candidate{Name: paddock.GVisor}, Driver: strong}, auto.Tier{Candidate: auto.Candidate{Name: paddock.Jail}, Driver: weak})
+	told := func() []paddock.PassedOver {
+		t.Helper()
+		sb, err := d.Create(t.Context(), paddock.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		born, ok := sb.Born()
+		st, err := sb.Status(t.Context())
+		if !ok || err != nil || !slices.Equal(born.PassedOver, st.PassedOver) || st.Tier != born.Tier {
+			t.Errorf("%+v then %+v: %v", born, st, err)
+		}
+		return st.PassedOver
+	}
+	if list := told(); len(list) != 0 {
+		t.Errorf("the usual tier tells of %v", list)
+	}
+	strong.refuse = fmt.Errorf("no memory limit: %w", paddock.Unsupported)
+	if list := told(); len(list) != 1 || list[0].Tier != paddock.GVisor || list[0].Cause != strong.refuse.Error() {
+		t.Errorf("told of %v", list)
 	}
 }
 

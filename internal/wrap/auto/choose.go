@@ -21,6 +21,18 @@ type Candidate struct {
 type PassedOver struct {
 	Tier  paddock.Tier `json:"tier"`
 	Cause string       `json:"cause"`
+	Tried bool         `json:"-"` // and failed; otherwise its candidate is never taken on this host
+}
+
+// Tried returns the tiers that were tried. They make a choice weaker than it usually is.
+func Tried(passed []PassedOver) []paddock.PassedOver {
+	var list []paddock.PassedOver
+	for _, p := range passed {
+		if p.Tried {
+			list = append(list, paddock.PassedOver{Tier: p.Tier, Cause: p.Cause})
+		}
+	}
+	return list
 }
 
 // Choose is the meaning of [paddock.Auto], for every caller that has several tiers. It
@@ -35,7 +47,7 @@ func Choose[T any](candidates []Candidate, try func(paddock.Tier) (T, error)) (m
 	var last error
 	for _, c := range candidates {
 		if why := c.pass(); why != "" {
-			passed = append(passed, PassedOver{c.Name, why})
+			passed = append(passed, PassedOver{c.Name, why, false})
 			continue
 		}
 		made, err := try(c.Name)
@@ -46,7 +58,7 @@ func Choose[T any](candidates []Candidate, try func(paddock.Tier) (T, error)) (m
 			return made, passed, err
 		}
 		last = err
-		passed = append(passed, PassedOver{c.Name, err.Error()})
+		passed = append(passed, PassedOver{c.Name, err.Error(), true})
 	}
 	if last == nil {
 		last = none(passed)
