@@ -76,6 +76,10 @@ type Options struct {
 	// callers that make many sandboxes which outlive them. Each takes some memory.
 	Spares int
 
+	// Scope moves this process from the control group of a login session to one that it may
+	// divide. It is called at most once for each driver. Nil means not possible.
+	Scope func() error
+
 	// Audit receives the kernel's events on processes of ephemeral sandboxes, whose owner
 	// this process is, and the decisions of their gateways. Nil disables events. A sandbox
 	// that outlives this process records its events itself, in State.

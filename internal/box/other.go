@@ -27,6 +27,7 @@ type Options struct {
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Spares  int
+	Scope   func() error
 	Audit   audit.Sink
 }
 

@@ -43,7 +43,7 @@ type Site struct {
 
 // NewSite determines the directories of a driver. It changes nothing on the host.
 func NewSite(tier paddock.Tier, o Options) (*Site, error) {
-	s := &Site{o: o, env: newEnviron(o.Environ), state: o.State, Cache: o.Cache, host: sync.OnceValue(cgroup.Probe)}
+	s := &Site{o: o, env: newEnviron(o.Environ), state: o.State, Cache: o.Cache, host: sync.OnceValue(func() *cgroup.Host { return cgroup.Settle(o.Scope) })}
 	if s.state == "" {
 		s.state = filepath.Join(defaultState(s.env), string(tier))
 	}

@@ -4,8 +4,8 @@
 // [Probe] reports what this process may do: the mounted hierarchies, its own group in each, and the
 // missing rights. [Host.Create] makes a [Group] below the process's own group. [Group.Start] starts a
 // child that is in the group from its first instruction. [Group.Remove] ends every process in the
-// group. Groups are only made below the caller's own group, and only the caller's own process is ever
-// moved.
+// group. Groups are only made below the caller's own group, or in the one that a unit beside a service holds
+// for it, and only the caller's own process is ever moved.
 //
 // Where no group can be made, a [Watchdog] samples the process tree from outside and kills processes
 // that exceed a limit. It is weaker, and its description says so.

@@ -265,7 +265,7 @@ func TestWhatCannotBeHadIsToldWithCauseAndRemedy(t *testing.T) {
 				f.put("run/systemd/system/x", "")
 				f.euid = 1000
 			},
-			"controller is not delegated", "systemctl set-property user@1000.service Delegate=yes",
+			"controller is not delegated", "systemd-run --user --scope -p Delegate=yes -- paddock …",
 			[]paddock.Control{paddock.ControlCPU, paddock.ControlIO},
 		},
 	} {

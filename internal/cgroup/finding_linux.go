@@ -85,10 +85,6 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 	f := paddock.Finding{Control: c, Strength: paddock.Absent, Cause: err.Error()}
 	container := exists(h.env.root+"/.dockerenv") || exists(h.env.run+"/.containerenv")
 	systemd := exists(h.env.run + "/systemd/system")
-	scope := "systemd-run --user --scope -p Delegate=yes -- paddock …"
-	if h.env.euid == 0 {
-		scope = "systemd-run --scope -p Delegate=yes -- paddock …"
-	}
 	const inContainer = "start the container with a control group of its own that it may write to: " +
 		"docker run --privileged --cgroupns=private …, or podman run --cgroupns=private --security-opt unmask=/sys/fs/cgroup …; " +
 		"in Kubernetes use a runtime class with writable cgroups (containerd: cgroup_writable = true)"
@@ -110,19 +106,16 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 			f.Remedy = inContainer
 		}
 	case errors.Is(err, errNotGiven):
-		f.Cause = "the " + modern(name) + " controller is not delegated to our own group"
+		f.Cause = "its controller is not delegated to our own group"
 		f.Remedy = "enable it in the groups above: echo +" + modern(name) + " > …/cgroup.subtree_control"
-		if systemd && h.env.euid != 0 {
-			f.Remedy = "as root: systemctl set-property user@" + strconv.Itoa(h.env.euid) +
-				".service Delegate=yes and log in again (needed on older systemd for cpu and io); then " + scope
-		} else if systemd {
-			f.Remedy = scope
+		if systemd {
+			f.Cause, f.Remedy = h.ungiven(f.Cause)
 		}
 	case errors.Is(err, errShared), errors.Is(err, errForeign):
 		f.Remedy = "start paddock in a group of its own, as a delegated child: " +
 			"mkdir /sys/fs/cgroup/NAME && echo $$ > /sys/fs/cgroup/NAME/cgroup.procs && exec paddock …, with nobody else in it"
 		if systemd {
-			f.Remedy = scope
+			f.Cause, f.Remedy = h.undivided(f.Cause)
 		} else if container {
 			f.Remedy = "make paddock the first process of the container, or start it with: " + alone + "exec paddock …'"
 		}
@@ -135,9 +128,9 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 		case container:
 			f.Remedy = inContainer
 		case systemd && h.Mode == V2:
-			f.Remedy = scope
+			f.Cause, f.Remedy = h.undivided(f.Cause)
 		case h.Mode != V2:
-			f.Remedy += " in each hierarchy of cgroup v1; or boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1) and use: " + scope
+			f.Remedy += " in each hierarchy of cgroup v1; or boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"
 		}
 	default:
 		f.Remedy = "run as root where control groups are mounted writable"
@@ -150,6 +143,44 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 // process that the container cannot see; to move process zero is to move oneself.
 const alone = "sh -c 'mkdir -p /sys/fs/cgroup/rest && for p in $(cat /sys/fs/cgroup/cgroup.procs); " +
 	"do case $p in 0|$$) ;; *) echo $p > /sys/fs/cgroup/rest/cgroup.procs;; esac; done 2> /dev/null; "
+
+// undivided words why systemd's group, which we are in, cannot be divided.
+func (h *Host) undivided(cause string) (why, remedy string) {
+	switch {
+	case h.unit.service:
+		return "the service " + h.unit.name + " may not divide its control group", h.edit(h.unit.name, "Delegate=cpu memory pids io")
+	case h.scoped != nil && errors.Is(h.scoped, fs.ErrNotExist):
+		return "no service manager runs for this user: it would give Paddock a control group", "log in as this user (ssh, machinectl shell); or as root: loginctl enable-linger " + strconv.Itoa(h.env.euid)
+	case h.scoped != nil:
+		cause += "; systemd was asked for another one: " + h.scoped.Error()
+	}
+	if h.env.euid == 0 {
+		return cause, "systemd-run --scope -p Delegate=yes -- paddock …"
+	}
+	return cause, "systemd-run --user --scope -p Delegate=yes -- paddock …"
+}
+
+// ungiven words why a group of systemd's has not got a controller.
+func (h *Host) ungiven(cause string) (why, remedy string) {
+	const all = "Delegate=cpu memory pids io"
+	switch {
+	case h.unit.user:
+		return "its controller is not delegated to the services of users",
+			"as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\n" + all + "\\n' > /etc/systemd/system/user@.service.d/delegate.conf, and restart the machine"
+	case h.unit.service:
+		return "its controller is not delegated to the service " + h.unit.name, h.edit(h.unit.name, all)
+	}
+	return h.undivided(cause)
+}
+
+// edit words a change of the unit that we are in.
+func (h *Host) edit(name, line string) string {
+	systemctl := "systemctl"
+	if h.unit.user {
+		systemctl += " --user"
+	}
+	return "let it: " + systemctl + " edit " + name + ", write [Service] and below it " + line + ", and restart it"
+}
 
 // missing is the error of a control that was asked for and cannot be had.
 func (h *Host) missing(c paddock.Control, err error) error {

@@ -49,6 +49,8 @@ type Host struct {
 	env         environment
 	tree        tree
 	hierarchies []*hierarchy
+	unit        unit  // of the service manager, that this process is in
+	scoped      error // why no scope could be had, where one was asked for
 
 	mu       sync.Mutex
 	prepared bool // guarded by mu: the version 2 hierarchy has children with controllers
@@ -70,7 +72,8 @@ type environment struct {
 type hierarchy struct {
 	v2          bool
 	controllers []string // that groups made here can have
-	dir         string   // our own group: groups are made below it
+	dir         string   // groups are made below it: our own group, the one above a supervisor's, or the sandboxes'
+	own         string   // our own group
 	err         error    // why none can be
 
 	// Of version 2 only.
@@ -104,6 +107,7 @@ func probe(env environment, t tree) *Host {
 	if err != nil {
 		return h
 	}
+	h.unit = unitOf(unified)
 	table, err := readFile(env.proc+"/self/mountinfo", large)
 	if err != nil {
 		return h
@@ -202,9 +206,13 @@ func (h *Host) unified(m mount, own string) *hierarchy {
 	if y.err != nil {
 		return y
 	}
+	y.own = y.dir
 	// We, or whoever started us, have moved aside before.
 	if path.Base(y.dir) == supervisor {
 		y.dir = path.Dir(y.dir)
+	}
+	if beside := h.beside(m, y.dir); beside != "" {
+		y.dir = beside
 	}
 	if y.err = h.writable(m, y.dir, "cgroup.procs"); y.err != nil {
 		return y
@@ -233,17 +241,33 @@ func (h *Host) unified(m mount, own string) *hierarchy {
 	}
 	var err error
 	if y.move, err = h.leave(y.dir, own); err != nil {
-		// What is switched on already can be used nevertheless.
-		y.controllers = slices.DeleteFunc(y.controllers, func(c string) bool {
-			if slices.Contains(y.enable, modern(c)) {
-				y.absent[c] = err
-				return true
-			}
-			return false
-		})
-		y.enable = nil
+		y.withdraw(err)
 	}
 	return y
+}
+
+// withdraw takes back the controllers that were to be switched on. Those that are switched on already can
+// be used nevertheless.
+func (y *hierarchy) withdraw(err error) {
+	y.controllers = slices.DeleteFunc(y.controllers, func(c string) bool {
+		off := slices.Contains(y.enable, modern(c))
+		if off {
+			y.absent[c] = err
+		}
+		return off
+	})
+	y.enable = nil
+}
+
+// beside gives the group of the unit that holds the sandboxes of a service, where there is one beside ours.
+// Before version 254 systemd cannot start a service again in a group that was divided, so that the service
+// leaves its own group whole. For a child to be born there, the group above both has to be ours as well.
+func (h *Host) beside(m mount, dir string) string {
+	group := path.Join(path.Dir(dir), sandboxes)
+	if !h.unit.service || !exists(group) || h.writable(m, group, "cgroup.procs") != nil || permitted(path.Join(path.Dir(dir), "cgroup.procs"), false) != nil {
+		return ""
+	}
+	return group
 }
 
 // modern gives the name that a controller has in version 2.

@@ -14,6 +14,8 @@ const (
 	// where a group with processes cannot have children with limits. It does
 	// not parse as a label, so no sandbox can have its name.
 	supervisor = prefix + "supervisor"
+	// sandboxes is the group of a unit that holds sandboxes of a service beside it; see deploy.
+	sandboxes = prefix + "sandboxes.service"
 )
 
 // An owner is the process that made a group. A process number alone is used

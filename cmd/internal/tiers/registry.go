@@ -2,8 +2,11 @@ package tiers
 
 import (
 	"os"
+	"sync"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/cgroup/systemd"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
@@ -16,10 +19,16 @@ import (
 // in each of its parts.
 type Programs struct {
 	Guest, Gateway, Keeper, GVisor, MicroVM, Sim program.Program
+
+	scope func() error // moves this process to a scope of systemd's, once
 }
 
 // Registry lists the tiers, strongest first.
 func Registry(p Programs) []cli.Tier {
+	p.scope = sync.OnceValue(func() error {
+		runtime, _ := os.LookupEnv("XDG_RUNTIME_DIR")
+		return systemd.Scope(systemd.Socket(os.Geteuid(), runtime))
+	})
 	return []cli.Tier{
 		{Name: paddock.MicroVM, About: "a kernel of its own in a virtual machine: for the least trusted code", Open: p.openMicroVM, Weak: untried},
 		{Name: paddock.GVisor, About: "a second kernel in software: for untrusted code, without virtualization", Open: p.openGVisor, Audited: true},
@@ -47,8 +56,9 @@ func untried() string {
 }
 
 func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
+	p.settle(g)
 	state, data := g.Kept(paddock.MicroVM)
-	d, err := microvm.New(microvm.Options{Spares: g.Spares, State: state, Data: data, Guest: p.Guest, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	d, err := microvm.New(microvm.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Guest, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +66,9 @@ func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
 }
 
 func (p Programs) openGVisor(g cli.Gear) (paddock.Driver, error) {
+	p.settle(g)
 	state, data := g.Kept(paddock.GVisor)
-	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, State: state, Data: data, Guest: p.Guest, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Guest, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +76,21 @@ func (p Programs) openGVisor(g cli.Gear) (paddock.Driver, error) {
 }
 
 func (p Programs) openJail(g cli.Gear) (paddock.Driver, error) {
+	p.settle(g)
 	state, _ := g.Kept(paddock.Jail)
-	d, err := jail.New(jail.Options{Spares: g.Spares, State: state, Guest: p.Guest, Gateway: p.Gateway, Keeper: p.Keeper, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	d, err := jail.New(jail.Options{Spares: g.Spares, Scope: p.scope, State: state, Guest: p.Guest, Gateway: p.Gateway, Keeper: p.Keeper, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// settle moves a server to where its sandboxes can have limits. A server has children of many kinds, and
+// one that is there before would be in the way.
+func (p Programs) settle(g cli.Gear) {
+	if g.Spares > 0 {
+		cgroup.Settle(p.scope)
+	}
 }
 
 // openGateway opens the program of the way out for a driver that takes a file.

@@ -1,0 +1,2 @@
+// Package systemd asks systemd for a control group.
+package systemd
