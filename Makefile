@@ -45,6 +45,8 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 TESTENV = PADDOCK_TEST_PROGRAMS=$(TMP)/programs PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true)
 KERNELS = PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)
 
+DISKS   = PADDOCK_TEST_DISTRO=$(TOOLS)/disks
+
 # Packages run beside each other, more than there are processors: most of them wait.
 TESTRUN = go run ./internal/testrun $(if $(CI),-strict -again)
 BESIDE  := -p=3 -parallel=4
@@ -101,8 +103,8 @@ test: deps programs $(if $(CI),referees machine python sdk plotting) ## Run ever
 	$(TESTRUN) -sample -budget=$(BUDGET) -- $(if $(CI),-count=1) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
-matrix: deps programs referees hosts machine python sdk plotting ## Run every test whole: every tier, both callers, every machine
-	export $(TESTENV) $(KERNELS) PADDOCK_TEST_HOSTS=1 CGO_ENABLED=0; \
+matrix: deps programs referees hosts machine disks python sdk plotting ## Run every test whole: every tier, both callers, every machine
+	export $(TESTENV) $(KERNELS) $(DISKS) PADDOCK_TEST_HOSTS=1 CGO_ENABLED=0; \
 	$(TESTRUN) -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
@@ -119,6 +121,17 @@ hosts: ## Install programs that obey files of a directory, which tests of protec
 machine: build ## Get what the tests of the tier microvm need: QEMU and a kernel
 	@./.ci/deps qemu-system-x86_64:qemu-system-x86
 	@bin/paddock vm status >/dev/null || bin/paddock vm setup
+
+.PHONY: disks
+disks: ## Make the disks of the machines of make distro: Debian 13, and 12 where the archive has it
+	@./.ci/deps mmdebstrap:mmdebstrap mke2fs:e2fsprogs ssh-keygen:openssh-client
+	@distro/image.sh trixie $(TOOLS)/disks
+	@distro/image.sh bookworm $(TOOLS)/disks || echo "there is no disk of Debian 12, so that it is skipped"
+
+.PHONY: distro
+distro: build disks ## Try the program on machines that users have: systemd, a user's session, a service
+	@./.ci/deps qemu-system-x86_64:qemu-system-x86
+	export $(DISKS) CGO_ENABLED=0; go test -count=1 -v -timeout 6h $(TESTFLAGS) ./distro
 
 .PHONY: python
 python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, with npm

@@ -1,0 +1,315 @@
+# The rows: what an ordinary machine with systemd promises to root, to a user and to a service.
+
+paddock=/usr/local/bin/paddock
+
+# A real session each: its scope, its runtime directory and, for alice, her service manager.
+alice() { timeout 1200 ssh -q alice@localhost "$@"; }
+root() { timeout 1200 ssh -q root@localhost "$@"; }
+
+# has TEXT WORD, lacks TEXT WORD
+has() { [[ $1 == *"$2"* ]] || { printf 'no "%s" in: %s\n' "$2" "$1"; return 1; }; }
+lacks() { [[ $1 != *"$2"* ]] || { printf '"%s" in: %s\n' "$2" "$1"; return 1; }; }
+
+# tier TEXT TIER: the tier of a sandbox, in the text of inspect --json or create --json.
+tier() { has "$1" "\"tier\": \"$2\""; }
+
+prepare() {
+	install -m 755 paddock $paddock
+	useradd --system --home-dir /var/lib/paddock --shell /usr/sbin/nologin paddock
+	install -d -m 750 -g paddock /etc/paddock
+	echo 0123456789abcdef0123456789abcdef | install -m 640 -g paddock /dev/stdin /etc/paddock/key
+	printf 'listen: 127.0.0.1:7463\nstate: /var/lib/paddock\nkey-file: /etc/paddock/key\naudit: /var/lib/paddock/audit\n' |
+		install -m 640 -g paddock /dev/stdin /etc/paddock/paddock.yaml
+	install -m 644 paddock.service /etc/systemd/system/
+	if [ "$(systemctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')" -lt 254 ]; then
+		install -m 644 paddock-sandboxes.service /etc/systemd/system/
+		install -D -m 644 paddock-sandboxes.conf /etc/systemd/system/paddock.service.d/sandboxes.conf
+	fi
+	systemctl daemon-reload
+}
+
+# server COMMAND…: a command of paddock that asks the unit's server.
+server() { PADDOCK_SERVER=http://127.0.0.1:7463 PADDOCK_KEY=0123456789abcdef0123456789abcdef timeout 1200 $paddock "$@"; }
+
+# ready: the unit's server takes calls.
+ready() { timeout 600 bash -c "until (exec 3<>/dev/tcp/127.0.0.1/7463) 2>/dev/null; do sleep 1; done"; }
+
+rows() {
+	row "B1: a user's run has the limits that it asks for" user_run
+	row "B1: root's run has the limits that it asks for" root_run
+	row "B1: a jail in a group that was delegated by hand runs" delegated_run
+	row "B1: a memory limit is the kernel's" memory_is_bound
+	row "B1: a user's create has limits, and the sandbox can be used" user_create
+	row "B1: root's create has limits" root_create
+	row "B1: a user's fork has limits" user_fork
+	row "B1: a user's server has limits, also with a sim sandbox first" user_serve
+	row "B1: what is not delegated is refused with a remedy that works" undelegated
+	row "B1: a user without a session has limits where the manager lingers" lingering
+	row "B1: the unit makes sandboxes with limits, and gvisor is auto" unit_create
+	row "B1: sandboxes of the unit keep their limits over a restart" unit_restart
+	row "B1: sandboxes of the unit keep their limits over a crash" unit_crash
+	row "B1: a weaker tier than usual is told to the caller and recorded" weaker_told
+	row "B2: a paused sandbox is there after a logout" paused_over_logout
+	row "B3: a user without groups forks" fork_without_groups
+	row "B4: addresses of common networks are reached from gvisor" common_addresses
+	row "B5: sim runs, or its refusal names the kernel's lack" sim_runs
+	row "B5: run and doctor name the same sysctl" same_sysctl
+	row "B6: doctor of one tier does not call it auto" doctor_tier
+	row "B6: doctor looks at a unit's group" doctor_unit
+	pause_before_reboot > /tmp/row 2>&1
+	skip "B6: remedies of containers (rootless podman)" "the image has no podman"
+}
+
+rows_after_reboot() {
+	row "B1: the unit starts after a reboot, and makes sandboxes with limits" unit_after_reboot
+	row "B2: a paused sandbox is there after a reboot" paused_over_reboot
+}
+
+# --- B1
+
+user_run() {
+	alice paddock run --tier jail --memory 64M --cpus 0.5 --pids 50 -- true
+	alice paddock run --tier gvisor --memory 256M -- true
+	has "$(alice paddock run --tier jail --memory 64M --json -- true)" memory.max
+}
+
+root_run() {
+	root paddock run --tier jail --memory 64M --cpus 0.5 --pids 50 --io 10M -- true
+	root paddock run --tier gvisor --memory 256M -- true
+	has "$(root paddock run --tier jail --memory 64M --json -- true)" memory.max
+}
+
+delegated_run() {
+	alice systemd-run --user --scope -q -p Delegate=yes paddock run --tier jail --memory 64M -- true
+	alice systemd-run --user --wait --pipe -q -p Delegate=yes paddock run --tier jail --memory 64M -- true
+	systemd-run --wait --pipe -q -p Delegate=yes -p User=alice paddock run --tier jail --memory 64M -- true
+	systemd-run --scope -q -p Delegate=yes paddock run --tier jail --memory 64M -- true
+}
+
+memory_is_bound() {
+	local status=0
+	alice "paddock run --tier jail --memory 64M -- sh -c 'head -c 200000000 /dev/zero | tail -c 150000000 > /dev/null'" || status=$?
+	[ $status = 137 ] || { echo "status $status"; return 1; }
+}
+
+user_create() {
+	local id
+	id=$(alice paddock create --tier jail --memory 64M --pids 50)
+	[ "$(alice paddock exec "$id" -- echo inside)" = inside ]
+	# Another session uses the same server.
+	has "$(alice paddock inspect "$id")" memory.max
+	grep -q 67108864 /sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/paddock-*.scope/paddock-"$id"-*/memory.max
+	alice paddock rm "$id"
+}
+
+root_create() {
+	local id
+	id=$(root paddock create --tier jail --memory 64M --io 10M)
+	has "$(root paddock inspect "$id")" memory.max
+	root paddock rm "$id"
+}
+
+user_fork() {
+	local id fork
+	id=$(alice paddock create --tier gvisor --memory 256M)
+	fork=$(alice paddock fork "$id")
+	has "$(alice paddock inspect "$fork")" memory.max
+	alice paddock rm "$id" "$fork"
+}
+
+user_serve() {
+	alice 'set -e
+		XDG_STATE_HOME=/tmp/alice paddock serve --listen unix:/tmp/alice.sock --state /tmp/alice.state > /tmp/alice.log 2>&1 &
+		until [ -S /tmp/alice.sock ]; do sleep 1; done
+		export PADDOCK_SERVER=unix:/tmp/alice.sock
+		s=$(paddock create --tier sim)
+		j=$(paddock create --tier jail --memory 64M)
+		paddock inspect $j
+		paddock rm $s $j
+		kill %1; wait' > /tmp/serve 2>&1 || { cat /tmp/serve /tmp/alice.log; return 1; }
+	has "$(cat /tmp/serve)" memory.max
+}
+
+# The io controller is not delegated to users on these systems, whatever else is.
+undelegated() {
+	local said
+	said=$(alice paddock run --tier jail --io 10M -- true 2>&1) && { echo "it was not refused"; return 1; }
+	has "$said" /etc/systemd/system/user@.service.d/delegate.conf
+	[ "$(grep -c delegate.conf <<< "$said")" = 1 ]
+	# The remedy, and a user manager that starts anew.
+	mkdir -p /etc/systemd/system/user@.service.d
+	printf '[Service]\nDelegate=cpu memory pids io\n' > /etc/systemd/system/user@.service.d/delegate.conf
+	systemctl daemon-reload
+	systemctl restart user@1000.service || systemctl start user@1000.service
+	alice paddock run --tier jail --io 10M -- true
+}
+
+lingering() {
+	local said
+	loginctl terminate-user alice || true
+	timeout 600 bash -c 'while [ -e /run/user/1000/systemd/private ]; do sleep 1; done'
+	said=$(systemd-run --wait --pipe -q -p User=alice --scope true 2>&1 || true) # no session
+	loginctl enable-linger alice
+	timeout 600 bash -c 'until [ -S /run/user/1000/systemd/private ]; do sleep 1; done'
+	setsid -w su -l alice -c "paddock run --tier jail --memory 64M -- true"
+	loginctl disable-linger alice
+}
+
+unit_create() {
+	local made id
+	systemctl start paddock
+	ready
+	made=$(server create --json --memory 256M)
+	tier "$made" gvisor
+	has "$made" memory.max
+	id=$(sed -n 's/^ *"id": "\(.*\)",$/\1/p' <<< "$made" | head -n 1)
+	[ "$(server exec "$id" -- echo inside)" = inside ]
+	server rm "$id"
+}
+
+# limits ID BYTES: the group of a sandbox of the unit has this limit.
+limits() {
+	local file
+	for file in /sys/fs/cgroup/{system.slice/paddock.service,paddock.slice/paddock-sandboxes.service}/paddock-"$1"-*/memory.max; do
+		[ "$(cat "$file" 2> /dev/null)" != "$2" ] || return 0
+	done
+	echo "no group of $1 has a limit of $2"
+	systemd-cgls --no-pager || true
+	return 1
+}
+
+# kept HOW…: a sandbox outlives what is done to the unit, with its limit, and another one can be made.
+kept() {
+	local id another
+	systemctl start paddock
+	ready
+	id=$(server create --tier jail --memory 64M)
+	limits "$id" 67108864
+	"$@"
+	timeout 600 bash -c 'until systemctl is-active -q paddock; do sleep 1; done'
+	ready
+	systemctl is-active paddock
+	limits "$id" 67108864
+	[ "$(server exec "$id" -- echo inside)" = inside ]
+	another=$(server create --tier jail --memory 64M)
+	limits "$another" 67108864
+	server rm "$id" "$another"
+}
+
+unit_restart() { kept systemctl restart paddock; }
+
+crash() {
+	local main
+	main=$(systemctl show -p MainPID --value paddock)
+	kill -9 "$main"
+	timeout 600 bash -c "while [ \"\$(systemctl show -p MainPID --value paddock)\" = $main ]; do sleep 1; done"
+}
+
+unit_crash() { kept crash; }
+
+# gvisor shows no whole tree of the host.
+weaker_told() {
+	local said
+	said=$(root "cd / && paddock run --mode full -- true" 2>&1)
+	has "$said" "the sandbox is on tier jail, because tier gvisor could not make it"
+	said=$(root "cd / && paddock create --mode full" 2>&1)
+	has "$said" "the sandbox is on tier jail, because tier gvisor could not make it"
+	root paddock rm --all
+}
+
+unit_after_reboot() {
+	systemctl enable --now paddock
+	ready
+	local id
+	id=$(server create --tier jail --memory 64M)
+	limits "$id" 67108864
+	server rm "$id"
+}
+
+# --- B2
+
+pause_one() {
+	local id
+	id=$(alice paddock create --tier gvisor --memory 256M --name "$1")
+	alice paddock exec "$id" -- sh -c 'echo kept > /tmp/kept'
+	alice paddock pause "$id"
+}
+
+still_there() {
+	has "$(alice paddock ls)" "$1"
+	alice paddock resume "$1"
+	[ "$(alice paddock exec "$1" -- cat /tmp/kept)" = kept ]
+	alice paddock rm "$1"
+}
+
+logged_out() {
+	loginctl terminate-user alice || true
+	timeout 600 bash -c 'while [ -e /run/user/1000 ]; do sleep 1; done'
+}
+
+paused_over_logout() {
+	pause_one logout
+	logged_out
+	still_there logout
+}
+
+pause_before_reboot() { pause_one reboot; }
+
+paused_over_reboot() { still_there reboot; }
+
+# --- B3
+
+fork_without_groups() {
+	systemd-run --wait --pipe -q -p User=alice -p Environment=PADDOCK_STATE=/tmp/without bash -c '
+		set -e
+		id=$(paddock create --tier gvisor)
+		fork=$(paddock fork "$id")
+		paddock exec "$fork" -- true
+		paddock rm "$id" "$fork"'
+}
+
+# --- B4
+
+common_addresses() {
+	ip link add common type dummy
+	ip addr add 10.0.2.2/24 dev common
+	ip addr add 10.0.2.15/24 dev common
+	ip link set common up
+	for a in 10.0.2.2 10.0.2.15; do
+		systemd-socket-activate -l $a:8080 --inetd -a /bin/echo reached &
+		local listener=$!
+		timeout 60 bash -c "until ss -ltn | grep -q $a:8080; do sleep 1; done"
+		has "$(paddock run --tier gvisor --allow $a:8080 -- bash -c "cat < /dev/tcp/$a/8080")" reached
+		kill $listener
+	done
+	ip link del common
+}
+
+# --- B5
+
+sim_runs() {
+	local said
+	said=$(alice "paddock run --tier sim 'echo simulated'" 2>&1) || true
+	lacks "$said" "fault of Paddock"
+	has "$said" simulated || has "$said" Landlock
+}
+
+same_sysctl() {
+	local said
+	sysctl -q user.max_user_namespaces=0
+	said=$(alice "paddock run -- true" 2>&1) && { echo "it ran"; return 1; }
+	has "$said" user.max_user_namespaces
+	has "$(alice paddock doctor || true)" user.max_user_namespaces
+	sysctl -q user.max_user_namespaces=15000
+	alice paddock run --tier jail -- true
+}
+
+# --- B6
+
+doctor_tier() { lacks "$(alice paddock doctor --tier jail)" "auto is"; }
+
+doctor_unit() {
+	systemctl start paddock
+	ready
+	has "$(root paddock doctor --unit paddock)" memory.max
+}
