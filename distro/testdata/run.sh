@@ -14,11 +14,14 @@ stage=$(cat /var/lib/rows 2>/dev/null || echo 1)
 
 say() { printf '%s\n' "$*" > $port; }
 
+# wanted NAME: the row is to be tried.
+wanted() { [ -z "$only" ] || [[ $1 =~ $only ]]; }
+
 # row NAME COMMAND…: a row is well when its command succeeds.
 row() {
 	local name=$1 began=$SECONDS
 	shift
-	if [ -n "$only" ] && [[ ! $name =~ $only ]]; then return; fi
+	wanted "$name" || return 0
 	( set -eE; trap 'echo "line $LINENO failed: $BASH_COMMAND"' ERR; "$@" ) > /tmp/row 2>&1
 	local status=$?
 	echo "row $name: $status after $((SECONDS - began)) s" > /dev/console
