@@ -32,6 +32,8 @@ skip() { say "skip $1"$'\t'"$2"; }
 
 case $stage in
 1)
+	echo begun > /var/lib/rows
+	sync
 	prepare
 	rows
 	echo 2 > /var/lib/rows
@@ -40,6 +42,11 @@ case $stage in
 	;;
 2)
 	rows_after_reboot
+	say end
+	systemctl poweroff
+	;;
+begun)
+	say "fail the machine stays up"$'\t'"it restarted by itself while it tried the rows"
 	say end
 	systemctl poweroff
 	;;
