@@ -7,9 +7,12 @@ jail="--tier jail" kept_tier=jail
 if [ "$(uname -r | sed 's/^\([0-9]*\)\.\([0-9]*\).*/\1\2/')" = 61 ]; then jail+=" --allow-missing landlock" kept_tier=gvisor; fi
 saved=/home/alice/.local/share/paddock/gvisor # alice's sandboxes that are paused
 
-# A real session each: its scope, its runtime directory and, for alice, her service manager.
-alice() { timeout 1200 ssh -q alice@localhost "$@"; }
-root() { timeout 1200 ssh -q root@localhost "$@"; }
+# A real session each: its scope, its runtime directory and, for alice, her service manager. It stays between
+# commands, as that of a person does, because sandboxes of a user end with the last session. Another one is anew.
+session() { timeout 1200 ssh -q -o ControlMaster=auto -o ControlPersist=yes -o ControlPath=/run/session-%r "$@"; }
+alice() { session alice@localhost "$@"; }
+root() { session root@localhost "$@"; }
+anew() { timeout 1200 ssh -q alice@localhost "$@"; }
 
 # has TEXT WORD, lacks TEXT WORD
 has() { [[ $1 == *"$2"* ]] || { printf 'no "%s" in: %s\n' "$2" "$1"; return 1; }; }
@@ -129,8 +132,7 @@ user_create() {
 	local id
 	id=$(alice paddock create $jail --memory 64M --pids 50)
 	[ "$(alice paddock exec "$id" -- echo inside)" = inside ]
-	# Another session uses the same server.
-	has "$(alice paddock inspect --json "$id")" memory.max
+	has "$(anew paddock inspect --json "$id")" memory.max
 	grep -q 67108864 /sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/paddock-*.scope/paddock-"$id"-*/memory.max
 	alice paddock rm "$id"
 }
