@@ -115,7 +115,15 @@ func ToolChains(t *testing.T, open func(state string, environ []string) (paddock
 			script = append(script, "cat '"+filepath.Join(home, name)+"'; ls -d '"+filepath.Join(home, name)+"'")
 		}
 	}
-	path = append(path, "/usr/bin", "/bin")
+	// An earlier sandbox, whose workspace held the directory, replaced it by a link.
+	kept, planted := filepath.Join(home, ".kept/key"), filepath.Join(home, "project/bin")
+	homeFile(t, kept, text, 0o644)
+	homeFile(t, filepath.Join(home, "project/x"), "", 0o644)
+	if err := os.Symlink(filepath.Dir(kept), planted); err != nil {
+		t.Fatal(err)
+	}
+	script = append(script, "cat '"+kept+"'; cat '"+filepath.Join(planted, "key")+"'")
+	path = append(path, planted, "/usr/bin", "/bin")
 	s := newSuite(t, Harness{New: func(state string) (paddock.Driver, error) {
 		return open(state, []string{"HOME=" + home, "PATH=" + strings.Join(path, ":"), "DOTNET_ROOT=" + filepath.Join(home, ".dotnet")})
 	}})

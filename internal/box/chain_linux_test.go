@@ -89,3 +89,36 @@ func TestALinkOfAToolChainShowsNothingElse(t *testing.T) {
 		t.Errorf("the directory in PATH is %q, %v", at, ok)
 	}
 }
+
+// A directory of PATH may be in the workspace of an earlier sandbox, which made a link of it.
+func TestALinkInPathShowsNoOtherPartOfTheHome(t *testing.T) {
+	home := t.TempDir()
+	for _, dir := range []string{".ssh", "documents/bin", "project/real", ".cargo/bin", ".cargo/registry", ".nvm/versions/node/v22/bin"} {
+		if err := os.MkdirAll(path.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var dirs []string
+	for name, to := range map[string]string{
+		"project/keys": home + "/.ssh", "project/up": "../documents", "project/cargo": "../.cargo/bin", "project/registry": "../.cargo/registry",
+		".cargo/now": "registry", ".nvm/versions/node/now": "../../../.ssh",
+	} {
+		if err := os.Symlink(to, path.Join(home, name)); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, path.Join(home, name))
+	}
+	dirs = append(dirs, path.Join(home, "project/up/bin"), path.Join(home, "project/real"))
+	l := &Layout{env: environ{"HOME": home, "PATH": strings.Join(dirs, ":")}}
+	l.toolchains(nil)
+	for _, m := range l.Config.Mounts {
+		switch shown := strings.TrimPrefix(m.Target, home+"/"); shown {
+		case "project/real", ".cargo/bin":
+		default:
+			t.Errorf("shown is %s", shown)
+		}
+	}
+	if len(l.Config.Mounts) == 0 {
+		t.Error("a directory that PATH names is not shown")
+	}
+}

@@ -29,7 +29,10 @@ func (l *Layout) toolchains(user []boxinit.Mount) {
 		if !ok {
 			continue
 		}
-		s.chain(home, strings.TrimPrefix(real, home+"/"))
+		named := strings.TrimPrefix(filepath.Clean(dir), home+"/")
+		if dir = strings.TrimPrefix(real, home+"/"); dir == named || sameChain(home, dir, named) {
+			s.chain(home, dir, dir != named)
+		}
 	}
 	l.partial = s.parents
 }
@@ -42,8 +45,18 @@ type shown struct {
 	parents map[string]bool // directories of which a part is shown
 }
 
+// sameChain reports whether two directories of a home belong to one tool chain. A link in a
+// directory of PATH may be the work of a sandbox whose workspace holds that directory, such as
+// one of a virtual environment. It must not show other parts of the home to the next sandbox.
+func sameChain(home, dir, named string) bool {
+	_, is := chainOf(home, dir)
+	_, said := chainOf(home, named)
+	return is != "" && is == said
+}
+
 // chain shows the tool chain of a directory in PATH, which is named relative to its home.
-func (s *shown) chain(home, dir string) {
+// linked means that PATH names it by a link, such as the current version of a program.
+func (s *shown) chain(home, dir string, linked bool) {
 	c, root := chainOf(home, dir)
 	for _, name := range c.shows {
 		s.each(home, name)
@@ -53,7 +66,7 @@ func (s *shown) chain(home, dir string) {
 	}
 	// In other directories of PATH are programs whose surroundings may be anything. The top
 	// of a tool chain is not a directory of programs.
-	if at := filepath.Join(home, dir); dir != root && !slices.ContainsFunc(s.paths, func(p string) bool { return Within(at, p) }) {
+	if at := filepath.Join(home, dir); !linked && dir != root && !slices.ContainsFunc(s.paths, func(p string) bool { return Within(at, p) }) {
 		s.show(at)
 	}
 }
