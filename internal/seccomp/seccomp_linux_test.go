@@ -156,23 +156,67 @@ func baseTries() []try {
 		{"socket socketpair", args(unixFamily, dgram), noProtocol},
 		{"socket socketpair", args(unixFamily, dgram|flags), noProtocol},
 		{"socket socketpair", args(unixFamily, raw), noProtocol},
+		{"socket", args(inet, dgram, 0), actAllow},
+		{"socket", args(inet, dgram, 1), actAllow}, // ping
+		{"socket", args(inet6, dgram|flags, 58), actAllow},
+		{"socket", args(inet, stream|flags, 0), actAllow},
+		{"socket", args(inet, stream, 200), noProtocol},
+		{"socket", args(inet6, stream, 132), noProtocol}, // SCTP
+		{"socket", args(inet, stream, 17), noProtocol},   // UDP
+		{"socket", args(inet, stream, 262), noProtocol},  // MPTCP
+		{"socket", args(inet, dgram, 6), noProtocol},
+		{"socket", args(inet, dgram, 58), noProtocol},
+		{"socket", args(inet6, dgram, 1), noProtocol},
+		{"socket", args(inet6, dgram|flags, 115), noProtocol}, // L2TP
+		{"socket", args(inet, 4, 0), errno(syscall.ESOCKTNOSUPPORT)},
+		{"socket", args(inet, 5, 132), errno(syscall.ESOCKTNOSUPPORT)},
+		{"socket", args(inet6, 9, 0), errno(syscall.ESOCKTNOSUPPORT)},
+		{"socket", args(unixFamily, stream, 1), actAllow},
+		{"socket", args(inet, stream, 6), actAllow},
+		{"socket", args(inet6, dgram, 0), actAllow},
+		{"socket", args(inet6, dgram, 17), actAllow},
+		{"socket", args(inet6, 6|flags, 33), errno(syscall.ESOCKTNOSUPPORT)}, // DCCP
 		{"socketpair", args(inet, stream), noFamily},
 		{"socketpair", args(netlink, raw), noFamily},
 
 		{"ioctl", args(0, 0x40049409), actAllow},
 		{"ioctl", args(0, 0x4020940d), actAllow},
 		{"ioctl", args(0, 0xc0189436), actAllow},
-		{"ioctl", args(0, 0x5401), actAllow},               // TCGETS
-		{"ioctl", args(0, 0x5000940e), notty},              // BTRFS_IOC_SUBVOL_CREATE
-		{"ioctl", args(0, 0x40049409+1), notty},            // near to FICLONE
-		{"ioctl", args(0, 0x4008bc10), notty},              // bcachefs
-		{"ioctl", args(0, 0x40206f04), notty},              // OCFS2_IOC_REFLINK
-		{"ioctl", args(0, 0x5412, 0), eperm},               // TIOCSTI
-		{"ioctl", args(0, 0x541c, 0), eperm},               // TIOCLINUX
-		{"ioctl", args(0x5412, 0, 0), actAllow},            // a descriptor of that number
-		{"fcntl", args(3, 1024, 0), errno(syscall.EINVAL)}, // F_SETLEASE
-		{"fcntl", args(3, 1026, 4), errno(syscall.EINVAL)}, // F_NOTIFY
-		{"fcntl", args(3, 1040, 0), errno(syscall.EINVAL)}, // F_SETDELEG
+		{"ioctl", args(0, 0x5401), actAllow},     // TCGETS
+		{"ioctl", args(0, 0x5000940e), notty},    // BTRFS_IOC_SUBVOL_CREATE
+		{"ioctl", args(0, 0x40049409+1), notty},  // near to FICLONE
+		{"ioctl", args(0, 0x4008bc10), notty},    // bcachefs
+		{"ioctl", args(0, 0x40206f04), notty},    // OCFS2_IOC_REFLINK
+		{"ioctl", args(0, 0x5412, 0), eperm},     // TIOCSTI
+		{"ioctl", args(0, 0x541c, 0), eperm},     // TIOCLINUX
+		{"ioctl", args(0x5412, 0, 0), actAllow},  // a descriptor of that number
+		{"ioctl", args(0, 0x5423, 0), eperm},     // TIOCSETD
+		{"ioctl", args(0, 0x5424, 0), actAllow},  // TIOCGETD
+		{"ioctl", args(0, 0x8910), actAllow},     // SIOCGIFNAME
+		{"setsockopt", args(3, 1, 27), actAllow}, // SO_DETACH_FILTER
+		{"setsockopt", args(3, 1, 2), actAllow},  // SO_REUSEADDR
+		{"setsockopt", args(3, 0, 26), actAllow},
+		{"setsockopt", args(26, 6, 1), actAllow}, // TCP_NODELAY
+		{"setsockopt", args(3, 1, 14), actAllow},
+		{"mmap", args(0, 4096, 3, 0x40022), errno(syscall.ENOMEM)},   // MAP_HUGETLB
+		{"mmap", args(0x40000, 0x40000, 3, 0x20022, 5, 0), actAllow}, // MAP_STACK
+		{"memfd_create", args(0, 4), errno(syscall.ENOMEM)},          // MFD_HUGETLB
+		{"memfd_create", args(0, 4|1|0x54000000), errno(syscall.ENOMEM)},
+		{"memfd_create", args(0, 0x1b), actAllow},
+		{"shmget", args(0, 4096, 0o5600), errno(syscall.ENOMEM)}, // SHM_HUGETLB
+		{"shmget", args(0, 4096, 0o1600), actAllow},
+		{"memfd_secret cachestat", args(), enosys},
+		{"fadvise64", args(3, 0, 0, 4), errno(0)},                      // POSIX_FADV_DONTNEED
+		{"fadvise64", args(4, 4, 4, 3), actAllow},                      // POSIX_FADV_WILLNEED
+		{"preadv2", args(3, 0, 1, 0, 0, 8), errno(syscall.EOPNOTSUPP)}, // RWF_NOWAIT
+		{"preadv2", args(8, 8, 8, 8, 8, 0x10), actAllow},
+		{"madvise", args(0, 4096, 12), errno(syscall.EINVAL)}, // MADV_MERGEABLE
+		{"madvise", args(12, 4096, 4), actAllow},              // MADV_DONTNEED
+		{"prctl", args(62), errno(syscall.EINVAL)},            // PR_SCHED_CORE
+		{"prctl", args(38, 1), actAllow},                      // PR_SET_NO_NEW_PRIVS
+		{"fcntl", args(3, 1024, 0), errno(syscall.EINVAL)},    // F_SETLEASE
+		{"fcntl", args(3, 1026, 4), errno(syscall.EINVAL)},    // F_NOTIFY
+		{"fcntl", args(3, 1040, 0), errno(syscall.EINVAL)},    // F_SETDELEG
 		{"fcntl", args(1024, 3, 1026), actAllow},
 		{"fcntl", args(3, 1025), actAllow},        // F_GETLEASE
 		{"fcntl", args(3, 1031, 1<<20), actAllow}, // F_SETPIPE_SZ
@@ -203,6 +247,15 @@ func baseTries() []try {
 		default:
 			tries = append(tries, try{"socket", args(family, stream), noFamily})
 		}
+	}
+	for _, request := range []uint64{0x8940, 0x8941, 0x89a0, 0x89a1, 0x8982, 0x8983} { // of bridges and VLANs
+		tries = append(tries, try{"ioctl", args(3, request), errno(syscall.ENOPKG)})
+	}
+	for _, option := range []uint64{14, 32, 38, 39, 40, 41, 42, 43} { // TCP_MD5SIG, TCP_AO
+		tries = append(tries, try{"setsockopt", args(3, 6, option), errno(syscall.ENOPROTOOPT)})
+	}
+	for _, option := range []uint64{26, 50, 51, 52} { // SO_ATTACH
+		tries = append(tries, try{"setsockopt", args(3, 1, option), eperm})
 	}
 	for _, bit := range []uint64{0o4000, 0o2000} {
 		tries = append(tries,
