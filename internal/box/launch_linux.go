@@ -37,12 +37,15 @@ func (b *Box) launch(control, link *os.File) error {
 	path := fmt.Sprintf("/proc/self/fd/%d", s.Programs.One(FileInit).Fd())
 	started := make(chan error)
 	b.wg.Go(offLeader(func() {
-		err := b.within(attr.Sys, func() error {
-			return s.Layout.ID.asCreator(func() (err error) {
-				b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
-				return err
+		err := kernel.OrdinarySchedule() // of this thread alone, which the box's init inherits
+		if err == nil {
+			err = b.within(attr.Sys, func() error {
+				return s.Layout.ID.asCreator(func() (err error) {
+					b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
+					return err
+				})
 			})
-		})
+		}
 		started <- err
 		if b.pid > 0 {
 			b.reap()

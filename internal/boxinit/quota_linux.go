@@ -40,7 +40,11 @@ func (p *initProcess) boundQuotas() error {
 	for _, l := range []struct {
 		what kernel.Resource
 		n    uint64
-	}{{kernel.ResourceSignals, maxSignals}, {kernel.ResourceQueues, maxQueues}, {kernel.ResourceLocked, maxLocked}} {
+	}{
+		{kernel.ResourceSignals, maxSignals}, {kernel.ResourceQueues, maxQueues}, {kernel.ResourceLocked, maxLocked},
+		// Some systems give users a real-time priority for sound. A command could stop the host with it.
+		{kernel.ResourceUrgent, 0}, {kernel.ResourceNice, 0},
+	} {
 		if _, err := kernel.SetResource(l.what, l.n); err != nil {
 			return err
 		}

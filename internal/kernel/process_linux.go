@@ -355,6 +355,8 @@ const (
 	ResourceSignals Resource = unix.RLIMIT_SIGPENDING // queued signals and POSIX timers
 	ResourceQueues  Resource = unix.RLIMIT_MSGQUEUE   // bytes of POSIX message queues
 	ResourceLocked  Resource = unix.RLIMIT_MEMLOCK    // bytes of memory that cannot be swapped
+	ResourceNice    Resource = unix.RLIMIT_NICE       // how far a process may raise its priority: 20 minus the niceness
+	ResourceUrgent  Resource = unix.RLIMIT_RTPRIO     // the highest priority of real-time scheduling
 )
 
 // SetResource lowers the soft and the hard limit of a resource to n. A hard limit that is already

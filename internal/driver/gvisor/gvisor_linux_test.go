@@ -61,6 +61,8 @@ func TestNoProtectedNameCanBePlanted(t *testing.T) {
 	drivertest.ProtectedNames(t, open, names, roots)
 }
 
+func TestASandboxDoesNotRunBeforeTheHost(t *testing.T) { drivertest.Urgent(t, open) }
+
 func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
 	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
 		return gvisor.New(gvisor.Options{State: state, Data: t.TempDir(), Cache: program.Cache(os.LookupEnv), Environ: environ})

@@ -53,6 +53,8 @@ func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
 	})
 }
 
+func TestASandboxDoesNotRunBeforeTheHost(t *testing.T) { drivertest.Urgent(t, open) }
+
 func TestNamesAndToolChainsAsUser(t *testing.T) {
 	drivertest.SomeAsUser(t, "^(TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms|TestNoProtectedNameCanBePlanted)$", 2)
 }
