@@ -196,8 +196,11 @@ func (c *connection) holds(s *state) bool {
 	return !c.spliced || !v.Look && s.carries(v.Rule, c.rule, c.meter)
 }
 
-// dial dials an allowed destination.
+// dial dials an allowed destination, when it is its turn.
 func (g *Gateway) dial(ctx context.Context, f decide.Flow, proxy string) (net.Conn, error) {
+	if err := g.pace.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("connect to %s: the sandbox makes more than %d connections a second: %w: %w", f.Host, dialRate, err, paddock.Exhausted)
+	}
 	select {
 	case g.dials <- struct{}{}:
 		defer func() { <-g.dials }()

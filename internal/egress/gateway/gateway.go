@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/time/rate"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
 	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
@@ -63,6 +65,7 @@ type Gateway struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	dials   chan struct{} // holds an element for each dial in progress
+	pace    *rate.Limiter // of dials
 	lookup  bucket        // limits DNS queries
 
 	updating sync.Mutex
@@ -76,8 +79,12 @@ type Gateway struct {
 
 // Bounds of one gateway.
 const (
-	connsMax   = 4096
-	dialsMax   = 256  // in progress at once
+	connsMax = 4096
+	dialsMax = 256 // in progress at once
+	// Every connection that ended keeps a port of the host's for a minute, and a place in its table of
+	// connections for two. There are 28,232 ports for one destination.
+	dialRate   = 100  // dials per second; more wait
+	dialRoom   = 1000 // burst of dials
 	lookupRate = 500  // DNS queries per second; more are not answered
 	lookupRoom = 2000 // burst of DNS queries
 	alwaysMax  = 1000 // permanent permissions by a person
@@ -89,7 +96,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore names: %w", err)
 	}
-	g := &Gateway{o: o, seed: o.Seed, table: table, policy: o.Policy, dials: make(chan struct{}, dialsMax), lookup: bucket{rate: lookupRate, room: lookupRoom}}
+	g := &Gateway{o: o, seed: o.Seed, table: table, policy: o.Policy, dials: make(chan struct{}, dialsMax), pace: rate.NewLimiter(dialRate, dialRoom), lookup: bucket{rate: lookupRate, room: lookupRoom}}
 	if len(g.seed) == 0 {
 		g.seed = make([]byte, 32)
 		_, _ = rand.Read(g.seed) // never fails
