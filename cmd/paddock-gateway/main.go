@@ -1,5 +1,5 @@
-// Command paddock-gateway is the way out of one sandbox. It is embedded in
-// paddock and not meant to be started by hand.
+// Command paddock-gateway is the gateway of one sandbox: the process that judges and carries its
+// outgoing connections. It is embedded in paddock and not meant to be started by hand.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command paddock-guest is what runs inside a sandbox: the agent and init of
-// package guest, in the boundary that its name says. It is embedded in
+// Command paddock-guest runs inside a sandbox, with the agent of package guest: as the init of a box
+// (package boxinit), of a guest kernel (guestinit) or of a virtual machine (vminit). It is embedded in
 // paddock and not meant to be started by hand.
 package main
 

@@ -1,7 +1,7 @@
-// Command paddock-server is a part of paddock: it has the commands that open a
-// server's state, which need a database and much else that no other command is to pay
-// for. paddock carries it and executes it for them, and hands it the programs that
-// sandboxes are made with.
+// Command paddock-server has the commands of paddock that open a server's state: serve, tenant, key
+// and usage. It is a program of its own, so that no other command loads the database and all that it
+// needs. paddock embeds it, executes it for these commands, and hands it the programs that sandboxes
+// are made with.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command paddock-sim is a part of paddock: the process that one simulated computer
-// of the tier sim runs in. paddock carries it and executes it for each.
+// Command paddock-sim is the process of one simulated computer of the tier sim. paddock embeds it and
+// executes it for each of them.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command paddock-tools is a part of paddock: it has the commands that are rarely used
-// and need much code (audit, sim, vm). paddock carries it and executes it for them.
+// Command paddock-tools has the commands of paddock that are rarely used and need much code: audit,
+// sim and vm. paddock embeds it and executes it for these commands.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Package guestclient calls the agent inside a sandbox from the host: it turns a net.Conn into
-// processes, files and ports with the types of package paddock. A driver embeds [*Guest] in its
-// sandbox and adds the methods that only the driver can implement.
+// processes, files and ports with the types of package paddock. A driver's sandbox has a [*Guest] for
+// these, and implements the other methods of paddock.Sandbox itself.
 //
 // Every byte from the guest is hostile. Messages have a maximum size and answers have a deadline.
 // Names and numbers are checked before use. No text from the guest is ever used as a path on the host.
