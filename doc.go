@@ -10,8 +10,8 @@
 // [Sandbox.FS] returns the files of the sandbox. [Sandbox.Dial] connects to a port that
 // listens inside. [Sandbox.Remove] destroys the sandbox.
 //
-// Isolation tiers, wrappers around a tier, the client of a Paddock server and a cluster
-// are all Drivers. Package drivertest tests the promises that all of them keep.
+// Isolation tiers, wrappers around a tier, and the client of a Paddock server are all
+// Drivers. Package drivertest tests the promises that all of them keep.
 //
 // # Contract
 //
@@ -46,7 +46,7 @@
 //
 // # Words
 //
-// Other systems call a sandbox a box, container or instance. The host is the machine that
+// Other systems call a sandbox a container or instance. The host is the machine that
 // Paddock runs on. The guest is the code inside a sandbox, and is hostile. A control is one
 // mechanism that separates the two, for example a namespace, a system-call filter or a
 // memory limit.
