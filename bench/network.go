@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 const (
@@ -349,7 +349,7 @@ func (s *site) idleGateways(ctx context.Context, d paddock.Driver, t tier) (_ []
 func gateways() (m memory, n int64) {
 	others := map[int]bool{}
 	for pid := range descendants() {
-		if strings.HasPrefix(word(fmt.Sprintf("/proc/%d/cmdline", pid)), owner.Argv0) {
+		if strings.HasPrefix(word(fmt.Sprintf("/proc/%d/cmdline", pid)), gatewayclient.Argv0) {
 			n++
 		} else {
 			others[pid] = true

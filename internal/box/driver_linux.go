@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
@@ -65,7 +65,7 @@ type Options struct {
 
 	// Ask is called if no rule of an ephemeral sandbox decides. Nil denies. The context
 	// ends when nobody waits for the answer any more. Ask may be called concurrently.
-	Ask func(context.Context, owner.Question) owner.Answer
+	Ask func(context.Context, gatewayclient.Question) gatewayclient.Answer
 
 	// Hosts are addresses of names that gateways do not look up. Roots are certificates in
 	// PEM that gateways trust in addition to the system's.

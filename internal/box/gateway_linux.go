@@ -2,13 +2,13 @@ package box
 
 import (
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // newGateway makes the gateway for a spec. Settings on which saved memory relies stay
 // unchanged.
-func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *owner.Config) (*owner.Gateway, error) {
-	o := owner.Options{
+func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *gatewayclient.Config) (*gatewayclient.Gateway, error) {
+	o := gatewayclient.Options{
 		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Audit: d.site.o.Audit, Hosts: d.site.o.Hosts, Roots: d.site.o.Roots, Previous: was,
 	}
 	if spec.Ephemeral {
@@ -17,7 +17,7 @@ func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *owner.Config) 
 	if id.Root { // a user number that nobody else has, not even the box
 		o.User = id.KUID + gatewayIDs
 	}
-	return owner.New(o)
+	return gatewayclient.New(o)
 }
 
 // gatewayIDs is the offset of a gateway's user number from that of its box's user.

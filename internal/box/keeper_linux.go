@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -37,20 +37,20 @@ const (
 // An Order is what a keeper gets at its start, on descriptor 3. The files of the plan come
 // with it.
 type Order struct {
-	ID       paddock.ID     `json:"id"`
-	Dir      string         `json:"dir"`   // of this sandbox, in the state directory
-	Data     string         `json:"data"`  // directory for saved boxes
-	Argv0    string         `json:"argv0"` // of the runtime
-	Tables   Tables         `json:"tables,omitzero"`
-	Root     paddock.Root   `json:"root,omitzero"`
-	User     string         `json:"user,omitempty"`
-	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
-	Gateway  *owner.Config  `json:"gateway,omitempty"` // configuration of the gateway, including secrets
-	Layout   PlannedLayout  `json:"layout"`
-	Limits   paddock.Limits `json:"limits"`
-	Groups   bool           `json:"groups"`
-	About    about          `json:"about"`
-	Deadline time.Time      `json:"deadline,omitzero"`
+	ID       paddock.ID            `json:"id"`
+	Dir      string                `json:"dir"`   // of this sandbox, in the state directory
+	Data     string                `json:"data"`  // directory for saved boxes
+	Argv0    string                `json:"argv0"` // of the runtime
+	Tables   Tables                `json:"tables,omitzero"`
+	Root     paddock.Root          `json:"root,omitzero"`
+	User     string                `json:"user,omitempty"`
+	Policy   paddock.Policy        `json:"policy,omitzero"`   // of the network only the mode
+	Gateway  *gatewayclient.Config `json:"gateway,omitempty"` // configuration of the gateway, including secrets
+	Layout   PlannedLayout         `json:"layout"`
+	Limits   paddock.Limits        `json:"limits"`
+	Groups   bool                  `json:"groups"`
+	About    about                 `json:"about"`
+	Deadline time.Time             `json:"deadline,omitzero"`
 }
 
 // A request to a keeper; each is one packet.
@@ -66,15 +66,15 @@ type request struct {
 // to the agent and the file of the keeper's board. The first one also has what Status
 // needs.
 type response struct {
-	Error    string              `json:"error,omitempty"`
-	Kind     paddock.Kind        `json:"kind,omitempty"`
-	Missing  *paddock.Finding    `json:"missing,omitempty"` // of a paddock.MissingError
-	Standing *Standing           `json:"standing,omitempty"`
-	Measure  *Measure            `json:"measure,omitempty"`
-	About    *about              `json:"about,omitempty"`
-	Inspect  *boxinit.Inspection `json:"inspect,omitempty"`
-	Saved    paddock.SnapshotID  `json:"saved,omitempty"`
-	Egress   *owner.State        `json:"egress,omitempty"`
+	Error    string               `json:"error,omitempty"`
+	Kind     paddock.Kind         `json:"kind,omitempty"`
+	Missing  *paddock.Finding     `json:"missing,omitempty"` // of a paddock.MissingError
+	Standing *Standing            `json:"standing,omitempty"`
+	Measure  *Measure             `json:"measure,omitempty"`
+	About    *about               `json:"about,omitempty"`
+	Inspect  *boxinit.Inspection  `json:"inspect,omitempty"`
+	Saved    paddock.SnapshotID   `json:"saved,omitempty"`
+	Egress   *gatewayclient.State `json:"egress,omitempty"`
 }
 
 // keeperMain runs the process that owns one kept sandbox.
@@ -179,7 +179,7 @@ func receiveOrder(maker *kernel.Channel, runtimes []*Runtime) (o *Order, p *Plan
 		if o.About.Traffic != nil { // it is resumed
 			carried = *o.About.Traffic
 		}
-		p.Gateway = owner.Restore(o.Gateway, carried)
+		p.Gateway = gatewayclient.Restore(o.Gateway, carried)
 	}
 	for _, r := range runtimes {
 		if r.Argv0 == o.Argv0 {
@@ -526,7 +526,7 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 			return response{Inspect: &i}, nil
 		}
 	case "egress":
-		var e owner.State
+		var e gatewayclient.State
 		if e, err = k.life.egress(ctx); err == nil {
 			return response{Egress: &e}, nil
 		}

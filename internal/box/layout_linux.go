@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -75,7 +75,7 @@ func netlinks() int {
 }
 
 // finish computes the rest.
-func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gateway) error {
+func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *gatewayclient.Gateway) error {
 	mounts := l.Mounts
 	everything := false // the whole open tree becomes writable
 	if i := slices.IndexFunc(mounts, func(m boxinit.Mount) bool { return m.Target == "/" }); i >= 0 {

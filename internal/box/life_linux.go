@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -146,7 +146,7 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 func (l *Life) refused() []paddock.Refusal {
 	list := l.Box().refused()
 	if l.plan.Gateway != nil {
-		list = owner.JoinRefusals(list, l.plan.Gateway.State().Refused)
+		list = gatewayclient.JoinRefusals(list, l.plan.Gateway.State().Refused)
 	}
 	return boxinit.Fit(list, kernel.PacketMax-16<<10)
 }
@@ -212,9 +212,9 @@ func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 	return l.plan.Gateway.Update(ctx, p.Network)
 }
 
-func (l *Life) egress(ctx context.Context) (owner.State, error) {
+func (l *Life) egress(ctx context.Context) (gatewayclient.State, error) {
 	if l.plan.Gateway == nil {
-		return owner.State{}, nil
+		return gatewayclient.State{}, nil
 	}
 	l.plan.Gateway.Settle(ctx) // the answer to a refused client may come before its event
 	return l.plan.Gateway.State(), nil

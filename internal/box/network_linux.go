@@ -14,13 +14,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // network configures the box's system for the gateway: name lookups go to the gateway, and
 // its certificates for decrypted TLS are trusted.
-func (l *Layout) network(spec *paddock.Spec, g *owner.Gateway) error {
+func (l *Layout) network(spec *paddock.Spec, g *gatewayclient.Gateway) error {
 	if g == nil {
 		return nil
 	}

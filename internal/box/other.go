@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -23,7 +23,7 @@ type Options struct {
 	Guest   program.Program
 	Gateway program.Program
 	Keeper  program.Program
-	Ask     func(context.Context, owner.Question) owner.Answer
+	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Spares  int

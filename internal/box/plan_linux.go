@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -21,7 +21,7 @@ type Plan struct {
 	Policy  paddock.Policy // of the spec; of the network only the mode
 	Layout  *Layout
 	Limits  paddock.Limits
-	Gateway *owner.Gateway // nil for a box without rules for its network
+	Gateway *gatewayclient.Gateway // nil for a box without rules for its network
 	Runtime *Runtime
 	Audit   audit.Sink // receives the events of the runtime; nil means not recorded
 	Groups  bool       // control groups enforce limits; otherwise a watchdog does

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // Info implements paddock.Driver.
@@ -161,7 +161,7 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 		case (f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork) && spec.Policy.Network.Mode == paddock.NetworkHost:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the host's network"}
 		case f.Control == paddock.ControlNetwork && spec.Policy.Network.Mode == paddock.NetworkList:
-			*f = owner.State{}.Finding(ListHow)
+			*f = gatewayclient.State{}.Finding(ListHow)
 		case f.Control == paddock.ControlNetwork:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "none"}
 		case f.Control == paddock.ControlMountNS && spec.Root.Kind == paddock.RootOpen:

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -237,13 +237,13 @@ func (r remoteOwner) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 	return *got.Inspect, nil
 }
 
-func (r remoteOwner) egress(ctx context.Context) (owner.State, error) {
+func (r remoteOwner) egress(ctx context.Context) (gatewayclient.State, error) {
 	got, err := r.ask(ctx, request{Op: "egress"})
 	if err != nil {
-		return owner.State{}, err
+		return gatewayclient.State{}, err
 	}
 	if got.Egress == nil {
-		return owner.State{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+		return gatewayclient.State{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
 	}
 	return *got.Egress, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
@@ -34,7 +34,7 @@ type boxOwner interface {
 	// Inspect asks for what only the init of a box with a guest kernel knows.
 	Inspect(ctx context.Context) (boxinit.Inspection, error)
 	// egress returns the state of the gateway.
-	egress(ctx context.Context) (owner.State, error)
+	egress(ctx context.Context) (gatewayclient.State, error)
 	// snapshot saves a box with a guest kernel, which continues to run.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
@@ -333,7 +333,7 @@ func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	}
 	err = s.driver.tier.Client.Refusals(ctx, s, g, &st)
 	if err == nil && s.networked() {
-		var e owner.State
+		var e gatewayclient.State
 		if e, err = s.owner.egress(ctx); err == nil {
 			s.tellEgress(&st, e)
 		}
@@ -369,11 +369,11 @@ func (s *Sandbox) networked() bool {
 }
 
 // tellEgress adds the gateway's state to a status.
-func (s *Sandbox) tellEgress(st *paddock.Status, e owner.State) {
+func (s *Sandbox) tellEgress(st *paddock.Status, e gatewayclient.State) {
 	if !s.networked() {
 		return
 	}
-	st.Refused = owner.JoinRefusals(st.Refused, e.Refused)
+	st.Refused = gatewayclient.JoinRefusals(st.Refused, e.Refused)
 	for i, f := range st.Enforced {
 		if f.Control == paddock.ControlNetwork {
 			st.Enforced[i] = e.Finding(ListHow)

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
@@ -64,7 +64,7 @@ type Draft struct {
 	Spec *paddock.Spec
 
 	// Gateway is the configuration of a resumed box's gateway; nil means a new one.
-	Gateway *owner.Config
+	Gateway *gatewayclient.Config
 
 	// Supply adds the files for making the box to the plan.
 	Supply func(ctx context.Context, p *Plan) error

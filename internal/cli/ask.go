@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // Bounds of what a person is asked. The programs inside decide when there is a
@@ -51,11 +51,11 @@ type asker struct {
 	settle   time.Duration
 
 	mu       sync.Mutex
-	decided  map[owner.Question]owner.Answer // guarded by mu
-	order    []asked                         // guarded by mu
-	asked    int                             // guarded by mu
-	missed   int                             // guarded by mu: in a row
-	keyboard *keyboard                       // guarded by mu: nil where the command has no terminal
+	decided  map[gatewayclient.Question]gatewayclient.Answer // guarded by mu
+	order    []asked                                         // guarded by mu
+	asked    int                                             // guarded by mu
+	missed   int                                             // guarded by mu: in a row
+	keyboard *keyboard                                       // guarded by mu: nil where the command has no terminal
 }
 
 // Lines are what a person writes, one at a time.
@@ -77,7 +77,7 @@ func newAsker(terminal *os.File) (*asker, error) {
 	}
 	k := &asker{
 		terminal: terminal, lines: &typed{terminal}, screen: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting+1),
-		patience: answerTime, settle: settleTime, decided: map[owner.Question]owner.Answer{},
+		patience: answerTime, settle: settleTime, decided: map[gatewayclient.Question]gatewayclient.Answer{},
 	}
 	k.screen <- struct{}{}
 	return k, nil
@@ -115,18 +115,18 @@ func (k *asker) close() {
 }
 
 // ask puts a question to the person. Whatever goes wrong is a denial.
-func (k *asker) ask(ctx context.Context, q owner.Question) owner.Answer {
+func (k *asker) ask(ctx context.Context, q gatewayclient.Question) gatewayclient.Answer {
 	select {
 	case k.waiting <- struct{}{}:
 		defer func() { <-k.waiting }()
 	default:
-		return owner.AnswerDeny // many questions at once are an attack, not a wish
+		return gatewayclient.AnswerDeny // many questions at once are an attack, not a wish
 	}
 	select {
 	case <-k.screen:
 		defer func() { k.screen <- struct{}{} }()
 	case <-ctx.Done():
-		return owner.AnswerDeny
+		return gatewayclient.AnswerDeny
 	}
 	q.Sandbox = ""
 	if a, known := k.known(q); known || ctx.Err() != nil {
@@ -140,21 +140,21 @@ func (k *asker) ask(ctx context.Context, q owner.Question) owner.Answer {
 }
 
 // known gives what was decided before, or that nothing more is asked.
-func (k *asker) known(q owner.Question) (owner.Answer, bool) {
+func (k *asker) known(q gatewayclient.Question) (gatewayclient.Answer, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if a, ok := k.decided[q]; ok {
 		return a, true
 	}
 	if k.asked >= maxQuestions || k.missed >= maxMissed {
-		return owner.AnswerDeny, true
+		return gatewayclient.AnswerDeny, true
 	}
 	k.asked++
-	return owner.AnswerDeny, false
+	return gatewayclient.AnswerDeny, false
 }
 
 // note keeps what was decided, and tells whether it was the last question.
-func (k *asker) note(q owner.Question, a owner.Answer, missed bool) (last bool) {
+func (k *asker) note(q gatewayclient.Question, a gatewayclient.Answer, missed bool) (last bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.missed++
@@ -162,12 +162,12 @@ func (k *asker) note(q owner.Question, a owner.Answer, missed bool) (last bool) 
 		k.missed = 0
 	}
 	last = k.missed == maxMissed || k.asked == maxQuestions
-	if a == owner.AnswerOnce {
+	if a == gatewayclient.AnswerOnce {
 		return last
 	}
 	k.decided[q] = a
 	said := "deny"
-	if a == owner.AnswerAlways {
+	if a == gatewayclient.AnswerAlways {
 		said = "always"
 	}
 	k.order = append(k.order, asked{Host: q.Host, Port: q.Port, UDP: q.UDP, Answer: said})
@@ -185,7 +185,7 @@ func (k *asker) answers() []asked {
 }
 
 // put asks at the terminal. The screen is held.
-func (k *asker) put(ctx context.Context, q owner.Question) (a owner.Answer, missed bool) {
+func (k *asker) put(ctx context.Context, q gatewayclient.Question) (a gatewayclient.Answer, missed bool) {
 	ctx, cancel := context.WithTimeout(ctx, k.patience)
 	defer cancel()
 	in := k.source()
@@ -207,23 +207,23 @@ func (k *asker) put(ctx context.Context, q owner.Question) (a owner.Answer, miss
 		switch {
 		case errors.Is(err, io.EOF):
 			k.say("")
-			return owner.AnswerDeny, false
+			return gatewayclient.AnswerDeny, false
 		case err != nil:
 			k.say("")
 			k.say("paddock: there was no answer in time: denied")
-			return owner.AnswerDeny, true
+			return gatewayclient.AnswerDeny, true
 		}
 		switch strings.ToLower(strings.TrimSpace(text)) {
 		case "o", "once":
-			return owner.AnswerOnce, false
+			return gatewayclient.AnswerOnce, false
 		case "a", "always":
-			return owner.AnswerAlways, false
+			return gatewayclient.AnswerAlways, false
 		case "d", "deny":
-			return owner.AnswerDeny, false
+			return gatewayclient.AnswerDeny, false
 		}
 	}
 	k.say("paddock: that is no answer: denied")
-	return owner.AnswerDeny, false
+	return gatewayclient.AnswerDeny, false
 }
 
 // say writes a line to a terminal that may be in any mode.

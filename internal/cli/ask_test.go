@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // A desk is the terminal of a person in a test.
@@ -66,22 +66,24 @@ func asking(t *testing.T, answers ...string) (*asker, *desk) {
 	return k, d
 }
 
-func question(host string) owner.Question { return owner.Question{Host: host, Port: 443} }
+func question(host string) gatewayclient.Question {
+	return gatewayclient.Question{Host: host, Port: 443}
+}
 
 func TestAPersonDecidesWhatNoRuleDoes(t *testing.T) {
 	for _, row := range []struct {
 		typed []string
-		want  owner.Answer
+		want  gatewayclient.Answer
 	}{
-		{[]string{"o\n"}, owner.AnswerOnce},
-		{[]string{" Once \n"}, owner.AnswerOnce},
-		{[]string{"a\n"}, owner.AnswerAlways},
-		{[]string{"always\n"}, owner.AnswerAlways},
-		{[]string{"d\n"}, owner.AnswerDeny},
-		{[]string{"yes\n", "o\n"}, owner.AnswerOnce},
-		{[]string{"\n", "y\n", "x\n", "o\n"}, owner.AnswerDeny},
-		{[]string{"\x1b[?64;1;2c\n", "\x1b]10;rgb:aaaa/aaaa/aaaa\x1b\\a\n", "d\n"}, owner.AnswerDeny},
-		{[]string{strings.Repeat("a", 100) + "\n", "a\n"}, owner.AnswerAlways},
+		{[]string{"o\n"}, gatewayclient.AnswerOnce},
+		{[]string{" Once \n"}, gatewayclient.AnswerOnce},
+		{[]string{"a\n"}, gatewayclient.AnswerAlways},
+		{[]string{"always\n"}, gatewayclient.AnswerAlways},
+		{[]string{"d\n"}, gatewayclient.AnswerDeny},
+		{[]string{"yes\n", "o\n"}, gatewayclient.AnswerOnce},
+		{[]string{"\n", "y\n", "x\n", "o\n"}, gatewayclient.AnswerDeny},
+		{[]string{"\x1b[?64;1;2c\n", "\x1b]10;rgb:aaaa/aaaa/aaaa\x1b\\a\n", "d\n"}, gatewayclient.AnswerDeny},
+		{[]string{strings.Repeat("a", 100) + "\n", "a\n"}, gatewayclient.AnswerAlways},
 	} {
 		k, d := asking(t, row.typed...)
 		if got := k.ask(t.Context(), question("example.com")); got != row.want {
@@ -97,14 +99,14 @@ func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 	k, d := asking(t, "a\n", "d\n", "o\n", "d\n")
 	for _, row := range []struct {
 		host string
-		want owner.Answer
+		want gatewayclient.Answer
 	}{
-		{"a.example", owner.AnswerAlways},
-		{"b.example", owner.AnswerDeny},
-		{"a.example", owner.AnswerAlways},
-		{"b.example", owner.AnswerDeny},
-		{"c.example", owner.AnswerOnce},
-		{"c.example", owner.AnswerDeny},
+		{"a.example", gatewayclient.AnswerAlways},
+		{"b.example", gatewayclient.AnswerDeny},
+		{"a.example", gatewayclient.AnswerAlways},
+		{"b.example", gatewayclient.AnswerDeny},
+		{"c.example", gatewayclient.AnswerOnce},
+		{"c.example", gatewayclient.AnswerDeny},
 	} {
 		if got := k.ask(t.Context(), question(row.host)); got != row.want {
 			t.Errorf("%s: %q, want %q", row.host, got, row.want)
@@ -123,7 +125,7 @@ func TestWhoDoesNotAnswerDeniesAndIsLeftAlone(t *testing.T) {
 	k, d := asking(t)
 	k.patience = 10 * time.Millisecond
 	for i := range maxMissed + 5 {
-		if got := k.ask(t.Context(), question(fmt.Sprintf("h%d.example", i))); got != owner.AnswerDeny {
+		if got := k.ask(t.Context(), question(fmt.Sprintf("h%d.example", i))); got != gatewayclient.AnswerDeny {
 			t.Errorf("question %d: %q", i, got)
 		}
 	}
@@ -168,7 +170,7 @@ func TestMoreQuestionsAtOnceThanAPersonCanReadAreDenied(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if got := k.ask(t.Context(), question("more.example")); got != owner.AnswerDeny {
+	if got := k.ask(t.Context(), question("more.example")); got != gatewayclient.AnswerDeny {
 		t.Errorf("one more: %q", got)
 	}
 	cancel()
@@ -184,7 +186,7 @@ func TestAQuestionThatNobodyWaitsForAnyMoreEnds(t *testing.T) {
 			cancel()
 		}
 	}
-	if got := k.ask(ctx, question("example.com")); got != owner.AnswerDeny {
+	if got := k.ask(ctx, question("example.com")); got != gatewayclient.AnswerDeny {
 		t.Errorf("%q", got)
 	}
 }
@@ -203,7 +205,7 @@ func TestWhatWasTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	k, d := asking(t)
 	k.settle, k.patience = 20*time.Millisecond, 100*time.Millisecond
 	fmt.Fprint(d.keys, "a\n")
-	if got := k.ask(t.Context(), question("example.com")); got != owner.AnswerDeny {
+	if got := k.ask(t.Context(), question("example.com")); got != gatewayclient.AnswerDeny {
 		t.Errorf("%q", got)
 	}
 }
@@ -257,8 +259,8 @@ func TestKeysOfARawTerminalAnswerOnlyWhileAQuestionStands(t *testing.T) {
 	}
 	for _, row := range []struct {
 		typed string
-		want  owner.Answer
-	}{{"x\x7fo\r", owner.AnswerOnce}, {"\x03", owner.AnswerDeny}} {
+		want  gatewayclient.Answer
+	}{{"x\x7fo\r", gatewayclient.AnswerOnce}, {"\x03", gatewayclient.AnswerDeny}} {
 		asked := 0
 		d.onShow = func(all string) {
 			if n := strings.Count(all, "(d)? "); n > asked && strings.HasSuffix(all, "(d)? ") {
@@ -313,7 +315,7 @@ func TestWhatWasAllowedIsToldAtTheEndWithItsFlags(t *testing.T) {
 				}
 			}
 		})
-		if got := g.Ask(t.Context(), question("example.com")); got != owner.AnswerAlways {
+		if got := g.Ask(t.Context(), question("example.com")); got != gatewayclient.AnswerAlways {
 			t.Errorf("answered %q", got)
 		}
 		return f, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -138,12 +138,12 @@ func (l *lessons) open(p *plan) {
 	p.spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "*"}, {Host: "*", UDP: true}}}
 	p.spec.Policy.Audit = []paddock.AuditKind{paddock.AuditNetwork}
 	p.audit = l
-	p.ask = func(_ context.Context, q owner.Question) owner.Answer {
+	p.ask = func(_ context.Context, q gatewayclient.Question) gatewayclient.Answer {
 		addr, err := netip.ParseAddr(q.Host)
 		if err == nil && decide.CheckAddress(addr, func(netip.Addr) bool { return false }) != nil {
-			return owner.AnswerDeny // an answer would list the address, and what is listed may be private
+			return gatewayclient.AnswerDeny // an answer would list the address, and what is listed may be private
 		}
-		return owner.AnswerOnce
+		return gatewayclient.AnswerOnce
 	}
 }
 
@@ -155,7 +155,7 @@ func (l *lessons) Record(e audit.Event) {
 	n := *e.Network
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n.Verdict != owner.VerdictAllow {
+	if n.Verdict != gatewayclient.VerdictAllow {
 		target := n.Host
 		if n.Port != 0 {
 			target = net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port)))
@@ -171,7 +171,7 @@ func (l *lessons) Record(e audit.Event) {
 	if err != nil || n.Port == 0 {
 		return // a lookup; what was looked up to be reached is told by itself
 	}
-	d := destination{host, n.Port, n.Protocol == owner.KindUDP}
+	d := destination{host, n.Port, n.Protocol == gatewayclient.KindUDP}
 	if !l.reached[d] && len(l.reached) >= maxLessons {
 		l.more = true
 		return

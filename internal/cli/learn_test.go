@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -23,8 +23,8 @@ func reaching(t *testing.T, f *fake.Fake, flows ...audit.Flow) Tier {
 		for _, flow := range flows {
 			g.Audit.Record(audit.Event{Kind: audit.Network, Network: &flow})
 		}
-		for host, want := range map[string]owner.Answer{"example.com": owner.AnswerOnce, "192.168.1.1": owner.AnswerDeny, "127.0.0.1": owner.AnswerDeny, "::1": owner.AnswerDeny} {
-			if got := g.Ask(t.Context(), owner.Question{Host: host, Port: 22}); got != want {
+		for host, want := range map[string]gatewayclient.Answer{"example.com": gatewayclient.AnswerOnce, "192.168.1.1": gatewayclient.AnswerDeny, "127.0.0.1": gatewayclient.AnswerDeny, "::1": gatewayclient.AnswerDeny} {
+			if got := g.Ask(t.Context(), gatewayclient.Question{Host: host, Port: 22}); got != want {
 				t.Errorf("asked for %s: %q, want %q", host, got, want)
 			}
 		}

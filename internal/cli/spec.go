@@ -16,7 +16,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
@@ -97,7 +97,7 @@ type plan struct {
 
 	limits budget.Limits // the tier sim's own
 	audit  audit.Sink    // nil records nothing
-	ask    func(context.Context, owner.Question) owner.Answer
+	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }
 
 // plan turns flags and files into a Spec. changed tells which flags were given.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
@@ -35,7 +35,7 @@ type Tier struct {
 type Gear struct {
 	Limits budget.Limits
 	Audit  audit.Sink // nil records nothing
-	Ask    func(context.Context, owner.Question) owner.Answer
+	Ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	State  string // the directory of a server's sandboxes; empty is the tier's own
 	Live   string // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
 	Spares int    // keepers that a server has ready; see box.Options

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // The gateway of a resumed box is a new process, and knows no earlier connection.
@@ -13,5 +13,5 @@ func TestAConnectionOfBeforeAPauseIsOver(t *testing.T) {
 }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
-	drivertest.KilledGateway(t, open, owner.Argv0)
+	drivertest.KilledGateway(t, open, gatewayclient.Argv0)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -31,10 +31,10 @@ type Options struct {
 	// keeper. It must then call box.Main first.
 	Keeper program.Program
 
-	Ask   func(context.Context, owner.Question) owner.Answer // see box.Options
-	Hosts map[string][]netip.Addr                            // see box.Options
-	Roots []byte                                             // see box.Options
-	Audit audit.Sink                                         // see box.Options
+	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
+	Hosts map[string][]netip.Addr                                            // see box.Options
+	Roots []byte                                                             // see box.Options
+	Audit audit.Sink                                                         // see box.Options
 
 	Spares int // see box.Options
 

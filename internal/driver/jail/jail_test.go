@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
@@ -60,7 +60,7 @@ func TestNamesAndToolChainsAsUser(t *testing.T) {
 }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
-	drivertest.KilledGateway(t, open, owner.Argv0)
+	drivertest.KilledGateway(t, open, gatewayclient.Argv0)
 }
 
 func TestASandboxThatIsGoneIsNotTheNextOneOfItsName(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // basic parses Basic authorization.
@@ -106,7 +106,7 @@ func commandLine(pid int) string {
 	return strings.ReplaceAll(string(data), "\x00", " ")
 }
 
-func isGateway(pid int) bool { return strings.HasPrefix(commandLine(pid), owner.Argv0) }
+func isGateway(pid int) bool { return strings.HasPrefix(commandLine(pid), gatewayclient.Argv0) }
 
 // pages returns the memory of a process in pieces. It leaves out pages that are not
 // present, because reading would create them.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // Bounds on questions, because a guest can cause any number, and a person answers few.
@@ -25,19 +25,19 @@ type asker struct {
 	room bucket
 
 	mu      sync.Mutex
-	pending map[owner.Question]*question // guarded by mu
-	refused map[owner.Question]time.Time // guarded by mu; end of each refusal
+	pending map[gatewayclient.Question]*question // guarded by mu
+	refused map[gatewayclient.Question]time.Time // guarded by mu; end of each refusal
 }
 
 type question struct {
 	waiting int // guarded by the asker's mu
 	cancel  context.CancelFunc
 	done    chan struct{}
-	answer  owner.Answer // set before done is closed
+	answer  gatewayclient.Answer // set before done is closed
 }
 
 func newAsker(g *Gateway) *asker {
-	return &asker{g: g, room: bucket{rate: perMinute / 60.0, room: perMinute}, pending: map[owner.Question]*question{}, refused: map[owner.Question]time.Time{}}
+	return &asker{g: g, room: bucket{rate: perMinute / 60.0, room: perMinute}, pending: map[gatewayclient.Question]*question{}, refused: map[gatewayclient.Question]time.Time{}}
 }
 
 // can reports whether somebody can be asked.
@@ -45,7 +45,7 @@ func (a *asker) can() bool { return a.g.o.Ask != nil }
 
 // ask reports whether a person allows f this time. Otherwise reason says why not.
 func (a *asker) ask(ctx context.Context, f decide.Flow) (allowed bool, reason string) {
-	key := owner.Question{Sandbox: a.g.o.Sandbox, Host: f.Host.String(), Port: f.Port, UDP: f.UDP}
+	key := gatewayclient.Question{Sandbox: a.g.o.Sandbox, Host: f.Host.String(), Port: f.Port, UDP: f.UDP}
 	q, reason := a.join(key, time.Now())
 	if q == nil {
 		return false, reason
@@ -65,14 +65,14 @@ func (a *asker) ask(ctx context.Context, f decide.Flow) (allowed bool, reason st
 	default:
 		return false, "nobody answered while it waited"
 	}
-	if q.answer == owner.AnswerOnce || q.answer == owner.AnswerAlways {
+	if q.answer == gatewayclient.AnswerOnce || q.answer == gatewayclient.AnswerAlways {
 		return true, ""
 	}
 	return false, fmt.Sprintf("a person was asked for %s and said no", f.Host)
 }
 
 // join returns the pending question, or why none is asked.
-func (a *asker) join(key owner.Question, now time.Time) (*question, string) {
+func (a *asker) join(key gatewayclient.Question, now time.Time) (*question, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if q := a.pending[key]; q != nil {
@@ -93,20 +93,20 @@ func (a *asker) join(key owner.Question, now time.Time) (*question, string) {
 	a.pending[key] = q
 	a.g.wg.Go(func() {
 		answer := a.g.o.Ask(ctx, key)
-		if answer == owner.AnswerAlways && a.g.allowAlways(key) != nil {
-			answer = owner.AnswerOnce // it is valid once all the same
+		if answer == gatewayclient.AnswerAlways && a.g.allowAlways(key) != nil {
+			answer = gatewayclient.AnswerOnce // it is valid once all the same
 		}
 		a.settle(key, q, answer)
 	})
 	return q, ""
 }
 
-func (a *asker) settle(key owner.Question, q *question, answer owner.Answer) {
+func (a *asker) settle(key gatewayclient.Question, q *question, answer gatewayclient.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.pending, key)
 	now := time.Now()
-	if answer == owner.AnswerDeny && q.waiting > 0 {
+	if answer == gatewayclient.AnswerDeny && q.waiting > 0 {
 		for k, until := range a.refused {
 			if len(a.refused) >= refusalsMax || now.After(until) {
 				delete(a.refused, k)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
@@ -85,12 +85,12 @@ func (b backend) Request(ctx context.Context, f decide.Flow, q decide.Request) i
 func (g *Gateway) told(f decide.Flow, q decide.Request, v decide.Verdict, remove func()) func(inspect.Outcome) {
 	return func(o inspect.Outcome) {
 		remove()
-		e := owner.Event{
-			Kind: owner.KindHTTP, Host: f.Host.String(), Port: f.Port, Method: q.Method, Path: q.Path, Status: o.Status, Rule: v.Rule,
-			Verdict: owner.VerdictDeny, Reason: v.Reason, Hint: v.Hint, Sent: o.Sent, Received: o.Received, Secrets: o.Secrets,
+		e := gatewayclient.Event{
+			Kind: gatewayclient.KindHTTP, Host: f.Host.String(), Port: f.Port, Method: q.Method, Path: q.Path, Status: o.Status, Rule: v.Rule,
+			Verdict: gatewayclient.VerdictDeny, Reason: v.Reason, Hint: v.Hint, Sent: o.Sent, Received: o.Received, Secrets: o.Secrets,
 		}
 		if v.Allow {
-			e.Verdict = owner.VerdictAllow
+			e.Verdict = gatewayclient.VerdictAllow
 			if o.Err != nil {
 				e.Reason = o.Err.Error()
 			}
@@ -207,5 +207,5 @@ func (b backend) Secrets(f decide.Flow) *secret.Set {
 // Failed reports a connection without a valid request.
 func (b backend) Failed(f decide.Flow, reason string) {
 	v := b.g.now.Load().rules.Flow(f)
-	b.g.teller.tell(owner.Event{Kind: owner.KindTCP, Host: f.Host.String(), Port: f.Port, Rule: v.Rule, Verdict: owner.VerdictDeny, Reason: reason})
+	b.g.teller.tell(gatewayclient.Event{Kind: gatewayclient.KindTCP, Host: f.Host.String(), Port: f.Port, Rule: v.Rule, Verdict: gatewayclient.VerdictDeny, Reason: reason})
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // Time for the guest's first bytes.
@@ -44,11 +44,11 @@ func (c *connection) carry(guest net.Conn) error {
 	var r *refusal
 	switch cause := context.Cause(c.ctx); {
 	case cause != nil && c.g.ctx.Err() == nil:
-		e.Verdict, e.Reason = owner.VerdictDeny, cause.Error()
+		e.Verdict, e.Reason = gatewayclient.VerdictDeny, cause.Error()
 	case errors.As(err, &r):
-		e.Verdict, e.Reason, e.Hint, e.Rule = owner.VerdictDeny, r.Reason, r.Hint, r.Rule
+		e.Verdict, e.Reason, e.Hint, e.Rule = gatewayclient.VerdictDeny, r.Reason, r.Hint, r.Rule
 	case paddock.KindOf(err) == paddock.Exhausted:
-		e.Verdict, e.Reason = owner.VerdictDeny, err.Error()
+		e.Verdict, e.Reason = gatewayclient.VerdictDeny, err.Error()
 	}
 	c.g.teller.tell(e)
 	return err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // status returns the kernel's status of a process.
@@ -29,16 +29,16 @@ func status(t *testing.T, pid int) map[string]string {
 
 func TestAGatewayHasGivenUpWhatItDoesNotNeed(t *testing.T) {
 	secret := "value-that-nobody-else-sees"
-	g := start(t, owner.Config{Policy: paddock.NetworkPolicy{
+	g := start(t, gatewayclient.Config{Policy: paddock.NetworkPolicy{
 		Mode: paddock.NetworkList, Secrets: []paddock.Secret{{Name: "TOKEN", Value: secret, Hosts: []string{"127.0.0.1"}}},
-	}}, owner.Callbacks{})
+	}}, gatewayclient.Callbacks{})
 	// A secret needs an authority, which this one does not have. Its message must not
 	// contain the value.
 	_, err := g.Ready(t.Context())
 	if err == nil || strings.Contains(err.Error(), secret) {
 		t.Fatalf("ready: %v", err)
 	}
-	g = start(t, owner.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, owner.Callbacks{})
+	g = start(t, gatewayclient.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, gatewayclient.Callbacks{})
 	ready(t, g)
 	s := status(t, g.PID())
 	for field, want := range map[string]string{"Seccomp": "2", "NoNewPrivs": "1", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000", "CapAmb": "0000000000000000"} {
@@ -81,7 +81,7 @@ func TestAGatewayIsReadySoon(t *testing.T) {
 	best := time.Hour
 	for range 5 {
 		begun := time.Now()
-		g := start(t, owner.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, owner.Callbacks{})
+		g := start(t, gatewayclient.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, gatewayclient.Callbacks{})
 		ready(t, g)
 		best = min(best, time.Since(begun))
 		if rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", g.PID())); err == nil {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // Why connections are cut.
@@ -51,7 +51,7 @@ type connection struct {
 func (g *Gateway) Connect(ctx context.Context, host string, port uint16) (carry func(net.Conn) error, err error) {
 	h, err := decide.ParseHost(host)
 	if err != nil {
-		g.teller.tell(owner.Event{Kind: owner.KindTCP, Host: quoted(host), Port: port, Rule: -1, Verdict: owner.VerdictDeny, Reason: err.Error()})
+		g.teller.tell(gatewayclient.Event{Kind: gatewayclient.KindTCP, Host: quoted(host), Port: port, Rule: -1, Verdict: gatewayclient.VerdictDeny, Reason: err.Error()})
 		return nil, err
 	}
 	c, err := g.connect(ctx, decide.Flow{Host: h, Port: port})
@@ -71,7 +71,7 @@ func (g *Gateway) connect(ctx context.Context, f decide.Flow) (*connection, erro
 		c.remove, err = g.live.add(&entry{holds: c.holds, cut: func() { c.cancel(errRules) }})
 	}
 	if err != nil {
-		g.teller.tell(owner.Event{Kind: kindOf(f), Host: f.Host.String(), Port: f.Port, Rule: -1, Verdict: owner.VerdictDeny, Reason: err.Error()})
+		g.teller.tell(gatewayclient.Event{Kind: kindOf(f), Host: f.Host.String(), Port: f.Port, Rule: -1, Verdict: gatewayclient.VerdictDeny, Reason: err.Error()})
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })
@@ -96,9 +96,9 @@ func (g *Gateway) connect(ctx context.Context, f decide.Flow) (*connection, erro
 
 func kindOf(f decide.Flow) string {
 	if f.UDP {
-		return owner.KindUDP
+		return gatewayclient.KindUDP
 	}
-	return owner.KindTCP
+	return gatewayclient.KindTCP
 }
 
 // named replaces a synthetic address by the name that it stands for.
@@ -235,7 +235,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	s := fmt.Sprintf("connect to %s: %s: %v", owner.Event{Host: r.flow.Host.String(), Port: r.flow.Port}.Target(), r.Reason, paddock.Denied)
+	s := fmt.Sprintf("connect to %s: %s: %v", gatewayclient.Event{Host: r.flow.Host.String(), Port: r.flow.Port}.Target(), r.Reason, paddock.Denied)
 	if r.Hint != "" {
 		s += " (to allow it: " + r.Hint + ")"
 	}
@@ -251,11 +251,11 @@ func (c *connection) failed(err error) {
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
-		e.Verdict, e.Reason, e.Hint, e.Rule = owner.VerdictDeny, r.Reason, r.Hint, r.Rule
+		e.Verdict, e.Reason, e.Hint, e.Rule = gatewayclient.VerdictDeny, r.Reason, r.Hint, r.Rule
 	case errors.Is(context.Cause(c.ctx), errRules):
-		e.Verdict, e.Reason = owner.VerdictDeny, errRules.Error()
+		e.Verdict, e.Reason = gatewayclient.VerdictDeny, errRules.Error()
 	case paddock.KindOf(err) == paddock.Denied:
-		e.Verdict = owner.VerdictDeny
+		e.Verdict = gatewayclient.VerdictDeny
 	}
 	c.end()
 	c.g.teller.tell(e)
@@ -274,9 +274,9 @@ func (c *connection) end() {
 	c.cancel(nil)
 }
 
-func (c *connection) event() owner.Event {
-	e := owner.Event{
-		Kind: kindOf(c.flow), Host: c.flow.Host.String(), Port: c.flow.Port, Rule: c.verdict.Rule, Verdict: owner.VerdictAllow, Reason: c.verdict.Reason,
+func (c *connection) event() gatewayclient.Event {
+	e := gatewayclient.Event{
+		Kind: kindOf(c.flow), Host: c.flow.Host.String(), Port: c.flow.Port, Rule: c.verdict.Rule, Verdict: gatewayclient.VerdictAllow, Reason: c.verdict.Reason,
 		Sent: c.sent.Load(), Received: c.came.Load(), Duration: time.Since(c.began),
 	}
 	if c.up != nil {

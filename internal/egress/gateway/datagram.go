@@ -11,8 +11,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // datagramMax is larger than any datagram.
@@ -42,9 +42,9 @@ func (c *connection) datagrams(guest netstack.Conn) {
 	wg.Wait()
 	e := c.event()
 	if cause := context.Cause(c.ctx); cause != nil && c.g.ctx.Err() == nil {
-		e.Verdict, e.Reason = owner.VerdictDeny, cause.Error()
+		e.Verdict, e.Reason = gatewayclient.VerdictDeny, cause.Error()
 	} else if err = errors.Join(err, spent); paddock.KindOf(err) == paddock.Exhausted {
-		e.Verdict, e.Reason = owner.VerdictDeny, err.Error()
+		e.Verdict, e.Reason = gatewayclient.VerdictDeny, err.Error()
 	}
 	c.g.teller.tell(e)
 }

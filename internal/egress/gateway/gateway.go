@@ -16,9 +16,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // Options configure a Gateway. The zero Options allow nothing.
@@ -35,9 +35,9 @@ type Options struct {
 	Roots *x509.CertPool
 
 	// Event receives every decision, one after another. It must not block.
-	Event func(owner.Event)
+	Event func(gatewayclient.Event)
 	// Ask decides where no rule does; nil denies. ctx ends when the answer is no longer needed.
-	Ask func(ctx context.Context, q owner.Question) owner.Answer
+	Ask func(ctx context.Context, q gatewayclient.Question) gatewayclient.Answer
 
 	// Traffic counts the bytes between the sandbox and the world. It may be nil.
 	Traffic Traffic
@@ -156,7 +156,7 @@ func (g *Gateway) Update(p paddock.NetworkPolicy) error {
 }
 
 // allowAlways adds a permanent permission. The caller does not hold updating.
-func (g *Gateway) allowAlways(q owner.Question) error {
+func (g *Gateway) allowAlways(q gatewayclient.Question) error {
 	g.updating.Lock()
 	defer g.updating.Unlock()
 	if len(g.always) >= alwaysMax {

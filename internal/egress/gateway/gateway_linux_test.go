@@ -29,18 +29,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/egresstest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // A record stores events.
 type record struct {
 	mu     sync.Mutex
-	events []owner.Event
+	events []gatewayclient.Event
 	told   chan struct{}
 }
 
-func (r *record) event(e owner.Event) {
+func (r *record) event(e gatewayclient.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -50,13 +50,13 @@ func (r *record) event(e owner.Event) {
 	}
 }
 
-func (r *record) all() []owner.Event {
+func (r *record) all() []gatewayclient.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-func (r *record) waitFor(t *testing.T, is func(owner.Event) bool) owner.Event {
+func (r *record) waitFor(t *testing.T, is func(gatewayclient.Event) bool) gatewayclient.Event {
 	t.Helper()
 	late := time.After(egresstest.Patience)
 	for {
@@ -166,9 +166,9 @@ func talk(t *testing.T, c io.ReadWriter, line string) {
 	}
 }
 
-func denied(host, reason string) func(owner.Event) bool {
-	return func(e owner.Event) bool {
-		return e.Verdict == owner.VerdictDeny && e.Host == host && strings.Contains(e.Reason, reason)
+func denied(host, reason string) func(gatewayclient.Event) bool {
+	return func(e gatewayclient.Event) bool {
+		return e.Verdict == gatewayclient.VerdictDeny && e.Host == host && strings.Contains(e.Reason, reason)
 	}
 }
 
@@ -378,8 +378,8 @@ func TestRefusedIsWhatTheDestinationSaid(t *testing.T) {
 	if _, err := w.Dial(t.Context(), "a.test", port); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Fatalf("a port where nobody listens: %v", err)
 	}
-	w.record.waitFor(t, func(e owner.Event) bool {
-		return e.Host == "a.test" && e.Verdict == owner.VerdictAllow && strings.Contains(e.Reason, "refused")
+	w.record.waitFor(t, func(e gatewayclient.Event) bool {
+		return e.Host == "a.test" && e.Verdict == gatewayclient.VerdictAllow && strings.Contains(e.Reason, "refused")
 	})
 }
 
@@ -419,7 +419,7 @@ func TestMuchPassesAndArrivesAsItWas(t *testing.T) {
 	if n, err := io.Copy(got, c); err != nil || n != size || !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
 		t.Fatalf("%d bytes came, %v", n, err)
 	}
-	e := w.record.waitFor(t, func(e owner.Event) bool { return e.Host == "a.test" && e.Kind == owner.KindTCP })
+	e := w.record.waitFor(t, func(e gatewayclient.Event) bool { return e.Host == "a.test" && e.Kind == gatewayclient.KindTCP })
 	if e.Sent != size || e.Received != size+sha256.Size {
 		t.Fatalf("what was told: %+v", e)
 	}
@@ -451,12 +451,12 @@ func TestLimitsOfARuleHoldForAllItsConnectionsAndOverAnUpdate(t *testing.T) {
 
 func TestAPersonIsAskedWhereNoRuleDecides(t *testing.T) {
 	port := serve(t, echo)
-	answers := map[string]owner.Answer{"once.test": owner.AnswerOnce, "always.test": owner.AnswerAlways, "never.test": owner.AnswerDeny}
+	answers := map[string]gatewayclient.Answer{"once.test": gatewayclient.AnswerOnce, "always.test": gatewayclient.AnswerAlways, "never.test": gatewayclient.AnswerDeny}
 	var mu sync.Mutex
 	asked := map[string]int{}
 	w := open(t, gateway.Options{
 		Policy: policy(paddock.NetworkRule{Deny: true, Host: "denied.test", Ports: []uint16{port}}),
-		Ask: func(_ context.Context, q owner.Question) owner.Answer {
+		Ask: func(_ context.Context, q gatewayclient.Question) gatewayclient.Answer {
 			mu.Lock()
 			defer mu.Unlock()
 			asked[q.Host]++
@@ -496,7 +496,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	asked, most, now := 0, 0, 0
 	w := open(t, gateway.Options{
 		Policy: policy(),
-		Ask: func(ctx context.Context, _ owner.Question) owner.Answer {
+		Ask: func(ctx context.Context, _ gatewayclient.Question) gatewayclient.Answer {
 			mu.Lock()
 			asked, now = asked+1, now+1
 			most = max(most, now)
@@ -508,7 +508,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			now--
-			return owner.AnswerDeny
+			return gatewayclient.AnswerDeny
 		},
 	})
 	const many = 200
@@ -605,8 +605,8 @@ func TestDatagramsNeedARuleOfTheirs(t *testing.T) {
 			t.Fatalf("%s: %q, %v", host, got, err)
 		}
 	}
-	w.record.waitFor(t, func(e owner.Event) bool {
-		return e.Kind == owner.KindUDP && e.Host == "b.test" && e.Verdict == owner.VerdictDeny
+	w.record.waitFor(t, func(e gatewayclient.Event) bool {
+		return e.Kind == gatewayclient.KindUDP && e.Host == "b.test" && e.Verdict == gatewayclient.VerdictDeny
 	})
 }
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // Idle times of the gateway's own services.
@@ -51,7 +51,7 @@ func (h handler) own(a *netstack.Attempt) {
 		netstack.DNSPort: g.serveDNS, netstack.ProxyPort: g.serveProxy, netstack.SOCKSPort: g.serveSOCKS,
 	}[a.To.Port()]
 	if serve == nil {
-		g.teller.tell(nowhere(owner.KindTCP, a.To))
+		g.teller.tell(nowhere(gatewayclient.KindTCP, a.To))
 		return
 	}
 	ctx, cancel := context.WithCancel(g.ctx)
@@ -71,9 +71,9 @@ func (h handler) own(a *netstack.Attempt) {
 }
 
 // nowhere returns the event for a connection to a missing service.
-func nowhere(kind string, to netip.AddrPort) owner.Event {
-	return owner.Event{
-		Kind: kind, Host: to.Addr().String(), Port: to.Port(), Rule: -1, Verdict: owner.VerdictDeny,
+func nowhere(kind string, to netip.AddrPort) gatewayclient.Event {
+	return gatewayclient.Event{
+		Kind: kind, Host: to.Addr().String(), Port: to.Port(), Rule: -1, Verdict: gatewayclient.VerdictDeny,
 		Reason: fmt.Sprintf("the gateway has nothing at port %d", to.Port()),
 	}
 }
@@ -127,12 +127,12 @@ func (g *Gateway) mayLookUp(h decide.Host) decide.Verdict {
 
 // record reports a query.
 func (g *Gateway) record(a netstack.DNSExchange) {
-	e := owner.Event{Kind: owner.KindDNS, Host: a.Host.String(), Rule: a.Verdict.Rule, Verdict: owner.VerdictAllow, Reason: a.Verdict.Reason, Hint: a.Verdict.Hint}
+	e := gatewayclient.Event{Kind: gatewayclient.KindDNS, Host: a.Host.String(), Rule: a.Verdict.Rule, Verdict: gatewayclient.VerdictAllow, Reason: a.Verdict.Reason, Hint: a.Verdict.Hint}
 	if !a.Host.IsValid() {
 		e.Host = quoted(a.Name)
 	}
 	if !a.Verdict.Allow {
-		e.Verdict = owner.VerdictDeny
+		e.Verdict = gatewayclient.VerdictDeny
 		if e.Reason == "" {
 			e.Reason = a.Code
 		}
@@ -158,7 +158,7 @@ func (h handler) UDP(d *netstack.Datagrams) {
 	g := h.g
 	if d.To.Addr() == netstack.Gateway4() || d.To.Addr() == netstack.Gateway6() {
 		if d.To.Port() != netstack.DNSPort {
-			g.teller.tell(nowhere(owner.KindUDP, d.To))
+			g.teller.tell(nowhere(gatewayclient.KindUDP, d.To))
 			return
 		}
 		if conn, err := d.Accept(); err == nil {
@@ -190,7 +190,7 @@ func (g *Gateway) resolve(c netstack.Conn) {
 			return
 		}
 		if !g.lookup.take(time.Now()) {
-			g.teller.tell(owner.Event{Kind: owner.KindDNS, Rule: -1, Verdict: owner.VerdictDeny, Reason: fmt.Sprintf("more than %d questions in a second are not answered", lookupRate)})
+			g.teller.tell(gatewayclient.Event{Kind: gatewayclient.KindDNS, Rule: -1, Verdict: gatewayclient.VerdictDeny, Reason: fmt.Sprintf("more than %d questions in a second are not answered", lookupRate)})
 			continue
 		}
 		answer, asked := g.dns.Answer(query[:n], true)

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // web answers each request with a description of the request.
@@ -76,8 +76,8 @@ func TestEachPlainRequestIsJudged(t *testing.T) {
 	if code, body := say(t, c, r, fmt.Sprintf("GET /three HTTP/1.1\nHost: b.test:%d\n\n", port)); code == 200 {
 		t.Fatalf("a request for another host: %d, %s", code, body)
 	}
-	w.record.waitFor(t, func(e owner.Event) bool {
-		return e.Kind == owner.KindHTTP && e.Path == "/two" && e.Verdict == owner.VerdictAllow && e.Status == 200
+	w.record.waitFor(t, func(e gatewayclient.Event) bool {
+		return e.Kind == gatewayclient.KindHTTP && e.Path == "/two" && e.Verdict == gatewayclient.VerdictAllow && e.Status == 200
 	})
 }
 
@@ -151,16 +151,16 @@ func TestTLSIsLookedIntoWhereARuleWantsItAndSecretsArePutIn(t *testing.T) {
 	if code != 200 || !strings.Contains(body, "Bearer "+placeholder) {
 		t.Fatalf("%d, %s", code, body)
 	}
-	e := w.record.waitFor(t, func(e owner.Event) bool { return e.Kind == owner.KindHTTP && e.Path == "/ok/one" })
-	if len(e.Secrets) != 1 || e.Secrets[0] != "TOKEN" || e.Verdict != owner.VerdictAllow {
+	e := w.record.waitFor(t, func(e gatewayclient.Event) bool { return e.Kind == gatewayclient.KindHTTP && e.Path == "/ok/one" })
+	if len(e.Secrets) != 1 || e.Secrets[0] != "TOKEN" || e.Verdict != gatewayclient.VerdictAllow {
 		t.Fatalf("what was told: %+v", e)
 	}
 	code, body = say(t, c, r, fmt.Sprintf("GET /other HTTP/1.1\nHost: a.test:%d\n\n", port))
 	if code != 403 {
 		t.Fatalf("a path that no rule allows: %d, %s", code, body)
 	}
-	w.record.waitFor(t, func(e owner.Event) bool {
-		return e.Kind == owner.KindHTTP && e.Path == "/other" && e.Verdict == owner.VerdictDeny
+	w.record.waitFor(t, func(e gatewayclient.Event) bool {
+		return e.Kind == gatewayclient.KindHTTP && e.Path == "/other" && e.Verdict == gatewayclient.VerdictDeny
 	})
 	// Hosts for which the authority is not valid cannot be added later.
 	more := allow("b.test", port)

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // Connections that ended still use the host's ports, and its table of connections, for a minute or two.
@@ -31,7 +31,7 @@ func TestAHostKeepsMostOfItsPortsHoweverFastASandboxConnects(t *testing.T) {
 					return near, nil
 				},
 			},
-			Event: func(owner.Event) {},
+			Event: func(gatewayclient.Event) {},
 		})
 		if err != nil {
 			t.Fatal(err)

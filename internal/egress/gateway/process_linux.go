@@ -17,7 +17,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -36,26 +36,26 @@ const namesPiece = 64 << 10
 func run() error {
 	debug.SetMemoryLimit(memorySoft)
 	kernel.KeepSignals()
-	counters, err := kernel.OpenCounters(owner.CountersFD)
+	counters, err := kernel.OpenCounters(gatewayclient.CountersFD)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(kernel.DieWithParent(), kernel.NotDumpable(), kernel.CloseFrom(owner.ChannelFD+1)); err != nil {
+	if err := errors.Join(kernel.DieWithParent(), kernel.NotDumpable(), kernel.CloseFrom(gatewayclient.ChannelFD+1)); err != nil {
 		return err
 	}
-	channel, err := kernel.NewChannel(owner.ChannelFD)
+	channel, err := kernel.NewChannel(gatewayclient.ChannelFD)
 	if err != nil {
 		return err
 	}
-	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan queued, 16), questions: map[uint64]chan owner.Answer{}, dials: map[uint64]context.CancelFunc{}}
+	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan queued, 16), questions: map[uint64]chan gatewayclient.Answer{}, dials: map[uint64]context.CancelFunc{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	ready, err := p.begin()
 	if err != nil {
-		m := owner.ErrorReply(0, err)
-		m.Op = owner.OpReady
+		m := gatewayclient.ErrorReply(0, err)
+		m.Op = gatewayclient.OpReady
 		return errors.Join(err, p.send(m))
 	}
-	if err := p.send(owner.Message{Op: owner.OpReady, Ready: &ready}); err != nil {
+	if err := p.send(gatewayclient.Message{Op: gatewayclient.OpReady, Ready: &ready}); err != nil {
 		return err
 	}
 	p.wg.Go(p.tell)
@@ -80,51 +80,51 @@ type process struct {
 	sending sync.Mutex // held while a packet is sent
 
 	mu        sync.Mutex
-	asked     uint64                        // guarded by mu; last question
-	questions map[uint64]chan owner.Answer  // guarded by mu
-	dials     map[uint64]context.CancelFunc // guarded by mu
+	asked     uint64                               // guarded by mu; last question
+	questions map[uint64]chan gatewayclient.Answer // guarded by mu
+	dials     map[uint64]context.CancelFunc        // guarded by mu
 }
 
 // A traffic counts in the memory that the owner reads.
 type traffic struct{ counters *kernel.Counters }
 
-func (t traffic) Received(n int) { t.counters.Add(owner.CountReceived, uint64(n)) }
-func (t traffic) Sent(n int)     { t.counters.Add(owner.CountSent, uint64(n)) }
+func (t traffic) Received(n int) { t.counters.Add(gatewayclient.CountReceived, uint64(n)) }
+func (t traffic) Sent(n int)     { t.counters.Add(gatewayclient.CountSent, uint64(n)) }
 
 // begin confines the process and makes its gateway.
-func (p *process) begin() (owner.Ready, error) {
+func (p *process) begin() (gatewayclient.Ready, error) {
 	data, files, err := p.channel.Receive()
 	if err != nil {
-		return owner.Ready{}, err
+		return gatewayclient.Ready{}, err
 	}
 	conns, err := maxConns()
 	if err != nil {
-		return owner.Ready{}, err
+		return gatewayclient.Ready{}, err
 	}
 	findings, err := confine()
 	if err != nil {
-		return owner.Ready{}, fmt.Errorf("confine the gateway: %w", err)
+		return gatewayclient.Ready{}, fmt.Errorf("confine the gateway: %w", err)
 	}
-	m, err := owner.DecodeMessage(data)
-	if err == nil && (m.Op != owner.OpConfig || len(files) != 1) {
+	m, err := gatewayclient.DecodeMessage(data)
+	if err == nil && (m.Op != gatewayclient.OpConfig || len(files) != 1) {
 		err = fmt.Errorf("the first message is not a config: %w", paddock.Invalid)
 	}
 	if err != nil {
-		return owner.Ready{}, err
+		return gatewayclient.Ready{}, err
 	}
-	var c owner.Config
-	err = owner.ReadContent(files[0], &c)
+	var c gatewayclient.Config
+	err = gatewayclient.ReadContent(files[0], &c)
 	files[0].Close()
 	if err != nil {
-		return owner.Ready{}, err
+		return gatewayclient.Ready{}, err
 	}
 	if p.gateway, err = p.make(c, conns); err != nil {
-		return owner.Ready{}, err
+		return gatewayclient.Ready{}, err
 	}
-	return owner.Ready{Findings: findings}, nil
+	return gatewayclient.Ready{Findings: findings}, nil
 }
 
-func (p *process) make(c owner.Config, conns int) (*Gateway, error) {
+func (p *process) make(c gatewayclient.Config, conns int) (*Gateway, error) {
 	o := Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event, Traffic: p.traffic, MaxConns: conns}
 	if c.Ask {
 		o.Ask = p.ask
@@ -177,7 +177,7 @@ func authorityOf(data []byte) (*authority.CA, error) {
 	return authority.Parse(cert, key)
 }
 
-func (p *process) send(m owner.Message, files ...*os.File) error {
+func (p *process) send(m gatewayclient.Message, files ...*os.File) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -194,9 +194,9 @@ func (p *process) serve() error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		var m owner.Message
+		var m gatewayclient.Message
 		if err == nil {
-			m, err = owner.DecodeMessage(data)
+			m, err = gatewayclient.DecodeMessage(data)
 		}
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (p *process) serve() error {
 		if len(files) > 0 {
 			f = files[0]
 		}
-		if m.Op == owner.OpClose { // the sandbox ends too
+		if m.Op == gatewayclient.OpClose { // the sandbox ends too
 			_ = p.gateway.Keep() // without it the end takes longer
 			return nil
 		}
@@ -216,25 +216,25 @@ func (p *process) serve() error {
 }
 
 // take handles one message and takes over the file.
-func (p *process) take(m owner.Message, f *os.File) error {
+func (p *process) take(m gatewayclient.Message, f *os.File) error {
 	switch {
-	case m.Op == owner.OpAnswer:
+	case m.Op == gatewayclient.OpAnswer:
 		p.answer(m)
-	case m.Op == owner.OpCancel:
+	case m.Op == gatewayclient.OpCancel:
 		p.stop(m.ID)
-	case m.Op == owner.OpNames:
+	case m.Op == gatewayclient.OpNames:
 		p.wg.Go(func() { p.names(m.ID) })
-	case m.Op == owner.OpDial:
+	case m.Op == gatewayclient.OpDial:
 		p.dial(m)
 	case f == nil: // all following messages need a file
 		return fmt.Errorf("%q without a file: %w", m.Op, paddock.Invalid)
-	case m.Op == owner.OpLink:
+	case m.Op == gatewayclient.OpLink:
 		return p.gateway.Open(f)
-	case m.Op == owner.OpUpdate:
+	case m.Op == gatewayclient.OpUpdate:
 		p.update(m.ID, f) // one after another
-	case m.Op == owner.OpChannel:
+	case m.Op == gatewayclient.OpChannel:
 		p.wg.Go(func() {
-			_ = owner.ServeDials(p.ctx, f, p.gateway.Connect, p.carry) // an invalid request ends the channel
+			_ = gatewayclient.ServeDials(p.ctx, f, p.gateway.Connect, p.carry) // an invalid request ends the channel
 		})
 	default:
 		f.Close()
@@ -253,16 +253,16 @@ func (p *process) stop(dial uint64) {
 
 // reply answers a call. It ignores errors, because then the owner has gone.
 func (p *process) reply(id uint64, err error, files ...*os.File) {
-	m := owner.Message{Op: owner.OpReply, ID: id}
+	m := gatewayclient.Message{Op: gatewayclient.OpReply, ID: id}
 	if err != nil {
-		m = owner.ErrorReply(id, err)
+		m = gatewayclient.ErrorReply(id, err)
 	}
 	_ = p.send(m, files...)
 }
 
 func (p *process) update(id uint64, f *os.File) {
 	var policy paddock.NetworkPolicy
-	err := owner.ReadContent(f, &policy)
+	err := gatewayclient.ReadContent(f, &policy)
 	f.Close()
 	if err == nil {
 		err = p.gateway.Update(policy)
@@ -278,13 +278,13 @@ func (p *process) names(id uint64) {
 	for _, n := range p.gateway.Names() {
 		piece, size = append(piece, n), size+len(n)+3
 		if size >= namesPiece {
-			if p.send(owner.Message{Op: owner.OpReply, ID: id, Names: piece, More: true}) != nil {
+			if p.send(gatewayclient.Message{Op: gatewayclient.OpReply, ID: id, Names: piece, More: true}) != nil {
 				return // the owner has gone
 			}
 			piece, size = nil, 0
 		}
 	}
-	_ = p.send(owner.Message{Op: owner.OpReply, ID: id, Names: piece}) // the owner has gone
+	_ = p.send(gatewayclient.Message{Op: gatewayclient.OpReply, ID: id, Names: piece}) // the owner has gone
 }
 
 // carry carries a connection that was dialled for the owner or through a channel.
@@ -292,14 +292,14 @@ func (p *process) carry(carry func() error) {
 	p.wg.Go(func() { _ = carry() }) // the outcome was reported
 }
 
-func (p *process) dial(m owner.Message) {
+func (p *process) dial(m gatewayclient.Message) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	p.mu.Lock()
 	p.dials[m.ID] = cancel
 	p.mu.Unlock()
 	p.wg.Go(func() {
 		defer cancel()
-		f, carry, err := owner.ConnectFunc(p.gateway.Connect).Join(ctx, m.Host, m.Port)
+		f, carry, err := gatewayclient.ConnectFunc(p.gateway.Connect).Join(ctx, m.Host, m.Port)
 		p.mu.Lock()
 		delete(p.dials, m.ID)
 		p.mu.Unlock()
@@ -315,16 +315,16 @@ func (p *process) dial(m owner.Message) {
 
 // event queues an event. It does not block for long, because the owner either reads events
 // or is gone.
-func (p *process) event(e owner.Event) {
+func (p *process) event(e gatewayclient.Event) {
 	select {
-	case p.out <- queued{event: owner.CleanEvent(e, e.Sandbox)}:
+	case p.out <- queued{event: gatewayclient.CleanEvent(e, e.Sandbox)}:
 	case <-p.ctx.Done():
 	}
 }
 
 // A queued is an event, or a request to be told when all earlier events were sent.
 type queued struct {
-	event owner.Event
+	event gatewayclient.Event
 	told  chan struct{} // closed then; nil for an event
 }
 
@@ -369,7 +369,7 @@ func (p *process) tell() {
 
 // A batch is the content of one sending.
 type batch struct {
-	events []owner.Event
+	events []gatewayclient.Event
 	told   []chan struct{}
 }
 
@@ -394,8 +394,8 @@ func (p *process) sendBatch(b *batch) error {
 
 // sendEvents sends events in as many packets as needed. Their texts are the guest's, and
 // may be long.
-func (p *process) sendEvents(events []owner.Event) error {
-	data, err := json.Marshal(owner.Message{Op: owner.OpEvents, Events: events})
+func (p *process) sendEvents(events []gatewayclient.Event) error {
+	data, err := json.Marshal(gatewayclient.Message{Op: gatewayclient.OpEvents, Events: events})
 	if err != nil {
 		return err
 	}
@@ -424,8 +424,8 @@ func (p *process) rest() {
 }
 
 // ask makes the owner ask a person.
-func (p *process) ask(ctx context.Context, q owner.Question) owner.Answer {
-	answer := make(chan owner.Answer, 1)
+func (p *process) ask(ctx context.Context, q gatewayclient.Question) gatewayclient.Answer {
+	answer := make(chan gatewayclient.Answer, 1)
 	p.mu.Lock()
 	p.asked++
 	id := p.asked
@@ -436,19 +436,19 @@ func (p *process) ask(ctx context.Context, q owner.Question) owner.Answer {
 		defer p.mu.Unlock()
 		delete(p.questions, id)
 	}()
-	if p.send(owner.Message{Op: owner.OpAsk, ID: id, Question: &q}) != nil {
+	if p.send(gatewayclient.Message{Op: gatewayclient.OpAsk, ID: id, Question: &q}) != nil {
 		return "" // the owner has gone
 	}
 	select {
 	case a := <-answer:
 		return a
 	case <-ctx.Done():
-		_ = p.send(owner.Message{Op: owner.OpUnask, ID: id}) // the owner has gone
+		_ = p.send(gatewayclient.Message{Op: gatewayclient.OpUnask, ID: id}) // the owner has gone
 		return ""
 	}
 }
 
-func (p *process) answer(m owner.Message) {
+func (p *process) answer(m gatewayclient.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.questions[m.ID]; c != nil {

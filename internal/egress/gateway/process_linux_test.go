@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/egresstest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // An audience records what it is told.
 type audience struct {
 	mu     sync.Mutex
-	events []owner.Event
+	events []gatewayclient.Event
 	ended  chan error
 	told   chan struct{} // has an element if there is something new
 }
@@ -42,9 +42,9 @@ func newAudience() *audience {
 	return &audience{ended: make(chan error, 1), told: make(chan struct{}, 1)}
 }
 
-func (a *audience) owner() owner.Callbacks {
-	return owner.Callbacks{
-		Event: func(e owner.Event) {
+func (a *audience) owner() gatewayclient.Callbacks {
+	return gatewayclient.Callbacks{
+		Event: func(e gatewayclient.Event) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.events = append(a.events, e)
@@ -58,7 +58,7 @@ func (a *audience) owner() owner.Callbacks {
 }
 
 // waitFor waits for an event.
-func (a *audience) waitFor(t *testing.T, is func(owner.Event) bool) owner.Event {
+func (a *audience) waitFor(t *testing.T, is func(gatewayclient.Event) bool) gatewayclient.Event {
 	t.Helper()
 	late := time.After(egresstest.Patience)
 	for {
@@ -87,9 +87,9 @@ func program(t testing.TB) *os.File {
 	return f
 }
 
-func start(t *testing.T, c owner.Config, o owner.Callbacks) *owner.Process {
+func start(t *testing.T, c gatewayclient.Config, o gatewayclient.Callbacks) *gatewayclient.Process {
 	t.Helper()
-	g, err := owner.StartProcess(t.Context(), program(t), c, o)
+	g, err := gatewayclient.StartProcess(t.Context(), program(t), c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func start(t *testing.T, c owner.Config, o owner.Callbacks) *owner.Process {
 	return g
 }
 
-func ready(t *testing.T, g *owner.Process) owner.Ready {
+func ready(t *testing.T, g *gatewayclient.Process) gatewayclient.Ready {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), egresstest.Patience)
 	defer cancel()
@@ -132,8 +132,8 @@ func echoServer(t *testing.T) netip.AddrPort {
 }
 
 // named returns a policy in which a name resolves to a server on loopback.
-func named(at netip.AddrPort) owner.Config {
-	return owner.Config{
+func named(at netip.AddrPort) gatewayclient.Config {
+	return gatewayclient.Config{
 		Sandbox: "box", Hosts: map[string][]netip.Addr{"echo.test": {at.Addr()}},
 		Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 			{Host: "echo.test", Ports: []uint16{at.Port()}}, {Host: at.Addr().String(), Ports: []uint16{at.Port()}},
@@ -162,18 +162,22 @@ func TestAGuestReachesWhatIsAllowedAndNothingElse(t *testing.T) {
 		t.Fatalf("after the end came %q, %v", rest, err)
 	}
 	c.Close()
-	e := a.waitFor(t, func(e owner.Event) bool { return e.Kind == "tcp" })
+	e := a.waitFor(t, func(e gatewayclient.Event) bool { return e.Kind == "tcp" })
 	if e.Host != "echo.test" || e.Verdict != "allow" || e.Sent != 6 || e.Received != 6 || e.Address != at.String() || e.Sandbox != "box" {
 		t.Fatalf("what was told: %+v", e)
 	}
 	if _, err := guest.Dial(t.Context(), "other.test", 443); err == nil {
 		t.Fatal("a name that no rule allows has an address")
 	}
-	a.waitFor(t, func(e owner.Event) bool { return e.Kind == "dns" && e.Host == "other.test" && e.Verdict == "deny" })
+	a.waitFor(t, func(e gatewayclient.Event) bool {
+		return e.Kind == "dns" && e.Host == "other.test" && e.Verdict == "deny"
+	})
 	if _, err := guest.DialAddr(t.Context(), netip.MustParseAddrPort("203.0.113.5:443")); err == nil {
 		t.Fatal("an address that no rule allows can be reached")
 	}
-	a.waitFor(t, func(e owner.Event) bool { return e.Host == "203.0.113.5" && e.Verdict == "deny" && e.Hint != "" })
+	a.waitFor(t, func(e gatewayclient.Event) bool {
+		return e.Host == "203.0.113.5" && e.Verdict == "deny" && e.Hint != ""
+	})
 	r := ready(t, g)
 	for _, f := range r.Findings {
 		t.Logf("%+v", f)
@@ -192,7 +196,7 @@ func TestWhoHasAChannelMayDialByTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := owner.NewDialer(f)
+	d, err := gatewayclient.NewDialer(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +228,7 @@ func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := owner.NewDialer(f)
+	d, err := gatewayclient.NewDialer(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +243,7 @@ func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.mu.Lock()
-		told := slices.ContainsFunc(a.events, func(e owner.Event) bool { return e.Host == host })
+		told := slices.ContainsFunc(a.events, func(e gatewayclient.Event) bool { return e.Host == host })
 		a.mu.Unlock()
 		if !told {
 			t.Fatalf("the refusal of %s was not told", host)
@@ -321,7 +325,7 @@ func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := owner.Config{Sandbox: "box", Authority: slices.Concat(ca.PEM(), key), Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+	c := gatewayclient.Config{Sandbox: "box", Authority: slices.Concat(ca.PEM(), key), Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 		{Host: "a.example", Ports: []uint16{80}, Paths: []string{"/x"}},
 	}}}
 	a := newAudience()
@@ -340,12 +344,12 @@ func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.Close()
-		a.waitFor(t, func(e owner.Event) bool { return e.Kind == "http" && strings.HasPrefix(path, e.Path) })
+		a.waitFor(t, func(e gatewayclient.Event) bool { return e.Kind == "http" && strings.HasPrefix(path, e.Path) })
 	}
 }
 
 func TestAConfigThatCannotBeFollowedIsSaid(t *testing.T) {
-	g := start(t, owner.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "a b"}}}}, owner.Callbacks{})
+	g := start(t, gatewayclient.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "a b"}}}}, gatewayclient.Callbacks{})
 	ctx, cancel := context.WithTimeout(t.Context(), egresstest.Patience)
 	defer cancel()
 	if _, err := g.Ready(ctx); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "rules[0]") {
@@ -366,7 +370,7 @@ func ownerProcess() bool {
 		fmt.Println(err)
 		return true
 	}
-	g, err := owner.StartProcess(context.Background(), exe, owner.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, owner.Callbacks{})
+	g, err := gatewayclient.StartProcess(context.Background(), exe, gatewayclient.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, gatewayclient.Callbacks{})
 	if err == nil {
 		_, err = g.Ready(context.Background())
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // socksTime bounds the time for a guest's request.
@@ -71,7 +71,7 @@ func (g *Gateway) refuseSOCKS(c net.Conn, err error) {
 	if !errors.As(err, &e) {
 		return // it sent nothing, or not all of it
 	}
-	g.teller.tell(owner.Event{Kind: owner.KindProxy, Host: quoted(e.host), Port: e.port, Rule: -1, Verdict: owner.VerdictDeny, Reason: "SOCKS: " + e.Error()})
+	g.teller.tell(gatewayclient.Event{Kind: gatewayclient.KindProxy, Host: quoted(e.host), Port: e.port, Rule: -1, Verdict: gatewayclient.VerdictDeny, Reason: "SOCKS: " + e.Error()})
 	if e.reply != 0 {
 		_ = answerSOCKS(c, e.reply)
 	}

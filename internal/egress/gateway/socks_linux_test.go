@@ -9,8 +9,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // socks returns a connection to the SOCKS proxy after its greeting.
@@ -121,7 +121,7 @@ func TestSOCKSRefusesInItsOwnWords(t *testing.T) {
 			t.Errorf("%s: the connection goes on with %d bytes", name, n)
 		}
 	}
-	w.record.waitFor(t, func(e owner.Event) bool { return e.Kind == "proxy" && e.Host == `"a.test\x00.b.test"` })
+	w.record.waitFor(t, func(e gatewayclient.Event) bool { return e.Kind == "proxy" && e.Host == `"a.test\x00.b.test"` })
 }
 
 func TestOtherVersionsOfSOCKSAreClosed(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // Bounds of the events reported in one second.
@@ -19,14 +19,14 @@ const (
 // many there are, and neither a person nor a log nor memory may be overloaded.
 type teller struct {
 	sandbox string
-	event   func(owner.Event)
+	event   func(gatewayclient.Event)
 
-	mu    sync.Mutex             // held while an event is reported, to keep the order
-	told  int                    // guarded by mu; number reported in this second
-	seen  map[event]*owner.Event // guarded by mu; events of this second: the sum, or nil if only reported
-	rest  owner.Event            // guarded by mu; sum beyond the bounds; Count 0 if none
-	timer *time.Timer            // guarded by mu; ends the second; nil if none began
-	over  bool                   // guarded by mu
+	mu    sync.Mutex                     // held while an event is reported, to keep the order
+	told  int                            // guarded by mu; number reported in this second
+	seen  map[event]*gatewayclient.Event // guarded by mu; events of this second: the sum, or nil if only reported
+	rest  gatewayclient.Event            // guarded by mu; sum beyond the bounds; Count 0 if none
+	timer *time.Timer                    // guarded by mu; ends the second; nil if none began
+	over  bool                           // guarded by mu
 }
 
 // An event identifies equal Events.
@@ -36,12 +36,12 @@ type event struct {
 	rule                                      int
 }
 
-func newTeller(sandbox string, tell func(owner.Event)) *teller {
-	return &teller{sandbox: sandbox, event: tell, seen: map[event]*owner.Event{}}
+func newTeller(sandbox string, tell func(gatewayclient.Event)) *teller {
+	return &teller{sandbox: sandbox, event: tell, seen: map[event]*gatewayclient.Event{}}
 }
 
 // tell reports an event, now or at the end of the second.
-func (t *teller) tell(e owner.Event) {
+func (t *teller) tell(e gatewayclient.Event) {
 	if t.event == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (t *teller) tell(e owner.Event) {
 	switch {
 	case seen && kept != nil:
 		add(kept, e)
-	case (!seen || e.Verdict == owner.VerdictAllow) && t.told < toldMax:
+	case (!seen || e.Verdict == gatewayclient.VerdictAllow) && t.told < toldMax:
 		t.told++
 		t.seen[key] = nil
 		t.event(e)
@@ -76,7 +76,7 @@ func (t *teller) tell(e owner.Event) {
 }
 
 // add adds an event to a sum.
-func add(to *owner.Event, e owner.Event) {
+func add(to *gatewayclient.Event, e gatewayclient.Event) {
 	to.Time = e.Time
 	to.Count += max(e.Count, 1)
 	to.Sent += e.Sent
@@ -100,10 +100,10 @@ func (t *teller) flush() {
 		}
 	}
 	if t.rest.Count > 0 {
-		t.rest.Sandbox, t.rest.Kind, t.rest.Rule, t.rest.Verdict = t.sandbox, owner.KindRules, -1, owner.VerdictDeny
+		t.rest.Sandbox, t.rest.Kind, t.rest.Rule, t.rest.Verdict = t.sandbox, gatewayclient.KindRules, -1, gatewayclient.VerdictDeny
 		t.rest.Reason = "more different things happened in a second than are told one by one"
 		t.event(t.rest)
-		t.rest = owner.Event{}
+		t.rest = gatewayclient.Event{}
 	}
 	t.told, t.timer = 0, nil
 }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // dialerOf is the child's side of give.
-func dialerOf(control net.Conn) (*owner.Dialer, error) {
+func dialerOf(control net.Conn) (*gatewayclient.Dialer, error) {
 	conn, ok := control.(*net.UnixConn)
 	if !ok {
 		return nil, fmt.Errorf("%T is no socket: %w", control, paddock.Internal)
@@ -33,7 +33,7 @@ func dialerOf(control net.Conn) (*owner.Dialer, error) {
 	if err != nil || len(fds) != 1 {
 		return nil, errors.Join(err, protocol.ErrNonsense)
 	}
-	return owner.NewDialer(os.NewFile(uintptr(fds[0]), "dial"))
+	return gatewayclient.NewDialer(os.NewFile(uintptr(fds[0]), "dial"))
 }
 
 // pool reads certificates when they are first needed.

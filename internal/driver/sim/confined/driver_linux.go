@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -48,7 +48,7 @@ type Options struct {
 	// Ask, Hosts, Roots and Audit are those of package way: who is asked where
 	// no rule decides, addresses of names, certificates that are trusted besides
 	// the system's, and who is told what is decided.
-	Ask   func(context.Context, owner.Question) owner.Answer
+	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Hosts map[string][]netip.Addr
 	Roots []byte
 	Audit audit.Sink
@@ -141,7 +141,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 type beginning struct {
 	spec  paddock.Spec
 	files iter.Seq2[snapshot.Entry, error] // nil is none
-	out   *owner.Gateway                   // nil is none
+	out   *gatewayclient.Gateway           // nil is none
 }
 
 // start has a child make the sandbox.
@@ -293,8 +293,8 @@ type sandbox struct {
 	*child
 	d    *Driver
 	spec paddock.Spec
-	out  *owner.Gateway // nil is no network
-	made paddock.Status // as the child told it at first
+	out  *gatewayclient.Gateway // nil is no network
+	made paddock.Status         // as the child told it at first
 
 	grown atomic.Int64 // the largest limit of the disk that an update asked for
 

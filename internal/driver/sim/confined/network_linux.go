@@ -10,18 +10,18 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // wayOut makes the way out that a spec asks for, and puts into the spec what the
 // sandbox must know of it. Nil is none.
-func (d *Driver) wayOut(spec *paddock.Spec) (*owner.Gateway, error) {
+func (d *Driver) wayOut(spec *paddock.Spec) (*gatewayclient.Gateway, error) {
 	if spec.Policy.Network.Mode != paddock.NetworkList {
 		return nil, nil
 	}
-	out, err := owner.New(owner.Options{
+	out, err := gatewayclient.New(gatewayclient.Options{
 		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Ask: d.o.Ask, Audit: d.o.Audit, Hosts: d.o.Hosts, Roots: d.o.Roots,
 	})
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Driver) wayOut(spec *paddock.Spec) (*owner.Gateway, error) {
 }
 
 // startGateway starts the gateway's process, and does not wait for it.
-func (d *Driver) startGateway(ctx context.Context, out *owner.Gateway) error {
+func (d *Driver) startGateway(ctx context.Context, out *gatewayclient.Gateway) error {
 	open := d.o.Gateway
 	if open == nil {
 		open = func() (*os.File, error) { return os.Open("/proc/self/exe") }
@@ -90,7 +90,7 @@ func believed() []byte {
 
 // give hands a way to dial to the child. Its packet is the order's companion: the
 // child takes it before it reads on.
-func give(control net.Conn, out *owner.Gateway) error {
+func give(control net.Conn, out *gatewayclient.Gateway) error {
 	channel, err := out.Channel()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (s *sandbox) network(st *paddock.Status) {
 	}
 	*st.Traffic = s.out.Traffic()
 	state := s.out.State()
-	st.Refused = owner.JoinRefusals(st.Refused, state.Refused)
+	st.Refused = gatewayclient.JoinRefusals(st.Refused, state.Refused)
 	enforced := append([]paddock.Finding(nil), st.Enforced...)
 	for i, f := range enforced {
 		if f.Control == paddock.ControlNetwork {

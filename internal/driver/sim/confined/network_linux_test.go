@@ -17,7 +17,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // loopback is where the names of a test lead.
@@ -197,10 +197,10 @@ func TestAnOwnerIsAskedWhereNoRuleDecides(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
 	defer s.Close()
 	port := portOf(t, s)
-	var asked []owner.Question
-	o := Options{Hosts: loopback("web.test"), Ask: func(_ context.Context, q owner.Question) owner.Answer {
+	var asked []gatewayclient.Question
+	o := Options{Hosts: loopback("web.test"), Ask: func(_ context.Context, q gatewayclient.Question) gatewayclient.Answer {
 		asked = append(asked, q)
-		return owner.AnswerOnce
+		return gatewayclient.AnswerOnce
 	}}
 	sb := boxOf(t, o, paddock.Policy{Network: allow(port)})
 	if got := said(t, sb, fmt.Sprintf("curl -sS http://web.test:%d/", port)); got != "yes" || len(asked) != 1 || asked[0].Host != "web.test" || asked[0].Port != port {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
@@ -25,7 +25,7 @@ type Options struct {
 	// Gateway, Ask, Hosts, Roots and Audit are of the way out, which there is
 	// not here: a spec that asks for one is refused.
 	Gateway func() (*os.File, error)
-	Ask     func(context.Context, owner.Question) owner.Answer
+	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Audit   audit.Sink
