@@ -159,8 +159,8 @@ func simLayers() []layer {
 		{sim + "command/commandtest", below("budget", "command", "linux", "proc", "vfs"), "the referee, for tests"},
 		{sim + "command/ripgrep/gitignore", below("linux", "pattern", "proc", "regex", "vfs"), "what rg passes over"},
 		{sim + "command/javascript/quickjs", nil, "JavaScript without a world: what it may reach is handed to it"},
-		{"internal/driver/sim/entry", append(below("vfs"), "internal/snapshot"), "the engine's changes as entries of stored snapshots, and back"},
-		{"internal/driver/sim/tools", append(below("command", "command/javascript", "linux", "proc"), "tool"), "the caller's tools as commands"},
+		{"internal/driver/sim/snapshotentry", append(below("vfs"), "internal/snapshot"), "the engine's changes as entries of stored snapshots, and back"},
+		{"internal/driver/sim/toolcommand", append(below("command", "command/javascript", "linux", "proc"), "tool"), "the caller's tools as commands"},
 		{"internal/driver/sim/confined/encoding", nil, "bytes of Go values"},
 		{"internal/driver/sim/description", []string{"internal/sim/budget", "internal/snapshot"}, "what a computer can do, without one: for who only asks"},
 		{"internal/driver/sim/confined", []string{"internal/audit", "internal/driver/sim/confined/protocol", "internal/driver/sim/description", "internal/egress/gatewayclient", "internal/guestclient", "internal/hostroot", "internal/kernel", "internal/program", "internal/inventory", "internal/sim/budget", "internal/snapshot"}, "the host's side of a child process: it distrusts what that says, and knows nothing of the engine"},
@@ -169,7 +169,7 @@ func simLayers() []layer {
 		{"cmd/paddock-sim", []string{"internal/driver/sim/child"}, "the process of a simulated computer"},
 	}
 	parts := below("command", "condition", "linux", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/description", "internal/driver/sim/entry", "internal/driver/sim/tools", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/description", "internal/driver/sim/snapshotentry", "internal/driver/sim/toolcommand", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":       below("command/sort"), // ls sorts versions as sort does
 		"grep":       below("command/ripgrep"),

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/tools"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/toolcommand"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/archive"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/awk"
@@ -48,14 +48,14 @@ func builtin(o Options) []command.Command {
 		sort.Commands(),
 		finding.Commands(),
 		python.Commands(o.Python),
-		javascript.Commands(tools.Caller(o.Tools)),
+		javascript.Commands(toolcommand.Caller(o.Tools)),
 		sed.Commands(),
 		tasks.Commands(),
 		sqlite.Commands(),
 		calc.Commands(),
 		column.Commands(),
 		text.Commands(),
-		tools.Commands(o.Tools),
+		toolcommand.Commands(o.Tools),
 		xan.Commands(),
 	)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/entry"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/snapshotentry"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -62,7 +62,7 @@ func (d *Driver) Export(sb paddock.Sandbox) iter.Seq2[snapshot.Entry, error] {
 	if b.gone {
 		return failed(fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable))
 	}
-	return entry.Export(b.fs.Snapshot().Export(base))
+	return snapshotentry.Export(b.fs.Snapshot().Export(base))
 }
 
 // Import makes a snapshot known whose files are kept elsewhere. They are
@@ -93,7 +93,7 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 		if err != nil {
 			return "", err
 		}
-		if err := s.store.Write(ctx, m, entry.Export(k.tree.Export(base))); err != nil {
+		if err := s.store.Write(ctx, m, snapshotentry.Export(k.tree.Export(base))); err != nil {
 			return "", fmt.Errorf("write the snapshot: %w", err)
 		}
 	}
@@ -151,7 +151,7 @@ func (s *snapshots) learn(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entr
 		return nil, err
 	}
 	fs := base.FS(vfs.Options{})
-	if err := fs.Import(entry.Import(entries)); err != nil {
+	if err := fs.Import(snapshotentry.Import(entries)); err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}
 	tree := fs.Snapshot()

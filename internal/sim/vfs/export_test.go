@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/entry"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/snapshotentry"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -55,10 +55,10 @@ func TestAnExportIntoItsBaseGivesTheSameTree(t *testing.T) {
 				to = from.FS(vfs.Options{})
 			}
 			id := snapshot.NewID()
-			must(t, store.Write(t.Context(), snapshot.Meta{ID: id}, entry.Export(now.Export(from))))
+			must(t, store.Write(t.Context(), snapshot.Meta{ID: id}, snapshotentry.Export(now.Export(from))))
 			x, err := store.Read(id)
 			must(t, err)
-			must(t, to.Import(entry.Import(x.Entries())))
+			must(t, to.Import(snapshotentry.Import(x.Entries())))
 			must(t, x.Close())
 			if got := portable(t, to); got != want {
 				t.Fatalf("seed %d, relative to %s:\n%s\nwant\n%s", seed, what, got, want)

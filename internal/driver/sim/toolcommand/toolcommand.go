@@ -1,7 +1,7 @@
-// Package tools offers functions of the embedding Go program as commands of a simulated computer.
+// Package toolcommand offers functions of the embedding Go program as commands of a simulated computer.
 // The first word of a function's name is a program. The program "tools" lists and describes all
 // functions.
-package tools
+package toolcommand
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package tools_test
+package toolcommand_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/tools"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/toolcommand"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
@@ -81,7 +81,7 @@ func set(t *testing.T, l *ledger) *tool.Set {
 }
 
 func computer(s *tool.Set) []command.Command {
-	return slices.Concat([]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}}, javascript.Commands(tools.Caller(s)), tools.Commands(s))
+	return slices.Concat([]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}}, javascript.Commands(toolcommand.Caller(s)), toolcommand.Commands(s))
 }
 
 func TestToolsAreCommandsWithStatusesOfTheirOwn(t *testing.T) {

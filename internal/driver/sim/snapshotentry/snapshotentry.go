@@ -1,6 +1,6 @@
-// Package entry converts between the entries of stored snapshots and those of the simulated file
+// Package snapshotentry converts between the entries of stored snapshots and those of the simulated file
 // system. The engine does not know stored snapshots, so that it can become a module of its own.
-package entry
+package snapshotentry
 
 import (
 	"iter"
