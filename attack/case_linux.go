@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A Case is one row of the matrix.
@@ -39,8 +39,8 @@ type Case struct {
 
 	prepare func(w *world) error            // changes the host before the sandbox is made
 	spec    func(w *world, s *paddock.Spec) // changes the spec
-	after   func(x *trial) []target.Try     // the host's part after the attack, while the sandbox exists
-	host    func(x *trial) []target.Try     // replaces all of these
+	after   func(x *trial) []protocol.Try   // the host's part after the attack, while the sandbox exists
+	host    func(x *trial) []protocol.Try   // replaces all of these
 }
 
 // technique returns the entry with the longest key that is a prefix of name, or of a part

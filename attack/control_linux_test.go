@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden files, and the table in docs/security/attack-matrix.md")
@@ -86,7 +86,7 @@ func controlLines(results map[string][]Result) []string {
 					all[key] = o
 				}
 				// What the attacker calls "inside" is outside here.
-				if try.Outcome == target.Reached || try.Outcome == target.Inside {
+				if try.Outcome == protocol.Reached || try.Outcome == protocol.Inside {
 					o.success = append(o.success, caller)
 				} else {
 					o.failure = append(o.failure, caller+" "+try.Outcome+" "+try.Errno)

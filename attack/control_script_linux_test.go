@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 )
 
@@ -146,7 +146,7 @@ func (x *trial) control(s spell) string {
 	switch {
 	case err != nil:
 		x.t.Fatalf("%s %s: %v", x.c.ID, s.name, err)
-	case try.Outcome == target.Inside:
+	case try.Outcome == protocol.Inside:
 		return "succeeds"
 	case strings.HasPrefix(try.Errno, "ENOSPC"), try.Errno == "EFBIG":
 		return "succeeds" // in filling the disk

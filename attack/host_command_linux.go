@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // noCommand returns the result of rows about the command line for a tier that it does not
 // offer.
-func (x *trial) noCommand() []target.Try {
+func (x *trial) noCommand() []protocol.Try {
 	if x.h.Command {
 		return nil
 	}
-	return []target.Try{{Name: "command line", Outcome: target.Absent, Detail: "the command line does not offer this tier"}}
+	return []protocol.Try{{Name: "command line", Outcome: protocol.Absent, Detail: "the command line does not offer this tier"}}
 }
 
 // paddock returns `paddock run` on this tier, to which a command is appended. It accepts
@@ -40,11 +40,11 @@ func (x *trial) paddock(dir string, args ...string) *exec.Cmd {
 }
 
 // escapeSequences is P27. The output on a terminal counts, so the command line gets one.
-func escapeSequences(x *trial) []target.Try {
+func escapeSequences(x *trial) []protocol.Try {
 	if t := x.noCommand(); t != nil {
 		return t
 	}
-	brief := target.BriefEnv + "={}"
+	brief := protocol.BriefEnv + "={}"
 	shown := func(args ...string) ([]byte, error) {
 		inner := x.paddock(x.w.brief.Work, args...)
 		cmd := exec.CommandContext(x.t.Context(), x.w.brief.Self, append([]string{"terminal", "-show"}, inner.Args...)...)
@@ -54,22 +54,22 @@ func escapeSequences(x *trial) []target.Try {
 	dangerous := func(out []byte) bool {
 		return bytes.ContainsAny(out, "\x1b\x07") || bytes.Contains(out, []byte("\u009b"))
 	}
-	var tries []target.Try
+	var tries []protocol.Try
 	run := []string{"--env", brief, "--read", x.w.brief.Place + "/bin", "--", x.w.brief.Self, "P27", "print"}
 	if x.h.Tier == paddock.Sim {
 		run = []string{"--", `printf 'plain text \e]52;c;b3duZWQ=\a \e[31m \u009b31m\n'`}
 	}
 	raw, err := shown(run...)
 	if err != nil {
-		return []target.Try{broken("plain", fmt.Errorf("%w: %s", err, raw))}
+		return []protocol.Try{broken("plain", fmt.Errorf("%w: %s", err, raw))}
 	}
 	if !bytes.Contains(raw, []byte("plain text")) {
-		return []target.Try{broken("plain", fmt.Errorf("no output: %q", raw))}
+		return []protocol.Try{broken("plain", fmt.Errorf("no output: %q", raw))}
 	}
 	if dangerous(raw) {
 		tries = append(tries, reached("plain: output", "sequences reach the terminal"))
 	} else {
-		tries = append(tries, target.Try{Name: "plain: output", Outcome: target.Denied, Errno: "stripped"})
+		tries = append(tries, protocol.Try{Name: "plain: output", Outcome: protocol.Denied, Errno: "stripped"})
 	}
 	clean, err := shown(append([]string{"--strip-escapes"}, run...)...)
 	switch {
@@ -80,7 +80,7 @@ func escapeSequences(x *trial) []target.Try {
 	case dangerous(clean):
 		tries = append(tries, reached("stripped: output", "sequences reach the terminal: %q", clean))
 	default:
-		tries = append(tries, target.Try{Name: "stripped: output", Outcome: target.Denied, Errno: "stripped"})
+		tries = append(tries, protocol.Try{Name: "stripped: output", Outcome: protocol.Denied, Errno: "stripped"})
 	}
 	// Paddock's own messages about names that the guest chose.
 	words := map[string][]string{
@@ -106,7 +106,7 @@ func escapeSequences(x *trial) []target.Try {
 		case dangerous(out):
 			tries = append(tries, reached(name, "sequences reach the terminal: %q", out))
 		default:
-			tries = append(tries, target.Try{Name: name, Outcome: target.Denied, Errno: "escaped", Detail: "shown as text"})
+			tries = append(tries, protocol.Try{Name: name, Outcome: protocol.Denied, Errno: "escaped", Detail: "shown as text"})
 		}
 	}
 	return tries
@@ -116,7 +116,7 @@ func escapeSequences(x *trial) []target.Try {
 const didRun = "it did run"
 
 // brokenPolicies is P28.
-func brokenPolicies(x *trial) []target.Try {
+func brokenPolicies(x *trial) []protocol.Try {
 	if t := x.noCommand(); t != nil {
 		return t
 	}
@@ -135,16 +135,16 @@ func brokenPolicies(x *trial) []target.Try {
 	}
 	good := filepath.Join(x.w.brief.State, "good.yaml")
 	if err := os.WriteFile(good, []byte("version: 1\n"), 0o644); err != nil {
-		return []target.Try{broken("prepare", err)}
+		return []protocol.Try{broken("prepare", err)}
 	}
 	if code, out := run(good); code != 0 || !strings.Contains(out, didRun) {
-		return []target.Try{broken("a good policy", fmt.Errorf("exit %d: %s", code, out))}
+		return []protocol.Try{broken("a good policy", fmt.Errorf("exit %d: %s", code, out))}
 	}
 	// On a tier whose workspace is an overlay, it does not exist.
 	if err := os.Remove(ran); err != nil && x.h.Tier != paddock.Sim {
-		return []target.Try{broken("a good policy", err)}
+		return []protocol.Try{broken("a good policy", err)}
 	}
-	var tries []target.Try
+	var tries []protocol.Try
 	for name, content := range map[string]string{
 		"unknown key":         "version: 1\nfilez:\n  deny_read: [/etc/hosts]\n",
 		"unknown key below":   "version: 1\nfiles:\n  denyread: [/etc/hosts]\n",
@@ -175,7 +175,7 @@ func brokenPolicies(x *trial) []target.Try {
 }
 
 // refusal runs with a policy that must be refused.
-func refusal(name, ran, policy string, run func(string) (int, string)) target.Try {
+func refusal(name, ran, policy string, run func(string) (int, string)) protocol.Try {
 	code, out := run(policy)
 	if _, err := os.Lstat(ran); err == nil || strings.Contains(out, didRun) {
 		_ = os.Remove(ran)
@@ -185,12 +185,12 @@ func refusal(name, ran, policy string, run func(string) (int, string)) target.Tr
 		return reached(name, "exit %d in place of 125, with the words %q", code, out)
 	}
 	line, _, _ := strings.Cut(out, "\n")
-	return target.Try{Name: name, Outcome: target.Denied, Errno: "refused", Detail: line}
+	return protocol.Try{Name: name, Outcome: protocol.Denied, Errno: "refused", Detail: line}
 }
 
 // plantedHelpers is P29: programs named like helpers, found first in PATH and in the
 // working directory.
-func plantedHelpers(x *trial) []target.Try {
+func plantedHelpers(x *trial) []protocol.Try {
 	if t := x.noCommand(); t != nil {
 		return t
 	}
@@ -199,17 +199,17 @@ func plantedHelpers(x *trial) []target.Try {
 	for _, n := range []string{"bwrap", "newuidmap", "newgidmap", "socat", "rg", "git", "sh", "bash", "mount", "umount", "ip", "iptables", "nft", "fusermount3", "unshare", "setpriv", "nsenter", "runc", "runsc", "crun", "qemu-system-x86_64", "paddock", "paddock-guest", "slirp4netns", "pasta", "dockerd", "ldd", "id", "getent", "systemctl", "systemd-run", "true"} {
 		script := fmt.Sprintf("#!/bin/sh\necho %s >> %s\nexit 0\n", n, proof)
 		if err := os.WriteFile(filepath.Join(work, n), []byte(script), 0o755); err != nil {
-			return []target.Try{broken("plant", err)}
+			return []protocol.Try{broken("plant", err)}
 		}
 	}
 	// The trap works.
 	if err := exec.CommandContext(x.t.Context(), work+"/bwrap").Run(); err != nil {
-		return []target.Try{broken("plant", err)}
+		return []protocol.Try{broken("plant", err)}
 	}
 	if err := os.Remove(proof); err != nil {
-		return []target.Try{broken("plant", err)}
+		return []protocol.Try{broken("plant", err)}
 	}
-	var tries []target.Try
+	var tries []protocol.Try
 	for name, args := range map[string][]string{
 		"run":           {"--workspace", work, "--", x.w.brief.Work + "/main-check"},
 		"absolute name": {"--", "/bin/true"},
@@ -232,7 +232,7 @@ func plantedHelpers(x *trial) []target.Try {
 			tries = append(tries, broken(name, fmt.Errorf("%w: %s", err, out)))
 			continue
 		}
-		tries = append(tries, target.Try{Name: name, Outcome: target.Denied, Errno: "ignored", Detail: "no planted program ran"})
+		tries = append(tries, protocol.Try{Name: name, Outcome: protocol.Denied, Errno: "ignored", Detail: "no planted program ran"})
 	}
 	return tries
 }

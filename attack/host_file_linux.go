@@ -12,26 +12,26 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // refused returns a try of the host that was refused.
-func refused(name string, err error) target.Try {
-	return target.Try{Name: name, Outcome: target.Denied, Errno: strings.ReplaceAll(paddock.KindOf(err).Error(), " ", "-"), Detail: err.Error()}
+func refused(name string, err error) protocol.Try {
+	return protocol.Try{Name: name, Outcome: protocol.Denied, Errno: strings.ReplaceAll(paddock.KindOf(err).Error(), " ", "-"), Detail: err.Error()}
 }
 
-func reached(name, format string, args ...any) target.Try {
-	return target.Try{Name: name, Outcome: target.Reached, Detail: fmt.Sprintf(format, args...)}
+func reached(name, format string, args ...any) protocol.Try {
+	return protocol.Try{Name: name, Outcome: protocol.Reached, Detail: fmt.Sprintf(format, args...)}
 }
 
-func inside(name, format string, args ...any) target.Try {
-	return target.Try{Name: name, Outcome: target.Inside, Detail: fmt.Sprintf(format, args...)}
+func inside(name, format string, args ...any) protocol.Try {
+	return protocol.Try{Name: name, Outcome: protocol.Inside, Detail: fmt.Sprintf(format, args...)}
 }
 
 // broken returns a step that should have worked and did not.
-func broken(name string, err error) target.Try {
-	return target.Try{Name: name, Outcome: "broken", Detail: err.Error()}
+func broken(name string, err error) protocol.Try {
+	return protocol.Try{Name: name, Outcome: "broken", Detail: err.Error()}
 }
 
 // brief bounds one call of the host.
@@ -52,13 +52,13 @@ func (x *trial) box(change func(*paddock.Spec)) (paddock.Sandbox, error) {
 }
 
 // attackIn runs the attacker in sb, removes sb, and names the tries.
-func (x *trial) attackIn(sb paddock.Sandbox, name string) []target.Try {
+func (x *trial) attackIn(sb paddock.Sandbox, name string) []protocol.Try {
 	ctx, cancel := x.brief(patience)
 	defer cancel()
 	report, err := x.guest(ctx, sb, x.c.ID)
 	err = errors.Join(err, sb.Remove(ctx))
 	if err != nil {
-		return []target.Try{broken(name, err)}
+		return []protocol.Try{broken(name, err)}
 	}
 	for i := range report.Tries {
 		report.Tries[i].Name = name + report.Tries[i].Name
@@ -68,11 +68,11 @@ func (x *trial) attackIn(sb paddock.Sandbox, name string) []target.Try {
 
 // followLinks is the host's part of A04: its tools use names that the guest made, and the
 // evidence shows whether they left the sandbox.
-func followLinks(x *trial) []target.Try {
+func followLinks(x *trial) []protocol.Try {
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
 	fs, work := x.sb.FS(), x.w.brief.Work
-	var tries []target.Try
+	var tries []protocol.Try
 	note := func(name string, err error) {
 		if err != nil {
 			tries = append(tries, refused(name, err))
@@ -123,9 +123,9 @@ func followLinks(x *trial) []target.Try {
 }
 
 // readSpecial is the host's part of A16.
-func readSpecial(x *trial) []target.Try {
+func readSpecial(x *trial) []protocol.Try {
 	fs, work := x.sb.FS(), x.w.brief.Work
-	bounded := func(name string, f func(ctx context.Context) error) target.Try {
+	bounded := func(name string, f func(ctx context.Context) error) protocol.Try {
 		const most = 2 * time.Second
 		ctx, cancel := x.brief(most)
 		defer cancel()
@@ -144,7 +144,7 @@ func readSpecial(x *trial) []target.Try {
 		}
 	}
 	names := []string{"fifo.txt", "endless.txt", "tty.txt", "loop.txt", "fd.txt", "socket.txt"}
-	tries := make([]target.Try, 2*len(names)+3)
+	tries := make([]protocol.Try, 2*len(names)+3)
 	var wg sync.WaitGroup // most of it waits
 	for i, n := range names {
 		wg.Go(func() {
@@ -193,7 +193,7 @@ func readSpecial(x *trial) []target.Try {
 		}
 		return r.Close()
 	})
-	if last.Outcome == target.Denied {
+	if last.Outcome == protocol.Denied {
 		last = reached("afterwards", "%s", last.Detail)
 	}
 	tries[2*len(names)+2] = last
@@ -202,20 +202,20 @@ func readSpecial(x *trial) []target.Try {
 
 // swapWhileCreating is A05: another process with the same workspace swaps the denied
 // directory with a link while Create looks at it.
-func swapWhileCreating(x *trial) []target.Try {
+func swapWhileCreating(x *trial) []protocol.Try {
 	work := x.w.brief.Work
 	dir, err := os.Open(work)
 	if err != nil {
-		return []target.Try{broken("open", err)}
+		return []protocol.Try{broken("open", err)}
 	}
 	defer dir.Close()
 	if err := errors.Join(os.Mkdir(work+"/decoy", 0o755), os.Symlink("decoy", work+"/swapped")); err != nil {
-		return []target.Try{broken("prepare", err)}
+		return []protocol.Try{broken("prepare", err)}
 	}
 	fd := int(dir.Fd())
 	const exchange = 2
 	swap := func() error { return kernel.Renameat2(fd, "private", fd, "swapped", exchange) }
-	var tries []target.Try
+	var tries []protocol.Try
 	for i := range 8 {
 		stop, done := make(chan struct{}), make(chan int)
 		go func() {
@@ -254,10 +254,10 @@ func swapWhileCreating(x *trial) []target.Try {
 }
 
 // lateForms is A10: the rule names a file that does not exist yet, exactly or by a pattern.
-func lateForms(x *trial) []target.Try {
+func lateForms(x *trial) []protocol.Try {
 	late := x.w.brief.DenyReadLate
 	token := x.w.token("the file that was made after the start")
-	var tries []target.Try
+	var tries []protocol.Try
 	for _, form := range []struct{ name, rule string }{
 		{"exact: ", late},
 		{"pattern: ", filepath.Dir(late) + "/*.secret"},
@@ -288,16 +288,16 @@ func plantHardlink(w *world) error {
 
 // hardlink is A11. A name in the workspace for a file outside is the caller's own doing.
 // Paddock must refuse or report it.
-func hardlink(x *trial) []target.Try {
+func hardlink(x *trial) []protocol.Try {
 	sb, err := x.box(nil)
 	if err != nil {
-		return []target.Try{refused("create", err)}
+		return []protocol.Try{refused("create", err)}
 	}
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
 	st, err := sb.Status(ctx)
 	if err != nil {
-		return []target.Try{broken("status", errors.Join(err, sb.Remove(ctx)))}
+		return []protocol.Try{broken("status", errors.Join(err, sb.Remove(ctx)))}
 	}
 	told := false
 	for _, f := range st.Enforced {
@@ -322,13 +322,13 @@ func hardlink(x *trial) []target.Try {
 }
 
 // strangePaths is A22.
-func strangePaths(x *trial) []target.Try {
+func strangePaths(x *trial) []protocol.Try {
 	work, dir := x.w.brief.Work, x.w.brief.DenyReadDir
 	odd := work + "/new\nline"
 	if err := writeFile(odd+"/secret.txt", x.w.token("the directory with a newline")+"\n", 0o644); err != nil {
-		return []target.Try{broken("prepare", err)}
+		return []protocol.Try{broken("prepare", err)}
 	}
-	var tries []target.Try
+	var tries []protocol.Try
 	for _, v := range []struct {
 		name, rule, dir string
 		refuse          bool // it cannot be enforced

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // services lists the ports on which the host listens.
@@ -42,12 +42,12 @@ func countServices(w *world) error {
 }
 
 // noService is N23: the host looks for a port that leads to the gateway.
-func noService(x *trial) []target.Try {
-	var tries []target.Try
+func noService(x *trial) []protocol.Try {
+	var tries []protocol.Try
 	for _, s := range services() {
 		// Without a sandbox, the careless gateway always exists.
 		_, port, _ := strings.Cut(strings.TrimPrefix(s, "tcp "), ":")
-		gateway := x.h.Unconfined && port == fmt.Sprintf("%04X", target.ProxyPort)
+		gateway := x.h.Unconfined && port == fmt.Sprintf("%04X", protocol.ProxyPort)
 		if gateway || !slices.Contains(x.w.services, s) {
 			tries = append(tries, reached("ports of the host", "there is %q", s))
 		}
@@ -55,7 +55,7 @@ func noService(x *trial) []target.Try {
 	if len(tries) > 0 {
 		return tries
 	}
-	return []target.Try{{Name: "ports of the host", Outcome: target.Denied, Errno: "none", Detail: "the gateway listens at none"}}
+	return []protocol.Try{{Name: "ports of the host", Outcome: protocol.Denied, Errno: "none", Detail: "the gateway listens at none"}}
 }
 
 // gateways lists our gateway processes.
@@ -74,10 +74,10 @@ func gateways() []int {
 }
 
 // beside is N24: one sandbox has the usual rules, and another tries to use them.
-func beside(x *trial) []target.Try {
+func beside(x *trial) []protocol.Try {
 	first, err := x.box(nil)
 	if err != nil {
-		return []target.Try{broken("create", err)}
+		return []protocol.Try{broken("create", err)}
 	}
 	defer func() {
 		if err := first.Remove(context.WithoutCancel(x.t.Context())); err != nil {
@@ -89,15 +89,15 @@ func beside(x *trial) []target.Try {
 	defer cancel()
 	holder, err := x.placeholder(ctx, first)
 	if err != nil {
-		return []target.Try{broken("placeholder", err)}
+		return []protocol.Try{broken("placeholder", err)}
 	}
 	second, err := x.box(func(s *paddock.Spec) {
-		s.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: target.Second, Ports: []uint16{80, 443}}}}
+		s.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: protocol.Second, Ports: []uint16{80, 443}}}}
 	})
 	if err != nil {
-		return []target.Try{broken("create another", err)}
+		return []protocol.Try{broken("create another", err)}
 	}
-	x.w.brief.Alive, x.w.brief.Phase = target.Second, holder
+	x.w.brief.Alive, x.w.brief.Phase = protocol.Second, holder
 	return x.attackIn(second, "")
 }
 
@@ -107,7 +107,7 @@ func (x *trial) placeholder(ctx context.Context, sb paddock.Sandbox) (string, er
 		return x.w.secret, nil
 	}
 	var out strings.Builder
-	p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"bash", "-c", "printf %s \"$" + target.SecretEnv + "\""}, Output: paddock.Output{Stdout: &out}})
+	p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"bash", "-c", "printf %s \"$" + protocol.SecretEnv + "\""}, Output: paddock.Output{Stdout: &out}})
 	if err != nil {
 		return "", err
 	}
@@ -121,15 +121,15 @@ func (x *trial) placeholder(ctx context.Context, sb paddock.Sandbox) (string, er
 }
 
 // changeRules is N25: the rules change while connections are open.
-func changeRules(x *trial) []target.Try {
+func changeRules(x *trial) []protocol.Try {
 	if x.h.Tier == paddock.Sim {
 		return x.changeScripts()
 	}
 	sb, err := x.box(nil)
 	if err != nil {
-		return []target.Try{broken("create", err)}
+		return []protocol.Try{broken("create", err)}
 	}
-	done := make(chan []target.Try, 1)
+	done := make(chan []protocol.Try, 1)
 	go func() { done <- x.attackIn(sb, "") }()
 	if !eventually(40*time.Second, func() bool { return exists(filepath.Join(x.w.brief.Work, "held")) || len(done) > 0 }) {
 		return append(<-done, broken("hold", errors.New("nothing was opened")))
@@ -154,7 +154,7 @@ func (x *trial) narrow(sb paddock.Sandbox) error {
 	defer cancel()
 	policy := x.spec().Policy
 	policy.Network.Rules = slices.DeleteFunc(policy.Network.Rules, func(r paddock.NetworkRule) bool {
-		return r.Host == target.Allowed || r.Host == target.Datagrams
+		return r.Host == protocol.Allowed || r.Host == protocol.Datagrams
 	})
 	err := sb.Update(ctx, paddock.Update{Policy: &policy})
 	if x.h.Unconfined && errors.Is(err, paddock.Unsupported) {
@@ -164,10 +164,10 @@ func (x *trial) narrow(sb paddock.Sandbox) error {
 }
 
 // killGateway is N26: many connections, and then the end of the gateway.
-func killGateway(x *trial) []target.Try {
+func killGateway(x *trial) []protocol.Try {
 	sb, err := x.box(nil)
 	if err != nil {
-		return []target.Try{broken("create", err)}
+		return []protocol.Try{broken("create", err)}
 	}
 	defer func() {
 		if err := sb.Remove(context.WithoutCancel(x.t.Context())); err != nil {
@@ -178,7 +178,7 @@ func killGateway(x *trial) []target.Try {
 	defer cancel()
 	before, err := x.guest(ctx, sb, x.c.ID)
 	if err != nil {
-		return []target.Try{broken("before", err)}
+		return []protocol.Try{broken("before", err)}
 	}
 	pids := gateways()
 	if len(pids) == 0 && !x.h.Unconfined && !x.h.Inside {
@@ -220,12 +220,12 @@ func resident(pid int) int64 {
 
 // hostileToGateway is N34: the sandbox is told the gateway's PID, and the host searches for
 // the secret where processes keep such data.
-func hostileToGateway(x *trial) []target.Try {
+func hostileToGateway(x *trial) []protocol.Try {
 	sb, err := x.box(nil)
 	if err != nil {
-		return []target.Try{broken("create", err)}
+		return []protocol.Try{broken("create", err)}
 	}
-	var tries []target.Try
+	var tries []protocol.Try
 	pids := gateways()
 	for _, pid := range pids {
 		x.w.brief.Gateway = pid

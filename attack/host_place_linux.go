@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -22,7 +22,7 @@ type placing struct {
 	name   string
 	root   paddock.RootKind
 	mounts []paddock.Mount
-	brief  func(b *target.Brief) // adds to the attacker's brief
+	brief  func(b *protocol.Brief) // adds to the attacker's brief
 
 	// Create may refuse it, because it names something that no sandbox may have, or, for a
 	// root caller with an open root, something that the sandbox's user cannot reach.
@@ -31,8 +31,8 @@ type placing struct {
 
 // placed tries the case for each placing. It leaves out the caller's rules, because they
 // name other paths.
-func (x *trial) placed(places []placing) []target.Try {
-	var tries []target.Try
+func (x *trial) placed(places []placing) []protocol.Try {
+	var tries []protocol.Try
 	for _, p := range places {
 		sb, err := x.box(func(s *paddock.Spec) {
 			s.Root.Kind, s.Mounts, s.Policy.Files = p.root, p.mounts, paddock.FilePolicy{}
@@ -71,12 +71,12 @@ func plantShared(w *world) error {
 
 // mountMoved is C10: the workspace and a read-only mount lie below directories of the
 // sandbox itself.
-func mountMoved(x *trial) []target.Try {
+func mountMoved(x *trial) []protocol.Try {
 	b := x.w.brief
 	bin := paddock.Mount{Source: b.Place + "/bin"}
 	form := func(name, work, shared string) placing {
 		return placing{name: name, mounts: []paddock.Mount{{Source: b.Work, Target: work, Write: true}, bin, {Source: b.Home + "/shared", Target: shared}},
-			brief: func(b *target.Brief) {
+			brief: func(b *protocol.Brief) {
 				b.Target, b.Canary.InWork = x.at(work, b.Work), x.at(shared, b.Home+"/shared")+"/host.sock"
 			}}
 	}
@@ -102,7 +102,7 @@ func plantOwn(w *world) error {
 
 // ownBelowMount is A24. The program is the running one. Without a sandbox it is a copy,
 // because it is spoiled.
-func ownBelowMount(x *trial) []target.Try {
+func ownBelowMount(x *trial) []protocol.Try {
 	b := x.w.brief
 	place, dir := b.Place, filepath.Dir(b.Home)
 	own := []string{b.Own[0], b.Own[1], place + "/bin/attack.test"}
@@ -111,15 +111,15 @@ func ownBelowMount(x *trial) []target.Try {
 	}
 	before, err := x.states(own)
 	if err != nil {
-		return []target.Try{broken("prepare", err)}
+		return []protocol.Try{broken("prepare", err)}
 	}
-	here := func(b *target.Brief) { b.Own = own }
+	here := func(b *protocol.Brief) { b.Own = own }
 	write := func(source string) paddock.Mount { return paddock.Mount{Source: source, Write: true} }
 	tries := x.placed([]placing{
 		{name: "itself: ", mounts: []paddock.Mount{write(b.Work), write(filepath.Dir(own[0])), write(b.State), write(place + "/bin")}, brief: here, mayRefuse: true},
 		{name: "parent: ", mounts: []paddock.Mount{write(dir), write(place + "/bin")}, brief: here},
 		{name: "above: ", mounts: []paddock.Mount{write(place)}, brief: here},
-		{name: "elsewhere: ", mounts: []paddock.Mount{{Source: place, Target: "/srv/box", Write: true}, {Source: place + "/bin"}}, brief: func(b *target.Brief) {
+		{name: "elsewhere: ", mounts: []paddock.Mount{{Source: place, Target: "/srv/box", Write: true}, {Source: place + "/bin"}}, brief: func(b *protocol.Brief) {
 			if x.h.Unconfined {
 				b.Own = own
 				return
@@ -162,11 +162,11 @@ func (x *trial) states(own []string) (map[string]string, error) {
 }
 
 // gitMount is C11: a linked worktree, whose repository is elsewhere.
-func gitMount(x *trial) []target.Try {
+func gitMount(x *trial) []protocol.Try {
 	b := x.w.brief
 	bin, git := paddock.Mount{Source: b.Place + "/bin"}, b.Work+"/.git"
 	form := func(name, to, scratch string, mounts ...paddock.Mount) placing {
-		return placing{name: name, mounts: append(mounts, bin), brief: func(b *target.Brief) {
+		return placing{name: name, mounts: append(mounts, bin), brief: func(b *protocol.Brief) {
 			b.Target = x.at(to, git)
 			b.Work = x.at(scratch, b.Work)
 		}}
@@ -189,9 +189,9 @@ func plantSource(w *world) error {
 }
 
 // linkedSource is A25.
-func linkedSource(x *trial) []target.Try {
+func linkedSource(x *trial) []protocol.Try {
 	work := x.w.brief.Work
-	var tries []target.Try
+	var tries []protocol.Try
 	try := func(name, source, to string) {
 		sb, err := x.box(func(s *paddock.Spec) {
 			s.Mounts = append(s.Mounts, paddock.Mount{Source: source, Target: to, Write: true})
@@ -219,10 +219,10 @@ func linkedSource(x *trial) []target.Try {
 }
 
 // swappedSource exchanges a source with a link while Create looks at it.
-func (x *trial) swappedSource(work string, try func(name, source, to string)) []target.Try {
+func (x *trial) swappedSource(work string, try func(name, source, to string)) []protocol.Try {
 	dir, err := os.Open(work)
 	if err != nil {
-		return []target.Try{broken("open", err)}
+		return []protocol.Try{broken("open", err)}
 	}
 	defer dir.Close()
 	fd := int(dir.Fd())
@@ -265,12 +265,12 @@ func plantToolchain(w *world) error {
 }
 
 // shownSocket is P31.
-func shownSocket(x *trial) []target.Try {
+func shownSocket(x *trial) []protocol.Try {
 	b := x.w.brief
 	socket := b.Canary.InWork
 	work, bin := paddock.Mount{Source: b.Work, Write: true}, paddock.Mount{Source: b.Place + "/bin"}
-	shown := func(p string) func(*target.Brief) {
-		return func(b *target.Brief) { b.Target = p }
+	shown := func(p string) func(*protocol.Brief) {
+		return func(b *protocol.Brief) { b.Target = p }
 	}
 	tries := x.placed([]placing{
 		{name: "open root: ", root: paddock.RootOpen, mounts: []paddock.Mount{work, bin}, brief: shown(socket), mayRefuse: x.caller == "root"},
@@ -288,7 +288,7 @@ func shownSocket(x *trial) []target.Try {
 	if err := d.Close(); err != nil {
 		tries = append(tries, broken("toolchain: close", err))
 	}
-	return append(tries, target.Try{Name: "system directory: connect", Outcome: target.Absent,
+	return append(tries, protocol.Try{Name: "system directory: connect", Outcome: protocol.Absent,
 		Detail: "the harness puts nothing into the host's system directories; a toolchain directory is shown in the same way"})
 }
 

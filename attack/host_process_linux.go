@@ -19,15 +19,15 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // hostHealthy is the host's part of P22.
-func hostHealthy(x *trial) []target.Try {
+func hostHealthy(x *trial) []protocol.Try {
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, x.w.brief.Self, "whoami").CombinedOutput(); err != nil {
-		return []target.Try{reached("the host afterwards", "it cannot start a program: %v: %s", err, out)}
+		return []protocol.Try{reached("the host afterwards", "it cannot start a program: %v: %s", err, out)}
 	}
 	args := []string{x.w.brief.Self, "whoami"}
 	if x.h.Tier == paddock.Sim {
@@ -38,9 +38,9 @@ func hostHealthy(x *trial) []target.Try {
 		_, err = p.Wait(ctx)
 	}
 	if err != nil {
-		return []target.Try{inside("the sandbox afterwards", "it cannot start a program: %v", err)}
+		return []protocol.Try{inside("the sandbox afterwards", "it cannot start a program: %v", err)}
 	}
-	tries := []target.Try{inside("the sandbox afterwards", "it starts programs")}
+	tries := []protocol.Try{inside("the sandbox afterwards", "it starts programs")}
 	if !x.h.Unconfined { // there nothing is limited, and nothing would end what share starts
 		tries = append(tries, x.share(ctx))
 	}
@@ -48,7 +48,7 @@ func hostHealthy(x *trial) []target.Try {
 }
 
 // agentStands is the host's part of P36.
-func agentStands(x *trial) []target.Try {
+func agentStands(x *trial) []protocol.Try {
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
 	args := []string{x.w.brief.Self, "whoami"}
@@ -61,14 +61,14 @@ func agentStands(x *trial) []target.Try {
 		exit, err = p.Wait(ctx)
 	}
 	if err != nil || exit.Cause != paddock.Exited {
-		return []target.Try{reached("the sandbox afterwards", "it starts no program: %+v %v", exit, err)}
+		return []protocol.Try{reached("the sandbox afterwards", "it starts no program: %+v %v", exit, err)}
 	}
-	tries := []target.Try{inside("the sandbox afterwards", "it starts programs")}
+	tries := []protocol.Try{inside("the sandbox afterwards", "it starts programs")}
 	if x.h.Unconfined || x.h.Tier == paddock.Sim {
 		return tries // there nothing refuses the write
 	}
 	st, err := x.sb.Status(ctx)
-	told := slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return strings.HasSuffix(r.Target, target.RefusedFirst) })
+	told := slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return strings.HasSuffix(r.Target, protocol.RefusedFirst) })
 	if err != nil || !told {
 		return append(tries, reached("what was refused", "it is not told any more: %v", err))
 	}
@@ -77,11 +77,11 @@ func agentStands(x *trial) []target.Try {
 
 // share measures the processor time of two busy commands on the host. A sandbox's own
 // kernel measures with a clock that also counts the time in which the host does not run it.
-func (x *trial) share(ctx context.Context) target.Try {
+func (x *trial) share(ctx context.Context) protocol.Try {
 	const name = "processor, as the host counts"
 	limit := x.spec().Limits.CPUs
 	if x.h.Tier == paddock.Sim || limit == 0 || limit >= float64(runtime.NumCPU()) {
-		return target.Try{Name: name, Outcome: target.Absent, Detail: "there is no limit of the processor, or nothing that could pass it"}
+		return protocol.Try{Name: name, Outcome: protocol.Absent, Detail: "there is no limit of the processor, or nothing that could pass it"}
 	}
 	before, err := x.sb.Status(ctx)
 	if err != nil {
@@ -112,13 +112,13 @@ func (x *trial) share(ctx context.Context) target.Try {
 	case used > most:
 		return reached(name, "used %v of processor time in %v with %v processors", used.Round(time.Millisecond), wall.Round(time.Millisecond), limit)
 	}
-	return target.Try{Name: name, Outcome: target.Denied, Errno: "throttled", Detail: "got no more than its share"}
+	return protocol.Try{Name: name, Outcome: protocol.Denied, Errno: "throttled", Detail: "got no more than its share"}
 }
 
 // order is the order to the maker of A23.
 type order struct {
 	State string
-	Brief target.Brief
+	Brief protocol.Brief
 	Place string
 }
 
@@ -126,38 +126,38 @@ type order struct {
 const up = "the sandbox runs"
 
 // killMaker is A23: another process makes a sandbox with daemons in it, and is killed.
-func killMaker(x *trial) []target.Try {
+func killMaker(x *trial) []protocol.Try {
 	calm := filepath.Join(x.w.brief.State, "calm")
 	killed := filepath.Join(x.w.brief.State, "killed")
 	if err := errors.Join(os.Mkdir(calm, 0o700), os.Mkdir(killed, 0o700)); err != nil {
-		return []target.Try{broken("prepare", err)}
+		return []protocol.Try{broken("prepare", err)}
 	}
 	// What a driver normally leaves in its directory.
 	ordinary, err := x.live(calm)
 	if err != nil {
-		return []target.Try{broken("an ordinary life", err)}
+		return []protocol.Try{broken("an ordinary life", err)}
 	}
 	pid, kill, err := x.maker(killed)
 	if err != nil {
-		return []target.Try{broken("make", err)}
+		return []protocol.Try{broken("make", err)}
 	}
 	made := family(pid)
 	if len(made)+len(x.w.processes()) == 0 {
 		kill()
 		if x.h.Inside {
-			return []target.Try{{Name: "processes", Outcome: target.Absent, Detail: "there is no process but the one that was killed"}}
+			return []protocol.Try{{Name: "processes", Outcome: protocol.Absent, Detail: "there is no process but the one that was killed"}}
 		}
-		return []target.Try{broken("make", errors.New("no process of the sandbox can be seen, so none could be missed"))}
+		return []protocol.Try{broken("make", errors.New("no process of the sandbox can be seen, so none could be missed"))}
 	}
 	kill()
-	var tries []target.Try
+	var tries []protocol.Try
 	enough := 10 * time.Second
 	if x.h.Unconfined {
 		enough = 2 * time.Second // nothing would end them later
 	}
 	gone := eventually(enough, func() bool { return len(x.w.processes()) == 0 && !slices.ContainsFunc(made, process.lives) })
 	if gone {
-		tries = append(tries, target.Try{Name: "processes", Outcome: target.Denied, Errno: "killed", Detail: "all are gone"})
+		tries = append(tries, protocol.Try{Name: "processes", Outcome: protocol.Denied, Errno: "killed", Detail: "all are gone"})
 	} else {
 		tries = append(tries, reached("processes", "%s %v", strings.Join(x.w.processes(), "; "), made))
 	}
@@ -172,7 +172,7 @@ func killMaker(x *trial) []target.Try {
 	if after > ordinary {
 		tries = append(tries, reached("files", "%d files are left in place of %d: %s", after, ordinary, strings.Join(tree(killed), " ")))
 	} else {
-		tries = append(tries, target.Try{Name: "files", Outcome: target.Denied, Errno: "removed", Detail: "none is left"})
+		tries = append(tries, protocol.Try{Name: "files", Outcome: protocol.Denied, Errno: "removed", Detail: "none is left"})
 	}
 	return tries
 }

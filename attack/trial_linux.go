@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A Result is the outcome of one case.
 type Result struct {
 	ID       string
 	Cell     Cell
-	Tries    []target.Try
+	Tries    []protocol.Try
 	Evidence []string // what the host found; any of it is an escape
 	Broken   string   // why there is no verdict
 }
@@ -36,14 +36,14 @@ type trial struct {
 	info   paddock.Info
 	sb     paddock.Sandbox
 	out    []byte // all output of the sandbox
-	seen   []target.Try
+	seen   []protocol.Try
 	extra  []string // evidence found during the case
 
 	terminal *paddock.Size // terminal of a script, or nil
 	bound    time.Duration // time limit of a script; zero is the usual one
 	rounds   int           // number of rounds of scripts
 
-	before []target.Traffic // traffic before traffic that does not count
+	before []protocol.Traffic // traffic before traffic that does not count
 }
 
 // patience bounds one case.
@@ -83,7 +83,7 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	t.Setenv("HOME", w.brief.Home)
 	t.Setenv("PADDOCK_CANARY_ENV", w.token("a variable of the caller"))
 	if h.Unconfined && c.way != nil {
-		t.Setenv(target.SecretEnv, w.secret)
+		t.Setenv(protocol.SecretEnv, w.secret)
 	}
 	x := &trial{t: t, c: c, w: w, h: h, caller: caller}
 	if err := x.watched(x.run); err != nil {
@@ -149,7 +149,7 @@ func (x *trial) run() (err error) {
 	if err := x.create(ctx); err != nil {
 		// A refusal of what cannot be enforced is an answer.
 		if x.c.spec != nil && errors.Is(err, paddock.Unsupported) {
-			x.record([]target.Try{{Name: "create", Outcome: target.Denied, Errno: "refused", Detail: err.Error()}})
+			x.record([]protocol.Try{{Name: "create", Outcome: protocol.Denied, Errno: "refused", Detail: err.Error()}})
 			return nil
 		}
 		return fmt.Errorf("create: %w", err)
@@ -237,11 +237,11 @@ func (x *trial) attack(ctx context.Context) error {
 }
 
 // guest runs the attacker in a sandbox and returns its report.
-func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (target.Report, error) {
+func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (protocol.Report, error) {
 	if x.h.Tier == paddock.Sim {
 		return x.scripted(ctx, sb, args...)
 	}
-	var report target.Report
+	var report protocol.Report
 	brief, err := json.Marshal(x.w.brief)
 	if err != nil {
 		return report, err
@@ -249,7 +249,7 @@ func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (
 	var stdout, stderr bytes.Buffer
 	cmd := paddock.Cmd{
 		Args:    append([]string{x.w.brief.Self}, args...),
-		Env:     map[string]string{target.BriefEnv: string(brief)},
+		Env:     map[string]string{protocol.BriefEnv: string(brief)},
 		Timeout: x.h.patience() - 20*time.Second,
 		Output:  paddock.Output{Stdout: &stdout, Stderr: &stderr},
 	}
@@ -271,14 +271,14 @@ func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (
 	// kernel.
 	gone := x.h.ownKernel() && exit.Cause == paddock.SandboxGone && strings.Contains(exit.Reason, "memory limit")
 	if gone || exit.Cause == paddock.OutOfMemory || exit.Cause == paddock.KilledByPolicy {
-		report = target.Report{Case: args[0], Tries: []target.Try{{Name: "all", Outcome: target.Denied, Errno: string(exit.Cause), Detail: exit.Reason}}}
+		report = protocol.Report{Case: args[0], Tries: []protocol.Try{{Name: "all", Outcome: protocol.Denied, Errno: string(exit.Cause), Detail: exit.Reason}}}
 		return report, nil
 	}
 	return report, fmt.Errorf("no report: exit %+v: %s", exit, tail(stderr.Bytes()))
 }
 
 // complete checks that no technique is missing.
-func (x *trial) complete(r target.Report) error {
+func (x *trial) complete(r protocol.Report) error {
 	var have []string
 	for _, t := range r.Tries {
 		have = append(have, t.Name)
@@ -299,10 +299,10 @@ func tail(b []byte) string {
 	return string(b)
 }
 
-func (x *trial) record(tries []target.Try) { x.seen = append(x.seen, tries...) }
+func (x *trial) record(tries []protocol.Try) { x.seen = append(x.seen, tries...) }
 
 // tries judges the recorded tries and fills in the cell.
-func (x *trial) tries(res *Result) []target.Try {
+func (x *trial) tries(res *Result) []protocol.Try {
 	x.seen = slices.Clone(x.seen)
 	errnos, reasons := map[string]bool{}, map[string]bool{}
 	v := NotApplicable
@@ -316,11 +316,11 @@ func (x *trial) tries(res *Result) []target.Try {
 			errnos[e] = true
 		}
 		switch t.Outcome {
-		case target.Denied:
+		case protocol.Denied:
 			raise(Denied)
-		case target.Inside:
+		case protocol.Inside:
 			raise(Contained)
-		case target.Reached:
+		case protocol.Reached:
 			if why, ok := technique(x.c.ByDesign, t.Name); ok {
 				raise(ByDesign)
 				reasons[why] = true
@@ -338,7 +338,7 @@ func (x *trial) tries(res *Result) []target.Try {
 			}
 			raise(Escaped)
 			x.extra = append(x.extra, fmt.Sprintf("%s: %s", t.Name, t.Detail))
-		case target.Absent:
+		case protocol.Absent:
 		default:
 			res.Broken = fmt.Sprintf("technique %q has the outcome %q", t.Name, t.Outcome)
 		}

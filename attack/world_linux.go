@@ -17,14 +17,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A world is the small host of one case: a home with secrets, a workspace in it, and a
 // canary process. It lies below one directory that is not a temporary one, because those
 // are private in a sandbox anyway.
 type world struct {
-	brief  target.Brief
+	brief  protocol.Brief
 	root   bool
 	tokens map[string]string // what each token stands for
 	outer  map[string]string // state of every file outside the workspace
@@ -56,7 +56,7 @@ func newWorld(place, name string, root bool) (*world, error) {
 	dir := filepath.Join(place, strings.ToLower(name))
 	home := filepath.Join(dir, "home")
 	work := filepath.Join(home, "project")
-	w.brief = target.Brief{
+	w.brief = protocol.Brief{
 		Marker: marker, Place: place, Home: home, Work: work,
 		Other: filepath.Join(place, "other", "secret.txt"), State: filepath.Join(dir, "state"), Self: filepath.Join(place, "bin", "attacker"),
 		Secret:      home + "/.ssh/id_ed25519",
@@ -155,7 +155,7 @@ func (w *world) repositories() error {
 	put(".git/worktrees/wt/gitdir", w.brief.Work+"/wt/.git\n")
 	put("wt/.git", "gitdir: "+w.brief.Work+"/.git/worktrees/wt\n")
 	for _, name := range []string{".git/hooks/post-checkout", ".git/config", "wt/.git", "locked.txt", "locked/file.txt"} {
-		errs = append(errs, syscall.Setxattr(filepath.Join(w.brief.Work, name), target.Kept, []byte("x"), 0))
+		errs = append(errs, syscall.Setxattr(filepath.Join(w.brief.Work, name), protocol.Kept, []byte("x"), 0))
 	}
 	return errors.Join(errs...)
 }

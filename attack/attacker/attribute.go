@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // System calls that are newer than the tables of numbers. They have the same number on
@@ -66,7 +66,7 @@ func xattrAt(nr uintptr, p, name string, value []byte) error {
 }
 
 // subvolume makes an entry of a directory by ioctl, as on btrfs.
-func subvolume(_ *target.Brief, p string) error {
+func subvolume(_ *protocol.Brief, p string) error {
 	return fromDir(p, unix.O_RDONLY, func(dir int, base string) error {
 		args := struct {
 			fd   int64
@@ -83,28 +83,28 @@ func subvolume(_ *target.Brief, p string) error {
 func attributeWays() []way {
 	return []way{
 		{"subvolume by ioctl", subvolume},
-		{"setxattr", func(_ *target.Brief, p string) error { return unix.Setxattr(p, planted, []byte("x"), 0) }},
-		{"lsetxattr", func(_ *target.Brief, p string) error { return unix.Lsetxattr(p, planted, []byte("x"), 0) }},
-		{"fsetxattr", func(_ *target.Brief, p string) error {
+		{"setxattr", func(_ *protocol.Brief, p string) error { return unix.Setxattr(p, planted, []byte("x"), 0) }},
+		{"lsetxattr", func(_ *protocol.Brief, p string) error { return unix.Lsetxattr(p, planted, []byte("x"), 0) }},
+		{"fsetxattr", func(_ *protocol.Brief, p string) error {
 			return onOpen(p, func(fd int) error { return unix.Fsetxattr(fd, planted, []byte("x"), 0) })
 		}},
-		{"setxattrat", func(_ *target.Brief, p string) error { return xattrAt(sysSetxattrat, p, planted, []byte("x")) }},
-		{"removexattr", func(_ *target.Brief, p string) error { return unix.Removexattr(p, target.Kept) }},
-		{"lremovexattr", func(_ *target.Brief, p string) error { return unix.Lremovexattr(p, target.Kept) }},
-		{"fremovexattr", func(_ *target.Brief, p string) error {
-			return onOpen(p, func(fd int) error { return unix.Fremovexattr(fd, target.Kept) })
+		{"setxattrat", func(_ *protocol.Brief, p string) error { return xattrAt(sysSetxattrat, p, planted, []byte("x")) }},
+		{"removexattr", func(_ *protocol.Brief, p string) error { return unix.Removexattr(p, protocol.Kept) }},
+		{"lremovexattr", func(_ *protocol.Brief, p string) error { return unix.Lremovexattr(p, protocol.Kept) }},
+		{"fremovexattr", func(_ *protocol.Brief, p string) error {
+			return onOpen(p, func(fd int) error { return unix.Fremovexattr(fd, protocol.Kept) })
 		}},
-		{"removexattrat", func(_ *target.Brief, p string) error { return xattrAt(sysRemovexattrat, p, target.Kept, nil) }},
-		{"access list by setxattr", func(_ *target.Brief, p string) error {
+		{"removexattrat", func(_ *protocol.Brief, p string) error { return xattrAt(sysRemovexattrat, p, protocol.Kept, nil) }},
+		{"access list by setxattr", func(_ *protocol.Brief, p string) error {
 			return unix.Setxattr(p, "system.posix_acl_access", accessList(), 0)
 		}},
-		{"access list by fsetxattr", func(_ *target.Brief, p string) error {
+		{"access list by fsetxattr", func(_ *protocol.Brief, p string) error {
 			return onOpen(p, func(fd int) error { return unix.Fsetxattr(fd, "system.posix_acl_access", accessList(), 0) })
 		}},
-		{"access list by setxattrat", func(_ *target.Brief, p string) error {
+		{"access list by setxattrat", func(_ *protocol.Brief, p string) error {
 			return xattrAt(sysSetxattrat, p, "system.posix_acl_access", accessList())
 		}},
-		{"default access list of the directory", func(_ *target.Brief, p string) error {
+		{"default access list of the directory", func(_ *protocol.Brief, p string) error {
 			return unix.Setxattr(filepath.Dir(p), "system.posix_acl_default", accessList(), 0)
 		}},
 	}

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // canaryOrder is the harness's order on standard input.
@@ -77,9 +77,9 @@ func (w *watched) notef(format string, args ...any) {
 	w.seen = append(w.seen, fmt.Sprintf(format, args...))
 }
 
-func (w *watched) open() (target.Canary, error) {
+func (w *watched) open() (protocol.Canary, error) {
 	o := w.order
-	c := target.Canary{PID: os.Getpid(), Stream: o.Stream, Datagram: o.Datagram, InWork: o.InWork, Abstract: o.Marker}
+	c := protocol.Canary{PID: os.Getpid(), Stream: o.Stream, Datagram: o.Datagram, InWork: o.InWork, Abstract: o.Marker}
 	sig := make(chan os.Signal, 64)
 	signal.Notify(sig, unix.SIGWINCH, unix.SIGHUP, unix.SIGUSR1, unix.SIGTERM, unix.SIGCONT)
 	w.closers = append(w.closers, func() { signal.Stop(sig); close(sig) })
@@ -147,7 +147,7 @@ func (w *watched) receive(name string) error {
 	return nil
 }
 
-func (w *watched) shm(c *target.Canary) error {
+func (w *watched) shm(c *protocol.Canary) error {
 	c.ShmKey = 0x50000000 | os.Getpid()
 	id, err := unix.SysvShmGet(c.ShmKey, 4096, ipcCreat|0o666)
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *watched) shm(c *target.Canary) error {
 	return unix.SysvShmDetach(m)
 }
 
-func (w *watched) msg(c *target.Canary) error {
+func (w *watched) msg(c *protocol.Canary) error {
 	id, err := tryFD(syscall.Syscall(unix.SYS_MSGGET, uintptr(c.ShmKey), ipcCreat|0o666, 0))
 	if err != nil {
 		return fmt.Errorf("message queue: %w", err)
@@ -187,7 +187,7 @@ func (w *watched) msg(c *target.Canary) error {
 	return nil
 }
 
-func (w *watched) mqueue(c *target.Canary) error {
+func (w *watched) mqueue(c *protocol.Canary) error {
 	c.MQueue = w.order.Marker
 	p, err := unix.BytePtrFromString(c.MQueue)
 	if err != nil {
@@ -205,7 +205,7 @@ func (w *watched) mqueue(c *target.Canary) error {
 }
 
 // key adds a key to the user keyring, if the kernel has keyrings.
-func (w *watched) key(c *target.Canary) {
+func (w *watched) key(c *protocol.Canary) {
 	c.KeyName = w.order.Marker + "-key"
 	id, err := unix.AddKey("user", c.KeyName, []byte(w.order.Token), unix.KEY_SPEC_USER_KEYRING)
 	if err != nil {
@@ -218,7 +218,7 @@ func (w *watched) key(c *target.Canary) {
 }
 
 // look returns what happened since the last look.
-func (w *watched) look(c target.Canary) []string {
+func (w *watched) look(c protocol.Canary) []string {
 	w.mu.Lock()
 	seen := append([]string{}, w.seen...)
 	w.seen = nil

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // Where the agent of a sandbox with its own kernel is.
@@ -29,7 +29,7 @@ const (
 // ownCarrier is P33: the connection between a sandbox's own kernel and the host. Without
 // such a kernel there is nothing to attack.
 func ownCarrier() []probe {
-	dial := func(network, to string) target.Try {
+	dial := func(network, to string) protocol.Try {
 		c, err := net.DialTimeout(network, to, 2*time.Second)
 		if err != nil {
 			return refused(err)
@@ -48,12 +48,12 @@ func ownCarrier() []probe {
 		return reached("%s answered", to)
 	}
 	ps := []probe{
-		{"agent's port", func(*target.Brief) target.Try { return dial("tcp4", agentPort) }},
-		{"link's other end", func(*target.Brief) target.Try {
-			return each([]string{"1", "22", "80", "8080"}, func(p string) target.Try { return dial("tcp4", linkEnd+":"+p) })
+		{"agent's port", func(*protocol.Brief) protocol.Try { return dial("tcp4", agentPort) }},
+		{"link's other end", func(*protocol.Brief) protocol.Try {
+			return each([]string{"1", "22", "80", "8080"}, func(p string) protocol.Try { return dial("tcp4", linkEnd+":"+p) })
 		}},
-		{"link's other end, datagrams", func(*target.Brief) target.Try { return dial("udp4", linkEnd+":53") }},
-		{"another interface", func(*target.Brief) target.Try {
+		{"link's other end, datagrams", func(*protocol.Brief) protocol.Try { return dial("udp4", linkEnd+":53") }},
+		{"another interface", func(*protocol.Brief) protocol.Try {
 			list, err := net.Interfaces()
 			if err != nil {
 				return refused(err)
@@ -67,8 +67,8 @@ func ownCarrier() []probe {
 			}
 			return refused(unix.ENODEV)
 		}},
-		{"namespaces of the agent", func(*target.Brief) target.Try {
-			return each([]string{"net", "mnt"}, func(ns string) target.Try {
+		{"namespaces of the agent", func(*protocol.Brief) protocol.Try {
+			return each([]string{"net", "mnt"}, func(ns string) protocol.Try {
 				fd, err := unix.Open("/proc/1/ns/"+ns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 				if err != nil {
 					return refused(err)
@@ -80,25 +80,25 @@ func ownCarrier() []probe {
 				return dial("tcp4", agentPort)
 			})
 		}},
-		{"agent's directory", func(*target.Brief) target.Try {
+		{"agent's directory", func(*protocol.Brief) protocol.Try {
 			if found := names(agentDir); len(found) > 0 {
 				return reached("%q is in it", found)
 			}
 			return refused(unix.ENOENT)
 		}},
-		{"agent's program", func(*target.Brief) target.Try {
+		{"agent's program", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Open(agentDir+"/agent", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 			return closeTry(fd, err, "opened it for writing")
 		}},
-		{"cover of the agent's directory", func(*target.Brief) target.Try {
+		{"cover of the agent's directory", func(*protocol.Brief) protocol.Try {
 			return done(unix.Unmount(agentDir, unix.MNT_DETACH), "unmounted it")
 		}},
-		{"cover of the agent's directory, in a user namespace", func(*target.Brief) target.Try { return carrierIn("uncover") }},
-		{"control groups, mounted anew", func(*target.Brief) target.Try { return carrierIn("groups") }},
-		{"agent's descriptors", func(*target.Brief) target.Try {
-			return each(names("/proc/1/fd"), func(fd string) target.Try { return readName("/proc/1/fd/" + fd) })
+		{"cover of the agent's directory, in a user namespace", func(*protocol.Brief) protocol.Try { return carrierIn("uncover") }},
+		{"control groups, mounted anew", func(*protocol.Brief) protocol.Try { return carrierIn("groups") }},
+		{"agent's descriptors", func(*protocol.Brief) protocol.Try {
+			return each(names("/proc/1/fd"), func(fd string) protocol.Try { return readName("/proc/1/fd/" + fd) })
 		}},
-		{"signals to the agent", toAgent(func() target.Try {
+		{"signals to the agent", toAgent(func() protocol.Try {
 			fd, err := unix.PidfdOpen(1, 0)
 			if err == nil {
 				defer unix.Close(fd)
@@ -107,8 +107,8 @@ func ownCarrier() []probe {
 			// This would end the sandbox, and the report with it.
 			return mildest(unix.Kill(1, 0), err)
 		})},
-		{"signals to the agent's threads", toAgent(func() target.Try {
-			return each(names("/proc/1/task"), func(name string) target.Try {
+		{"signals to the agent's threads", toAgent(func() protocol.Try {
+			return each(names("/proc/1/task"), func(name string) protocol.Try {
 				tid, err := strconv.Atoi(name)
 				if err != nil {
 					return refused(err)
@@ -119,7 +119,7 @@ func ownCarrier() []probe {
 				return mildest(nil)
 			})
 		})},
-		{"a signal to the agent when a file is ready", toAgent(func() target.Try {
+		{"a signal to the agent when a file is ready", toAgent(func() protocol.Try {
 			var p [2]int
 			if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 				return refused(err)
@@ -134,14 +134,14 @@ func ownCarrier() []probe {
 			}
 			return mildest(err)
 		})},
-		{"the agent's process group", toAgent(func() target.Try { return mildest(unix.Setpgid(0, 1)) })},
+		{"the agent's process group", toAgent(func() protocol.Try { return mildest(unix.Setpgid(0, 1)) })},
 	}
 	return ps
 }
 
 // toAgent tries something if there is an agent.
-func toAgent(run func() target.Try) func(*target.Brief) target.Try {
-	return func(*target.Brief) target.Try {
+func toAgent(run func() protocol.Try) func(*protocol.Brief) protocol.Try {
+	return func(*protocol.Brief) protocol.Try {
 		if comm, _ := os.ReadFile("/proc/1/cmdline"); !strings.HasPrefix(string(comm), agentDir) {
 			return refused(unix.ESRCH)
 		}
@@ -150,7 +150,7 @@ func toAgent(run func() target.Try) func(*target.Brief) target.Try {
 }
 
 // mildest combines several ways to the same goal: one success is enough.
-func mildest(errs ...error) target.Try {
+func mildest(errs ...error) protocol.Try {
 	for _, err := range errs {
 		if err == nil {
 			return inside("a command may end its own sandbox")
@@ -160,7 +160,7 @@ func mildest(errs ...error) target.Try {
 }
 
 // carrierIn runs this program in a user namespace, as whoami.
-func carrierIn(what string) target.Try {
+func carrierIn(what string) protocol.Try {
 	out, err := inNamespace(unix.CLONE_NEWUSER|unix.CLONE_NEWNS, true, "whoami", what)
 	if err != nil {
 		return refused(err)
@@ -168,11 +168,11 @@ func carrierIn(what string) target.Try {
 	if strings.HasPrefix(out, "+") {
 		return reached("%s", out[1:])
 	}
-	return target.Try{Outcome: target.Denied, Errno: strings.TrimPrefix(out, "-")}
+	return protocol.Try{Outcome: protocol.Denied, Errno: strings.TrimPrefix(out, "-")}
 }
 
 // uncover looks below the mount over the agent's directory.
-func uncover() target.Try {
+func uncover() protocol.Try {
 	if err := unix.Unmount(agentDir, unix.MNT_DETACH); err != nil {
 		return refused(err)
 	}
@@ -185,7 +185,7 @@ func uncover() target.Try {
 }
 
 // raiseGroups raises the process limit of the commands' group.
-func raiseGroups() target.Try {
+func raiseGroups() protocol.Try {
 	for _, kind := range []string{"cgroup", "cgroup2"} {
 		if err := unix.Mount("none", "/mnt", kind, 0, ""); err != nil {
 			continue

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // foldedName is A21: other spellings of protected names, which some file systems treat as
@@ -29,7 +29,7 @@ func foldedName() []probe {
 		{"upper case .MCP.JSON", ".MCP.JSON", ".mcp.json"},
 		{"upper case .VSCODE", ".VSCODE/tasks.json", ".vscode/tasks.json"},
 	} {
-		ps = append(ps, probe{s.name, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{s.name, func(b *protocol.Brief) protocol.Try {
 			p, real := filepath.Join(b.Work, s.spelled), filepath.Join(b.Work, s.real)
 			before := state(real)
 			merr := os.MkdirAll(filepath.Dir(p), 0o755)

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 func int80(nr, a, b, c, d, e uintptr) int32
@@ -101,8 +101,8 @@ func foreignUnshare(flags uintptr) error { return err80(call80(i386Unshare, flag
 
 // foreignWays are ways through other system call tables.
 func foreignWays() []way {
-	two := func(nr uintptr, from func(*target.Brief) (string, error)) func(*target.Brief, string) error {
-		return func(b *target.Brief, p string) error {
+	two := func(nr uintptr, from func(*protocol.Brief) (string, error)) func(*protocol.Brief, string) error {
+		return func(b *protocol.Brief, p string) error {
 			s, err := from(b)
 			if err != nil {
 				return err
@@ -115,14 +115,14 @@ func foreignWays() []way {
 		}
 	}
 	return []way{
-		{"int 0x80 open", func(_ *target.Brief, p string) error { return write(foreignOpen(p, creat, 0o755)) }},
-		{"int 0x80 creat", func(_ *target.Brief, p string) error { return write(path80(i386Creat, p, 0o755)) }},
-		{"int 0x80 mkdir", func(_ *target.Brief, p string) error { return err80(path80(i386Mkdir, p, 0o755)) }},
-		{"int 0x80 unlink", func(_ *target.Brief, p string) error { return err80(path80(i386Unlink, p)) }},
+		{"int 0x80 open", func(_ *protocol.Brief, p string) error { return write(foreignOpen(p, creat, 0o755)) }},
+		{"int 0x80 creat", func(_ *protocol.Brief, p string) error { return write(path80(i386Creat, p, 0o755)) }},
+		{"int 0x80 mkdir", func(_ *protocol.Brief, p string) error { return err80(path80(i386Mkdir, p, 0o755)) }},
+		{"int 0x80 unlink", func(_ *protocol.Brief, p string) error { return err80(path80(i386Unlink, p)) }},
 		{"int 0x80 rename", two(i386Rename, scratch)},
 		{"int 0x80 link", two(i386Link, scratch)},
 		{"int 0x80 symlink", two(i386Symlink, scratch)},
-		{"x32 open", func(_ *target.Brief, p string) error {
+		{"x32 open", func(_ *protocol.Brief, p string) error {
 			s, _ := unix.BytePtrFromString(p)
 			return write(tryFD(syscall.Syscall(x32|unix.SYS_OPEN, uintptr(unsafe.Pointer(s)), creat, 0o755)))
 		}},
@@ -132,31 +132,31 @@ func foreignWays() []way {
 // foreignCalls is P09.
 func foreignCalls() []probe {
 	return []probe{
-		{"int 0x80 getpid", func(*target.Brief) target.Try {
+		{"int 0x80 getpid", func(*protocol.Brief) protocol.Try {
 			pid, err := call80(i386Getpid)
 			if err != nil {
 				return refused(err)
 			}
 			return reached("the i386 table answers, pid %d", pid)
 		}},
-		{"int 0x80 open", func(b *target.Brief) target.Try {
+		{"int 0x80 open", func(b *protocol.Brief) protocol.Try {
 			fd, err := foreignOpen(b.DenyReadFile, 0, 0)
 			return readFD(fd, err)
 		}},
-		{"int 0x80 socket", func(*target.Brief) target.Try {
+		{"int 0x80 socket", func(*protocol.Brief) protocol.Try {
 			fd, err := call80(359, unix.AF_PACKET, unix.SOCK_RAW, 0)
 			return closeTry(fd, err, "made a packet socket")
 		}},
-		{"int 0x80 unshare", func(*target.Brief) target.Try { return done(foreignUnshare(unix.CLONE_NEWUTS), "unshared") }},
-		{"x32 getpid", func(*target.Brief) target.Try {
+		{"int 0x80 unshare", func(*protocol.Brief) protocol.Try { return done(foreignUnshare(unix.CLONE_NEWUTS), "unshared") }},
+		{"x32 getpid", func(*protocol.Brief) protocol.Try {
 			_, err := tryFD(syscall.Syscall(x32|unix.SYS_GETPID, 0, 0, 0))
 			return done(err, "the x32 table answers")
 		}},
-		{"x32 unshare", func(*target.Brief) target.Try {
+		{"x32 unshare", func(*protocol.Brief) protocol.Try {
 			_, err := tryFD(syscall.Syscall(x32|unix.SYS_UNSHARE, unix.CLONE_NEWUTS, 0, 0))
 			return done(err, "unshared")
 		}},
-		{"32-bit program", func(b *target.Brief) target.Try {
+		{"32-bit program", func(b *protocol.Brief) protocol.Try {
 			p := filepath.Join(b.Work, fmt.Sprintf("elf32-%d", scratchCount()))
 			if err := os.WriteFile(p, elf32(), 0o755); err != nil {
 				return refused(err)
@@ -173,12 +173,12 @@ func foreignCalls() []probe {
 					return reached("a 32-bit program ran")
 				}
 				ws, _ := exit.Sys().(syscall.WaitStatus)
-				return target.Try{Outcome: target.Denied, Errno: signalName(ws.Signal()), Detail: "the program was killed"}
+				return protocol.Try{Outcome: protocol.Denied, Errno: signalName(ws.Signal()), Detail: "the program was killed"}
 			}
 			if err != nil {
 				return refused(err)
 			}
-			return target.Try{Outcome: target.Denied, Errno: "wrong", Detail: "the program did not do its call"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "wrong", Detail: "the program did not do its call"}
 		}},
 	}
 }
@@ -210,7 +210,7 @@ func chmodRaw(p unsafe.Pointer, mode uintptr) error {
 	return try0(syscall.Syscall(unix.SYS_CHMOD, uintptr(p), mode, 0))
 }
 
-func foreignAddKey(desc string) target.Try {
+func foreignAddKey(desc string) protocol.Try {
 	a, err := low("user", desc, "planted")
 	if err != nil {
 		return refused(err)

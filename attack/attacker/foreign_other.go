@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // Other architectures have only one system call table that this program can use.
@@ -21,7 +21,7 @@ func foreignUnshare(uintptr) error                  { return unix.ENOSYS }
 func foreignWays() []way                            { return nil }
 
 func foreignCalls() []probe {
-	return []probe{{"other table", func(*target.Brief) target.Try { return absent("this architecture has one table only") }}}
+	return []probe{{"other table", func(*protocol.Brief) protocol.Try { return absent("this architecture has one table only") }}}
 }
 
 func creatRaw(p unsafe.Pointer, mode uintptr) (int, error) {
@@ -34,4 +34,4 @@ func chmodRaw(p unsafe.Pointer, mode uintptr) error {
 	return try0(syscall.Syscall(unix.SYS_FCHMODAT, uintptr(cwd), uintptr(p), mode))
 }
 
-func foreignAddKey(string) target.Try { return absent("this architecture has one table only") }
+func foreignAddKey(string) protocol.Try { return absent("this architecture has one table only") }

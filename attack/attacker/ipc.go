@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 const (
@@ -23,15 +23,15 @@ const (
 // hostIPC is P26.
 func hostIPC() []probe {
 	return []probe{
-		{"shared memory by number", func(b *target.Brief) target.Try { return attach(b.Canary.ShmID) }},
-		{"shared memory by key", func(b *target.Brief) target.Try {
+		{"shared memory by number", func(b *protocol.Brief) protocol.Try { return attach(b.Canary.ShmID) }},
+		{"shared memory by key", func(b *protocol.Brief) protocol.Try {
 			id, err := unix.SysvShmGet(b.Canary.ShmKey, 0, 0)
 			if err != nil {
 				return refused(err)
 			}
 			return attach(id)
 		}},
-		{"all shared memory", func(*target.Brief) target.Try {
+		{"all shared memory", func(*protocol.Brief) protocol.Try {
 			data, err := os.ReadFile("/proc/sysvipc/shm")
 			if err != nil {
 				return refused(err)
@@ -43,7 +43,7 @@ func hostIPC() []probe {
 					continue
 				}
 				id, _ := strconv.Atoi(f[1])
-				if t := attach(id); t.Outcome == target.Reached {
+				if t := attach(id); t.Outcome == protocol.Reached {
 					return t
 				} else {
 					last = t
@@ -51,7 +51,7 @@ func hostIPC() []probe {
 			}
 			return last
 		}},
-		{"message queue", func(b *target.Brief) target.Try {
+		{"message queue", func(b *protocol.Brief) protocol.Try {
 			var msg struct {
 				typ  int64
 				text [128]byte
@@ -63,27 +63,27 @@ func hostIPC() []probe {
 			}
 			return looted(msg.text[:n])
 		}},
-		{"message into the queue", func(b *target.Brief) target.Try {
+		{"message into the queue", func(b *protocol.Brief) protocol.Try {
 			msg := struct {
 				typ  int64
 				text [8]byte
 			}{typ: 7}
 			return done(try0(syscall.Syscall6(unix.SYS_MSGSND, uintptr(b.Canary.MsgID), uintptr(unsafe.Pointer(&msg)), 8, 0o4000, 0, 0)), "sent")
 		}},
-		{"semaphore", func(b *target.Brief) target.Try {
+		{"semaphore", func(b *protocol.Brief) protocol.Try {
 			const getval = 12
 			return done(try0(syscall.Syscall6(unix.SYS_SEMCTL, uintptr(b.Canary.SemID), 0, getval, 0, 0, 0)), "read its value")
 		}},
-		{"POSIX message queue", func(b *target.Brief) target.Try {
+		{"POSIX message queue", func(b *protocol.Brief) protocol.Try {
 			p, _ := unix.BytePtrFromString(b.Canary.MQueue)
 			fd, err := tryFD(syscall.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(p)), unix.O_RDWR|unix.O_NONBLOCK, 0, 0, 0, 0))
 			return closeTry(fd, err, "opened the host's queue")
 		}},
-		{"POSIX shared memory", func(b *target.Brief) target.Try { return readName("/dev/shm/" + b.Marker + "-canary") }},
+		{"POSIX shared memory", func(b *protocol.Brief) protocol.Try { return readName("/dev/shm/" + b.Marker + "-canary") }},
 	}
 }
 
-func attach(id int) target.Try {
+func attach(id int) protocol.Try {
 	m, err := unix.SysvShmAttach(id, 0, unix.SHM_RDONLY)
 	if err != nil {
 		return refused(err)
@@ -95,8 +95,8 @@ func attach(id int) target.Try {
 // inheritedFDs is P16.
 func inheritedFDs() []probe {
 	return []probe{
-		{"the ones we know of", func(b *target.Brief) target.Try {
-			return each(b.FDs, func(fd int) target.Try {
+		{"the ones we know of", func(b *protocol.Brief) protocol.Try {
+			return each(b.FDs, func(fd int) protocol.Try {
 				buf := make([]byte, 256)
 				n, err := unix.Pread(fd, buf, 0)
 				if err == unix.EISDIR {
@@ -112,7 +112,7 @@ func inheritedFDs() []probe {
 				return looted(buf[:n])
 			})
 		}},
-		{"all above 2", func(*target.Brief) target.Try {
+		{"all above 2", func(*protocol.Brief) protocol.Try {
 			var found []string
 			// The runtime's own descriptors are of polls and events.
 			for fd := 3; fd < 4096; fd++ {
@@ -127,8 +127,8 @@ func inheritedFDs() []probe {
 			}
 			return refused(unix.EBADF)
 		}},
-		{"directory to climb from", func(b *target.Brief) target.Try {
-			return each(b.FDs, func(fd int) target.Try {
+		{"directory to climb from", func(b *protocol.Brief) protocol.Try {
+			return each(b.FDs, func(fd int) protocol.Try {
 				got, err := unix.Openat(fd, "../.ssh/id_ed25519", unix.O_RDONLY, 0)
 				return readFD(got, err)
 			})
@@ -136,7 +136,7 @@ func inheritedFDs() []probe {
 	}
 }
 
-func listFD(fd int) target.Try {
+func listFD(fd int) protocol.Try {
 	buf := make([]byte, 4096)
 	n, err := unix.ReadDirent(fd, buf)
 	if err != nil {

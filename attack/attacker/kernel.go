@@ -12,18 +12,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // kernelPrograms is P12.
 func kernelPrograms() []probe {
 	return []probe{
-		{"bpf map", func(*target.Brief) target.Try {
+		{"bpf map", func(*protocol.Brief) protocol.Try {
 			attr := [16]uint32{2, 4, 8, 1} // array, key 4, value 8, one entry
 			fd, err := tryFD(syscall.Syscall(unix.SYS_BPF, 0, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr)))
 			return closeTry(fd, err, "made a map")
 		}},
-		{"bpf program", func(*target.Brief) target.Try {
+		{"bpf program", func(*protocol.Brief) protocol.Try {
 			insns := []uint64{0xb7, 0x95} // r0 = 0; exit
 			license := []byte("GPL\x00")
 			var attr struct {
@@ -40,23 +40,23 @@ func kernelPrograms() []probe {
 		{"perf software event", perfEvent(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, 0, -1)},
 		{"perf hardware event", perfEvent(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES, 0, -1)},
 		{"perf of everything", perfEvent(unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, -1, 0)},
-		{"userfaultfd", func(*target.Brief) target.Try {
+		{"userfaultfd", func(*protocol.Brief) protocol.Try {
 			fd, err := tryFD(syscall.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0))
 			return closeTry(fd, err, "made one")
 		}},
-		{"userfaultfd of user mode", func(*target.Brief) target.Try {
+		{"userfaultfd of user mode", func(*protocol.Brief) protocol.Try {
 			fd, err := tryFD(syscall.Syscall(unix.SYS_USERFAULTFD, unix.O_CLOEXEC|1, 0, 0))
 			return closeTry(fd, err, "made one")
 		}},
-		{"/dev/userfaultfd", func(*target.Brief) target.Try {
+		{"/dev/userfaultfd", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Open("/dev/userfaultfd", unix.O_RDWR, 0)
 			return closeTry(fd, err, "opened")
 		}},
-		{"fanotify", func(*target.Brief) target.Try {
+		{"fanotify", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT, unix.O_RDONLY)
 			return closeTry(fd, err, "watches everything")
 		}},
-		{"fanotify without privilege", func(*target.Brief) target.Try {
+		{"fanotify without privilege", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_FID, unix.O_RDONLY)
 			if err != nil {
 				return refused(err)
@@ -64,22 +64,22 @@ func kernelPrograms() []probe {
 			unix.Close(fd)
 			return inside("may watch what it can see")
 		}},
-		{"modify_ldt", func(*target.Brief) target.Try {
+		{"modify_ldt", func(*protocol.Brief) protocol.Try {
 			if sysModifyLDT < 0 {
 				return absent("this architecture has none")
 			}
 			desc := [4]uint32{0, 0, 0xfffff, 0x51}
 			return done(try0(syscall.Syscall(uintptr(sysModifyLDT), 1, uintptr(unsafe.Pointer(&desc)), unsafe.Sizeof(desc))), "changed the segment table")
 		}},
-		{"personality without randomisation", func(*target.Brief) target.Try {
+		{"personality without randomisation", func(*protocol.Brief) protocol.Try {
 			_, _, e := syscall.Syscall(unix.SYS_PERSONALITY, 0x0040000, 0, 0)
 			if e != 0 {
 				return refused(e)
 			}
 			return inside("our own address space only")
 		}},
-		{"lookup_dcookie and friends", func(*target.Brief) target.Try {
-			return each([]uintptr{unix.SYS_VHANGUP, unix.SYS_ACCT}, func(nr uintptr) target.Try {
+		{"lookup_dcookie and friends", func(*protocol.Brief) protocol.Try {
+			return each([]uintptr{unix.SYS_VHANGUP, unix.SYS_ACCT}, func(nr uintptr) protocol.Try {
 				if nr == unix.SYS_ACCT {
 					p, _ := unix.BytePtrFromString("/nonexistent/acct")
 					return passed(try0(syscall.Syscall(nr, uintptr(unsafe.Pointer(p)), 0, 0)), unix.ENOENT)
@@ -87,21 +87,21 @@ func kernelPrograms() []probe {
 				return refused(unix.EPERM) // not tried, because vhangup would end a terminal
 			})
 		}},
-		{"move_pages of init", func(*target.Brief) target.Try {
+		{"move_pages of init", func(*protocol.Brief) protocol.Try {
 			return done(try0(syscall.Syscall6(unix.SYS_MOVE_PAGES, 1, 0, 0, 0, 0, 0)), "it was allowed")
 		}},
 	}
 }
 
-func perfEvent(typ uint32, config uint64, pid, cpu int) func(*target.Brief) target.Try {
-	return func(*target.Brief) target.Try {
+func perfEvent(typ uint32, config uint64, pid, cpu int) func(*protocol.Brief) protocol.Try {
+	return func(*protocol.Brief) protocol.Try {
 		fd, err := unix.PerfEventOpen(&unix.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{}))}, pid, cpu, -1, 0)
 		return closeTry(fd, err, "opened an event")
 	}
 }
 
 // rewrite opens a kernel file for writing and writes its present content.
-func rewrite(name string) target.Try {
+func rewrite(name string) protocol.Try {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return refused(err)
@@ -118,7 +118,7 @@ func rewrite(name string) target.Try {
 }
 
 // openOnly opens for writing without writing, because any value would do harm.
-func openOnly(name string) target.Try {
+func openOnly(name string) protocol.Try {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 	return closeTry(fd, err, "opened for writing")
 }
@@ -132,30 +132,30 @@ func kernelKnobs() []probe {
 		"kernel/usermodehelper/bset", "fs/binfmt_misc/register", "fs/suid_dumpable", "fs/protected_symlinks", "fs/file-max",
 		"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/drop_caches", "user/max_user_namespaces",
 	} {
-		ps = append(ps, probe{n, func(*target.Brief) target.Try {
+		ps = append(ps, probe{n, func(*protocol.Brief) protocol.Try {
 			name := "/proc/sys/" + n
 			if n == "vm/drop_caches" || n == "fs/binfmt_misc/register" {
 				return openOnly(name)
 			}
 			t := rewrite(name)
-			if t.Outcome == target.Reached && strings.HasPrefix(n, "net/") {
+			if t.Outcome == protocol.Reached && strings.HasPrefix(n, "net/") {
 				return inside("a setting of our own network")
 			}
 			return t
 		}})
 	}
 	for _, n := range []string{"/proc/sysrq-trigger", "/proc/acpi/wakeup", "/proc/mtrr", "/proc/timer_list", "/proc/latency_stats"} {
-		ps = append(ps, probe{n, func(*target.Brief) target.Try { return openOnly(n) }})
+		ps = append(ps, probe{n, func(*protocol.Brief) protocol.Try { return openOnly(n) }})
 	}
-	return append(ps, probe{"interrupt affinity", func(*target.Brief) target.Try {
+	return append(ps, probe{"interrupt affinity", func(*protocol.Brief) protocol.Try {
 		return each(append([]string{"/proc/irq/default_smp_affinity"}, head(glob("/proc/irq/*/smp_affinity"), 4)...), openOnly)
-	}}, probe{"bus devices", func(*target.Brief) target.Try {
+	}}, probe{"bus devices", func(*protocol.Brief) protocol.Try {
 		files := head(glob("/proc/bus/pci/*/*"), 4)
 		if len(files) == 0 {
 			return refused(unix.ENOENT)
 		}
 		return each(files, openOnly)
-	}}, probe{"make it writable first", func(*target.Brief) target.Try {
+	}}, probe{"make it writable first", func(*protocol.Brief) protocol.Try {
 		if err := unix.Mount("/proc/sys", "/proc/sys", "", unix.MS_BIND, ""); err == nil {
 			defer unix.Unmount("/proc/sys", unix.MNT_DETACH)
 		}
@@ -183,7 +183,7 @@ func cgroupEscape() []probe {
 	var ps []probe
 	roots := []string{"/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/rdma", "/sys/fs/cgroup/devices"}
 	for _, file := range []string{"release_agent", "notify_on_release", "cgroup.procs", "memory.limit_in_bytes", "pids.max", "devices.allow"} {
-		ps = append(ps, probe{file, func(*target.Brief) target.Try {
+		ps = append(ps, probe{file, func(*protocol.Brief) protocol.Try {
 			var files []string
 			for _, r := range roots {
 				files = append(files, r+"/"+file)
@@ -192,8 +192,8 @@ func cgroupEscape() []probe {
 		}})
 	}
 	return append(ps,
-		probe{"make a group", func(b *target.Brief) target.Try {
-			return each(roots, func(r string) target.Try {
+		probe{"make a group", func(b *protocol.Brief) protocol.Try {
+			return each(roots, func(r string) protocol.Try {
 				p := r + "/" + b.Marker
 				if err := unix.Mkdir(p, 0o755); err != nil {
 					return refused(err)
@@ -202,17 +202,17 @@ func cgroupEscape() []probe {
 				return reached("made a control group")
 			})
 		}},
-		probe{"mount cgroup", func(b *target.Brief) target.Try {
+		probe{"mount cgroup", func(b *protocol.Brief) protocol.Try {
 			err := unix.Mount("cgroup", b.Work+"/mnt", "cgroup", 0, "rdma")
 			_ = unix.Unmount(b.Work+"/mnt", unix.MNT_DETACH)
 			return passed(err, unix.EINVAL, unix.EBUSY, unix.ENODEV, unix.ENOENT)
 		}},
-		probe{"uevent_helper", func(*target.Brief) target.Try { return openOnly("/sys/kernel/uevent_helper") }},
-		probe{"write in /sys", func(*target.Brief) target.Try {
+		probe{"uevent_helper", func(*protocol.Brief) protocol.Try { return openOnly("/sys/kernel/uevent_helper") }},
+		probe{"write in /sys", func(*protocol.Brief) protocol.Try {
 			return each([]string{"/sys/power/state", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/profiling", "/sys/block/vda/queue/scheduler", "/sys/devices/system/cpu/cpu1/online", "/sys/class/net/lo/mtu", "/sys/module/kernel/parameters/panic"}, openOnly)
 		}},
-		probe{"debugfs", func(*target.Brief) target.Try {
-			return each([]string{"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/kernel/security"}, func(d string) target.Try {
+		probe{"debugfs", func(*protocol.Brief) protocol.Try {
+			return each([]string{"/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/kernel/security"}, func(d string) protocol.Try {
 				ents, err := os.ReadDir(d)
 				if err != nil {
 					return refused(err)
@@ -230,72 +230,72 @@ func cgroupEscape() []probe {
 // it sets nothing.
 func systemCalls() []probe {
 	return []probe{
-		{"sethostname", func(b *target.Brief) target.Try {
+		{"sethostname", func(b *protocol.Brief) protocol.Try {
 			now, err := os.Hostname()
 			if err != nil {
 				return refused(err)
 			}
 			return done(unix.Sethostname([]byte(now)), "set the name that it had")
 		}},
-		{"setdomainname", func(*target.Brief) target.Try {
+		{"setdomainname", func(*protocol.Brief) protocol.Try {
 			var u unix.Utsname
 			if err := unix.Uname(&u); err != nil {
 				return refused(err)
 			}
 			return done(unix.Setdomainname(u.Domainname[:bytes.IndexByte(u.Domainname[:], 0)]), "set the name that it had")
 		}},
-		{"settimeofday", func(*target.Brief) target.Try {
+		{"settimeofday", func(*protocol.Brief) protocol.Try {
 			tz := [2]int32{16 * 60, 0} // out of range, which is checked last
 			return passed(try0(syscall.Syscall(unix.SYS_SETTIMEOFDAY, 0, uintptr(unsafe.Pointer(&tz)), 0)), unix.EINVAL)
 		}},
-		{"adjtimex", func(*target.Brief) target.Try {
+		{"adjtimex", func(*protocol.Brief) protocol.Try {
 			tx := unix.Timex{Modes: unix.ADJ_TICK} // tick 0 is out of range
 			_, err := unix.Adjtimex(&tx)
 			return passed(err, unix.EINVAL)
 		}},
-		{"clock_adjtime", func(*target.Brief) target.Try {
+		{"clock_adjtime", func(*protocol.Brief) protocol.Try {
 			tx := unix.Timex{Modes: unix.ADJ_TICK}
 			_, err := unix.ClockAdjtime(unix.CLOCK_REALTIME, &tx)
 			return passed(err, unix.EINVAL)
 		}},
-		{"reboot", func(*target.Brief) target.Try {
+		{"reboot", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall6(unix.SYS_REBOOT, 0xdead, 0xdead, 0, 0, 0, 0)), unix.EINVAL)
 		}},
-		{"kexec_load", func(*target.Brief) target.Try {
+		{"kexec_load", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall6(unix.SYS_KEXEC_LOAD, 0, 0, 0, 0xffffffff, 0, 0)), unix.EINVAL)
 		}},
-		{"init_module", func(*target.Brief) target.Try {
+		{"init_module", func(*protocol.Brief) protocol.Try {
 			p := []byte{0}
 			return passed(try0(syscall.Syscall(unix.SYS_INIT_MODULE, uintptr(unsafe.Pointer(&p[0])), 0, uintptr(unsafe.Pointer(&p[0])))), unix.ENOEXEC, unix.EFAULT, unix.EINVAL)
 		}},
-		{"finit_module", func(*target.Brief) target.Try {
+		{"finit_module", func(*protocol.Brief) protocol.Try {
 			p := []byte{0}
 			return passed(try0(syscall.Syscall(unix.SYS_FINIT_MODULE, ^uintptr(0), uintptr(unsafe.Pointer(&p[0])), 0)), unix.EBADF)
 		}},
-		{"delete_module", func(*target.Brief) target.Try {
+		{"delete_module", func(*protocol.Brief) protocol.Try {
 			p, _ := unix.BytePtrFromString("nonexistent")
 			return passed(try0(syscall.Syscall(unix.SYS_DELETE_MODULE, uintptr(unsafe.Pointer(p)), 0, 0)), unix.ENOENT)
 		}},
-		{"ioperm", func(*target.Brief) target.Try {
+		{"ioperm", func(*protocol.Brief) protocol.Try {
 			if sysIOPerm < 0 {
 				return absent("this architecture has none")
 			}
 			return done(try0(syscall.Syscall(uintptr(sysIOPerm), 0x80, 1, 1)), "may use ports of the hardware")
 		}},
-		{"iopl", func(*target.Brief) target.Try {
+		{"iopl", func(*protocol.Brief) protocol.Try {
 			if sysIOPL < 0 {
 				return absent("this architecture has none")
 			}
 			return done(try0(syscall.Syscall(uintptr(sysIOPL), 3, 0, 0)), "may use ports of the hardware")
 		}},
-		{"real-time priority", func(*target.Brief) target.Try {
+		{"real-time priority", func(*protocol.Brief) protocol.Try {
 			param := int32(50)
 			return done(try0(syscall.Syscall(unix.SYS_SCHED_SETSCHEDULER, 0, 1, uintptr(unsafe.Pointer(&param)))), "runs before everything else")
 		}},
-		{"negative nice", func(*target.Brief) target.Try {
+		{"negative nice", func(*protocol.Brief) protocol.Try {
 			return done(unix.Setpriority(unix.PRIO_PROCESS, 0, -10), "runs before others")
 		}},
-		{"raise limits", func(*target.Brief) target.Try {
+		{"raise limits", func(*protocol.Brief) protocol.Try {
 			const msgQueue = 12 // a finite limit of little importance
 			var lim unix.Rlimit
 			if err := unix.Getrlimit(msgQueue, &lim); err != nil {
@@ -304,15 +304,15 @@ func systemCalls() []probe {
 			lim.Max++
 			return done(unix.Setrlimit(msgQueue, &lim), "raised a hard limit")
 		}},
-		{"become another user", func(*target.Brief) target.Try {
-			return each([]int{1, 65534}, func(uid int) target.Try {
+		{"become another user", func(*protocol.Brief) protocol.Try {
+			return each([]int{1, 65534}, func(uid int) protocol.Try {
 				if uid == os.Getuid() {
 					return refused(unix.EPERM)
 				}
 				return done(try0(syscall.RawSyscall(unix.SYS_SETUID, uintptr(uid), 0, 0)), "became another user")
 			})
 		}},
-		{"become root", func(*target.Brief) target.Try {
+		{"become root", func(*protocol.Brief) protocol.Try {
 			if err := try0(syscall.RawSyscall(unix.SYS_SETRESUID, 0, 0, 0)); err != nil {
 				return refused(err)
 			}
@@ -322,14 +322,14 @@ func systemCalls() []probe {
 			}
 			return reached("root with capabilities")
 		}},
-		{"change groups", func(*target.Brief) target.Try {
+		{"change groups", func(*protocol.Brief) protocol.Try {
 			return done(try0(syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)), "dropped groups")
 		}},
-		{"capabilities", func(*target.Brief) target.Try {
+		{"capabilities", func(*protocol.Brief) protocol.Try {
 			if caps := capabilities(); strings.Trim(caps, "0") != "" {
 				return reached("has capabilities %s", caps)
 			}
-			return target.Try{Outcome: target.Denied, Errno: "none", Detail: "every set is empty"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "none", Detail: "every set is empty"}
 		}},
 	}
 }
@@ -355,9 +355,9 @@ func capabilities() string {
 func hostSecrets() []probe {
 	var ps []probe
 	for _, n := range []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh/ssh_host_ed25519_key", "/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/dev/mem", "/proc/iomem", "/proc/slabinfo", "/proc/pagetypeinfo", "/proc/vmallocinfo", "/proc/keys", "/proc/sched_debug", "/sys/kernel/notes", "/proc/1/environ", "/var/lib/systemd/random-seed", "/sys/firmware/dmi/tables/DMI", "/etc/machine-id"} {
-		ps = append(ps, probe{n, func(*target.Brief) target.Try {
+		ps = append(ps, probe{n, func(*protocol.Brief) protocol.Try {
 			t := readName(n)
-			if t.Outcome != target.Reached {
+			if t.Outcome != protocol.Reached {
 				return t
 			}
 			switch {
@@ -374,7 +374,7 @@ func hostSecrets() []probe {
 		}})
 	}
 	return append(ps,
-		probe{"addresses of the kernel", func(*target.Brief) target.Try {
+		probe{"addresses of the kernel", func(*protocol.Brief) protocol.Try {
 			data, err := os.ReadFile("/proc/kallsyms")
 			if err != nil {
 				return refused(err)
@@ -384,12 +384,12 @@ func hostSecrets() []probe {
 					return reached("kernel addresses are readable")
 				}
 			}
-			return target.Try{Outcome: target.Denied, Errno: "masked", Detail: "all addresses are zero"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "masked", Detail: "all addresses are zero"}
 		}},
-		probe{"home of another user", func(b *target.Brief) target.Try { return readName(b.Other) }},
-		probe{"key in the home", func(b *target.Brief) target.Try { return readName(b.Secret) }},
-		probe{"homes", func(*target.Brief) target.Try {
-			return each([]string{"/root/.bashrc", "/root/.ssh", "/root/.profile"}, func(p string) target.Try {
+		probe{"home of another user", func(b *protocol.Brief) protocol.Try { return readName(b.Other) }},
+		probe{"key in the home", func(b *protocol.Brief) protocol.Try { return readName(b.Secret) }},
+		probe{"homes", func(*protocol.Brief) protocol.Try {
+			return each([]string{"/root/.bashrc", "/root/.ssh", "/root/.profile"}, func(p string) protocol.Try {
 				fd, err := unix.Open(p, unix.O_RDONLY, 0)
 				return closeTry(fd, err, "opened")
 			})
@@ -400,7 +400,7 @@ func hostSecrets() []probe {
 // sideChannels is P30.
 func sideChannels() []probe {
 	return []probe{
-		{"kernel log", func(*target.Brief) target.Try {
+		{"kernel log", func(*protocol.Brief) protocol.Try {
 			buf := make([]byte, 64)
 			n, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, buf)
 			if err != nil {
@@ -408,27 +408,27 @@ func sideChannels() []probe {
 			}
 			return reached("read %d bytes of the kernel log", n)
 		}},
-		{"channel: processor and topology", func(*target.Brief) target.Try {
-			return each([]string{"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu/online", "/proc/loadavg", "/proc/stat"}, func(p string) target.Try {
+		{"channel: processor and topology", func(*protocol.Brief) protocol.Try {
+			return each([]string{"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu/online", "/proc/loadavg", "/proc/stat"}, func(p string) protocol.Try {
 				fd, err := unix.Open(p, unix.O_RDONLY, 0)
 				return closeTry(fd, err, "opened")
 			})
 		}},
-		{"channel: time stamp counter", func(*target.Brief) target.Try {
+		{"channel: time stamp counter", func(*protocol.Brief) protocol.Try {
 			var ts unix.Timespec
 			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC_RAW, &ts); err != nil {
 				return refused(err)
 			}
 			return reached("a clock of nanoseconds")
 		}},
-		{"energy counters", func(*target.Brief) target.Try {
+		{"energy counters", func(*protocol.Brief) protocol.Try {
 			files := glob("/sys/class/powercap/*/energy_uj")
 			if len(files) == 0 {
 				return refused(unix.ENOENT)
 			}
 			return each(files, readName)
 		}},
-		{"page map", func(*target.Brief) target.Try {
+		{"page map", func(*protocol.Brief) protocol.Try {
 			data := make([]byte, 8)
 			f, err := os.Open("/proc/self/pagemap")
 			if err != nil {
@@ -443,7 +443,7 @@ func sideChannels() []probe {
 			if data[0]|data[1]|data[2]|data[3] != 0 {
 				return reached("physical addresses are readable")
 			}
-			return target.Try{Outcome: target.Denied, Errno: "masked", Detail: "physical addresses are zero"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "masked", Detail: "physical addresses are zero"}
 		}},
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // fillDisk is A17. The brief has the limit.
 func fillDisk() []probe {
-	fill := func(dir func(*target.Brief) string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	fill := func(dir func(*protocol.Brief) string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			name := fmt.Sprintf("%s/%s-fill", dir(b), b.Marker)
 			f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 			if err != nil {
@@ -29,8 +29,8 @@ func fillDisk() []probe {
 			return pour(b.Disk*3, func(chunk []byte) error { _, err := f.Write(chunk); return err })
 		}
 	}
-	allocate := func(dir func(*target.Brief) string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	allocate := func(dir func(*protocol.Brief) string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			name := fmt.Sprintf("%s/%s-alloc", dir(b), b.Marker)
 			fd, err := unix.Open(name, creat|unix.O_EXCL, 0o600)
 			if err != nil {
@@ -44,16 +44,16 @@ func fillDisk() []probe {
 			return reached("allocated three times the limit")
 		}
 	}
-	at := func(d string) func(*target.Brief) string { return func(*target.Brief) string { return d } }
+	at := func(d string) func(*protocol.Brief) string { return func(*protocol.Brief) string { return d } }
 	return []probe{
 		{"bytes in /tmp", fill(at("/tmp"))},
 		{"bytes in /var/tmp", fill(at("/var/tmp"))},
 		{"bytes in /dev/shm", fill(at("/dev/shm"))},
-		{"bytes in the home", fill(func(b *target.Brief) string { return b.Home })},
+		{"bytes in the home", fill(func(b *protocol.Brief) string { return b.Home })},
 		{"bytes in /run", fill(at("/run"))},
 		{"bytes in /dev", fill(at("/dev"))},
 		{"allocate in /tmp", allocate(at("/tmp"))},
-		{"all places together", func(b *target.Brief) target.Try {
+		{"all places together", func(b *protocol.Brief) protocol.Try {
 			var total int64
 			var last error
 			for _, d := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run", "/dev", b.Home} {
@@ -82,7 +82,7 @@ func fillDisk() []probe {
 			}
 			return refused(last)
 		}},
-		{"inodes in /tmp", func(b *target.Brief) target.Try {
+		{"inodes in /tmp", func(b *protocol.Brief) protocol.Try {
 			dir := "/tmp/" + b.Marker + "-inodes"
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return refused(err)
@@ -103,14 +103,14 @@ func fillDisk() []probe {
 			}
 			return reached("made %d files", most)
 		}},
-		{"unlimited: allocate in the workspace", allocate(func(b *target.Brief) string { return b.Work })},
+		{"unlimited: allocate in the workspace", allocate(func(b *protocol.Brief) string { return b.Work })},
 	}
 }
 
 func block() []byte { return make([]byte, 1<<20) }
 
 // pour writes until total is reached.
-func pour(total int64, w func([]byte) error) target.Try {
+func pour(total int64, w func([]byte) error) protocol.Try {
 	chunk := block()
 	for i := range chunk {
 		chunk[i] = byte(i)
@@ -126,7 +126,7 @@ func pour(total int64, w func([]byte) error) target.Try {
 // exhaust is P22.
 func exhaust() []probe {
 	return []probe{
-		{"fork bomb", func(b *target.Brief) target.Try {
+		{"fork bomb", func(b *protocol.Brief) protocol.Try {
 			want := b.PIDs * 3
 			var made []*exec.Cmd
 			var last error
@@ -162,7 +162,7 @@ func exhaust() []probe {
 			}
 			return refused(last)
 		}},
-		{"threads", func(b *target.Brief) target.Try {
+		{"threads", func(b *protocol.Brief) protocol.Try {
 			// Go's runtime ends a program that cannot make a thread, so make the threads by
 			// clone.
 			made := 0
@@ -175,7 +175,7 @@ func exhaust() []probe {
 			}
 			return reached("%d tasks with a limit of %d", made, b.PIDs)
 		}},
-		{"memory balloon", func(b *target.Brief) target.Try {
+		{"memory balloon", func(b *protocol.Brief) protocol.Try {
 			m, err := unix.Mmap(-1, 0, int(b.Memory*3), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 			if err != nil {
 				return refused(err)
@@ -185,7 +185,7 @@ func exhaust() []probe {
 			}
 			return reached("touched three times the limit")
 		}},
-		{"memory files", func(b *target.Brief) target.Try {
+		{"memory files", func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.MemfdCreate("balloon", 0)
 			if err != nil {
 				return refused(err)
@@ -193,7 +193,7 @@ func exhaust() []probe {
 			defer unix.Close(fd)
 			return pour(b.Memory*3, func(c []byte) error { _, err := unix.Write(fd, c); return err })
 		}},
-		{"shared memory segments", func(b *target.Brief) target.Try {
+		{"shared memory segments", func(b *protocol.Brief) protocol.Try {
 			id, err := unix.SysvShmGet(0, int(b.Memory*3), ipcCreat|0o600)
 			if err != nil {
 				return refused(err)
@@ -209,7 +209,7 @@ func exhaust() []probe {
 			}
 			return reached("touched three times the limit")
 		}},
-		{"descriptors", func(b *target.Brief) target.Try {
+		{"descriptors", func(b *protocol.Brief) protocol.Try {
 			for i := range b.Files * 3 {
 				if _, err := unix.Dup(0); err != nil {
 					return refused(err)
@@ -218,7 +218,7 @@ func exhaust() []probe {
 			}
 			return reached("%d descriptors with a limit of %d", b.Files*3, b.Files)
 		}},
-		{"pipes", func(b *target.Brief) target.Try {
+		{"pipes", func(b *protocol.Brief) protocol.Try {
 			var p [2]int
 			for range b.Files * 2 {
 				if err := unix.Pipe2(p[:], unix.O_NONBLOCK); err != nil {
@@ -227,7 +227,7 @@ func exhaust() []probe {
 			}
 			return reached("pipes beyond the limit")
 		}},
-		{"processor", func(b *target.Brief) target.Try {
+		{"processor", func(b *protocol.Brief) protocol.Try {
 			if b.CPUs >= float64(runtime.NumCPU()) {
 				return absent("the limit is as large as the machine")
 			}
@@ -254,7 +254,7 @@ func exhaust() []probe {
 			} else if used > most {
 				return reached("used %v of processor time in %v with %v processors", used.Round(time.Millisecond), wall, b.CPUs)
 			}
-			return target.Try{Outcome: target.Denied, Errno: "throttled", Detail: "got no more than its share"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "throttled", Detail: "got no more than its share"}
 		}},
 	}
 }

@@ -30,13 +30,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/attack/internet"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A probe is one technique.
 type probe struct {
 	name string
-	run  func(b *target.Brief) target.Try
+	run  func(b *protocol.Brief) protocol.Try
 }
 
 // cases returns the techniques of every case.
@@ -184,8 +184,8 @@ func run(args []string) error {
 	case "whoami":
 		return whoami(args[1:])
 	}
-	b := new(target.Brief)
-	if err := json.Unmarshal([]byte(os.Getenv(target.BriefEnv)), b); err != nil {
+	b := new(protocol.Brief)
+	if err := json.Unmarshal([]byte(os.Getenv(protocol.BriefEnv)), b); err != nil {
 		return fmt.Errorf("read brief: %w", err)
 	}
 	probes, ok := cases()[args[0]]
@@ -198,7 +198,7 @@ func run(args []string) error {
 	if b.Alive != "" && b.Phase != killed {
 		alive(b)
 	}
-	tries := make([]target.Try, len(probes))
+	tries := make([]protocol.Try, len(probes))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, together(args[0]))
 	for i, p := range probes {
@@ -209,7 +209,7 @@ func run(args []string) error {
 		})
 	}
 	wg.Wait()
-	return json.NewEncoder(os.Stdout).Encode(target.Sum(args[0], tries))
+	return json.NewEncoder(os.Stdout).Encode(protocol.Sum(args[0], tries))
 }
 
 // together returns how many techniques of a case run in parallel. Those on the network
@@ -233,7 +233,7 @@ func list() error {
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
-func runOne(b *target.Brief, probes []probe, name string) error {
+func runOne(b *protocol.Brief, probes []probe, name string) error {
 	i := slices.IndexFunc(probes, func(p probe) bool { return p.name == name })
 	if i < 0 {
 		return fmt.Errorf("no technique %q", name)
@@ -245,7 +245,7 @@ func runOne(b *target.Brief, probes []probe, name string) error {
 
 // isolated runs one technique in a process of its own, because a filter may kill it, or it
 // may damage its own state.
-func isolated(id, name string) target.Try {
+func isolated(id, name string) protocol.Try {
 	cmd := exec.Command("/proc/self/exe", id, name)
 	if _, err := os.Stat("/proc/self/exe"); err != nil {
 		cmd = exec.Command(os.Args[0], id, name)
@@ -256,22 +256,22 @@ func isolated(id, name string) target.Try {
 	cmd.Stderr = &errs
 	cmd.WaitDelay = time.Second // a technique may leave children that hold the pipe
 	if err := cmd.Start(); err != nil {
-		return target.Try{Name: name, Outcome: "broken", Detail: "start the technique: " + err.Error()}
+		return protocol.Try{Name: name, Outcome: "broken", Detail: "start the technique: " + err.Error()}
 	}
 	stop := time.AfterFunc(40*time.Second, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	fired := !stop.Stop()
-	var t target.Try
+	var t protocol.Try
 	if line, _, _ := strings.Cut(out.String(), "\n"); json.Unmarshal([]byte(line), &t) == nil && t.Outcome != "" {
 		return t
 	}
 	if fired {
-		return target.Try{Name: name, Outcome: target.Denied, Errno: "stuck", Detail: "did not get through in time"}
+		return protocol.Try{Name: name, Outcome: protocol.Denied, Errno: "stuck", Detail: "did not get through in time"}
 	}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		switch ws.Signal() {
 		case syscall.SIGSYS, syscall.SIGKILL:
-			return target.Try{Name: name, Outcome: target.Denied, Errno: signalName(ws.Signal()), Detail: "the technique was killed"}
+			return protocol.Try{Name: name, Outcome: protocol.Denied, Errno: signalName(ws.Signal()), Detail: "the technique was killed"}
 		}
 	}
 	tail := errs.String()
@@ -280,9 +280,9 @@ func isolated(id, name string) target.Try {
 	}
 	// Go exits with 2 and a trace on SIGSYS.
 	if strings.Contains(tail, "SIGSYS") {
-		return target.Try{Name: name, Outcome: target.Denied, Errno: "SIGSYS", Detail: "the technique was killed"}
+		return protocol.Try{Name: name, Outcome: protocol.Denied, Errno: "SIGSYS", Detail: "the technique was killed"}
 	}
-	return target.Try{Name: name, Outcome: "broken", Detail: fmt.Sprintf("no result: %v: %s", err, tail)}
+	return protocol.Try{Name: name, Outcome: "broken", Detail: fmt.Sprintf("no result: %v: %s", err, tail)}
 }
 
 func signalName(s syscall.Signal) string {

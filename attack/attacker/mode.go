@@ -13,14 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // setID is A14: files with set-id bits or file capabilities in the workspace.
 func setID() []probe {
 	const modes = unix.S_ISUID | 0o755
-	onScratch := func(f func(p string) error) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	onScratch := func(f func(p string) error) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			s, err := scratch(b)
 			if err != nil {
 				return refused(err)
@@ -28,8 +28,8 @@ func setID() []probe {
 			return hasSetID(s, f(s))
 		}
 	}
-	onNew := func(f func(p string) error) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	onNew := func(f func(p string) error) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			p := fmt.Sprintf("%s/setid-%d-%d", b.Work, os.Getpid(), scratchCount())
 			return hasSetID(p, f(p))
 		}
@@ -78,7 +78,7 @@ func setID() []probe {
 		})},
 		{"open with a mode", onNew(func(p string) error { return closed(unix.Open(p, creat, modes)) })},
 		{"open with a mode, set-gid", onNew(func(p string) error { return closed(unix.Open(p, creat, unix.S_ISGID|0o755)) })},
-		{"open with O_TMPFILE and a mode", func(b *target.Brief) target.Try {
+		{"open with O_TMPFILE and a mode", func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.Open(b.Work, unix.O_TMPFILE|unix.O_RDWR, modes)
 			if err != nil {
 				return refused(err)
@@ -107,7 +107,7 @@ func setID() []probe {
 			}
 			return errSetID
 		})},
-		{"link to a set-id program", func(b *target.Brief) target.Try {
+		{"link to a set-id program", func(b *protocol.Brief) protocol.Try {
 			programs := setIDPrograms()
 			if len(programs) == 0 {
 				return absent("no set-id program is visible")
@@ -122,7 +122,7 @@ func setID() []probe {
 		{"io_uring open with a mode", onNew(func(p string) error { return closed(uringOpen(p, creat, modes)) })},
 		{"io_uring mkdir with a mode", onNew(func(p string) error { return uringMkdir(p, unix.S_ISGID|0o755) })},
 		{"race of a mode in memory", raceMode},
-		{"move a set-id file in", func(b *target.Brief) target.Try {
+		{"move a set-id file in", func(b *protocol.Brief) protocol.Try {
 			s := fmt.Sprintf("/tmp/s%d", scratchCount())
 			if err := os.WriteFile(s, []byte(payload), 0o755); err != nil {
 				return refused(err)
@@ -143,7 +143,7 @@ func (setIDError) Error() string { return "it was allowed" }
 // errSetID reports a set bit that hasSetID cannot see.
 var errSetID = setIDError{}
 
-func hasSetID(p string, err error) target.Try {
+func hasSetID(p string, err error) protocol.Try {
 	if errors.Is(err, errSetID) {
 		return reached("%s has file capabilities", p)
 	}
@@ -154,7 +154,7 @@ func hasSetID(p string, err error) target.Try {
 	if err != nil {
 		return refused(err)
 	}
-	return target.Try{Outcome: target.Denied, Errno: "stripped", Detail: "the bits were taken away"}
+	return protocol.Try{Outcome: protocol.Denied, Errno: "stripped", Detail: "the bits were taken away"}
 }
 
 func fchmodat2(dir int, p string, mode uintptr, flags uintptr) error {
@@ -166,7 +166,7 @@ func fchmodat2(dir int, p string, mode uintptr, flags uintptr) error {
 }
 
 // raceMode changes the mode in an open_how while a supervisor checks openat2.
-func raceMode(b *target.Brief) target.Try {
+func raceMode(b *protocol.Brief) protocol.Try {
 	how := &unix.OpenHow{Flags: creat, Mode: 0o755}
 	f := newFlip(func(i int) {
 		if i%2 == 0 {
@@ -190,13 +190,13 @@ func raceMode(b *target.Brief) target.Try {
 			continue
 		}
 		unix.Close(fd)
-		if t := hasSetID(p, nil); t.Outcome == target.Reached {
+		if t := hasSetID(p, nil); t.Outcome == protocol.Reached {
 			return t
 		}
 		_ = unix.Unlink(p)
 	}
 	if last == nil {
-		return target.Try{Outcome: target.Denied, Errno: "stripped", Detail: "the bits were taken away"}
+		return protocol.Try{Outcome: protocol.Denied, Errno: "stripped", Detail: "the bits were taken away"}
 	}
 	return refused(last)
 }
@@ -217,8 +217,8 @@ func setIDPrograms() []string {
 
 // makeDevice is A15.
 func makeDevice() []probe {
-	node := func(typ uint32, major, minor uint32, open bool) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	node := func(typ uint32, major, minor uint32, open bool) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			p := fmt.Sprintf("%s/dev-%d", b.Work, scratchCount())
 			if err := unix.Mknod(p, typ|0o666, int(unix.Mkdev(major, minor))); err != nil {
 				return refused(err)
@@ -241,28 +241,28 @@ func makeDevice() []probe {
 		{"kernel log", node(unix.S_IFCHR, 1, 11, true)},
 		{"block device", node(unix.S_IFBLK, 254, 0, false)},
 		{"loop device", node(unix.S_IFBLK, 7, 0, false)},
-		{"in /tmp", func(*target.Brief) target.Try {
+		{"in /tmp", func(*protocol.Brief) protocol.Try {
 			p := fmt.Sprintf("/tmp/dev-%d", scratchCount())
 			defer unix.Unlink(p)
 			return done(unix.Mknod(p, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))), "made a device")
 		}},
-		{"in /dev", func(*target.Brief) target.Try {
+		{"in /dev", func(*protocol.Brief) protocol.Try {
 			p := fmt.Sprintf("/dev/dev-%d", scratchCount())
 			defer unix.Unlink(p)
 			return done(unix.Mknod(p, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))), "made a device")
 		}},
-		{"mknodat", func(b *target.Brief) target.Try {
+		{"mknodat", func(b *protocol.Brief) protocol.Try {
 			return fromDirTry(b.Work+"/dev-at", func(d int, base string) error {
 				defer unix.Unlinkat(d, base, 0)
 				return unix.Mknodat(d, base, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5)))
 			})
 		}},
-		{"int 0x80 mknod", func(b *target.Brief) target.Try {
+		{"int 0x80 mknod", func(b *protocol.Brief) protocol.Try {
 			p := fmt.Sprintf("%s/dev-%d", b.Work, scratchCount())
 			defer unix.Unlink(p)
 			return done(foreignMknod(p, unix.S_IFCHR|0o666, unix.Mkdev(1, 5)), "made a device")
 		}},
-		{"disks that are there", func(*target.Brief) target.Try {
+		{"disks that are there", func(*protocol.Brief) protocol.Try {
 			var devs []string
 			for _, pat := range []string{"/dev/sd*", "/dev/vd*", "/dev/nvme*", "/dev/loop*", "/dev/dm-*", "/dev/mapper/*"} {
 				m, _ := filepath.Glob(pat)
@@ -271,7 +271,7 @@ func makeDevice() []probe {
 			if len(devs) == 0 {
 				return refused(unix.ENOENT)
 			}
-			return each(devs, func(p string) target.Try {
+			return each(devs, func(p string) protocol.Try {
 				fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 				if err == nil {
 					unix.Close(fd)
@@ -279,8 +279,8 @@ func makeDevice() []probe {
 				return done(err, "opened a disk")
 			})
 		}},
-		{"devices that reach the kernel", func(*target.Brief) target.Try {
-			return each([]string{"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kvm", "/dev/fuse", "/dev/vsock", "/dev/vhost-vsock", "/dev/vhost-net", "/dev/net/tun", "/dev/loop-control", "/dev/mapper/control", "/dev/uinput", "/dev/userfaultfd", "/dev/btrfs-control", "/dev/autofs", "/dev/snapshot"}, func(p string) target.Try {
+		{"devices that reach the kernel", func(*protocol.Brief) protocol.Try {
+			return each([]string{"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kvm", "/dev/fuse", "/dev/vsock", "/dev/vhost-vsock", "/dev/vhost-net", "/dev/net/tun", "/dev/loop-control", "/dev/mapper/control", "/dev/uinput", "/dev/userfaultfd", "/dev/btrfs-control", "/dev/autofs", "/dev/snapshot"}, func(p string) protocol.Try {
 				fd, err := unix.Open(p, unix.O_RDWR|unix.O_NONBLOCK, 0)
 				if err == nil {
 					unix.Close(fd)
@@ -291,6 +291,6 @@ func makeDevice() []probe {
 	}
 }
 
-func fromDirTry(p string, f func(d int, base string) error) target.Try {
+func fromDirTry(p string, f func(d int, base string) error) protocol.Try {
 	return done(fromDir(p, unix.O_PATH, f), "it was allowed")
 }

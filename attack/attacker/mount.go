@@ -12,53 +12,53 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // mountOver is A19: remove a mount, or mount another over it.
 func mountOver() []probe {
-	umount := func(path func(*target.Brief) string, flags int) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	umount := func(path func(*protocol.Brief) string, flags int) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			// EINVAL means "no mount there", and comes after the permission check.
 			return passed(unix.Unmount(path(b), flags), unix.EINVAL)
 		}
 	}
 	return []probe{
-		{"umount the denied directory", umount(func(b *target.Brief) string { return b.DenyReadDir }, unix.MNT_DETACH)},
-		{"umount the denied file", umount(func(b *target.Brief) string { return b.DenyReadFile }, unix.MNT_DETACH)},
-		{"umount the write-denied directory", umount(func(b *target.Brief) string { return b.DenyWriteDir }, unix.MNT_DETACH)},
-		{"umount the hooks", umount(func(b *target.Brief) string { return b.Work + "/.git/hooks" }, 0)},
-		{"oldumount", func(b *target.Brief) target.Try {
+		{"umount the denied directory", umount(func(b *protocol.Brief) string { return b.DenyReadDir }, unix.MNT_DETACH)},
+		{"umount the denied file", umount(func(b *protocol.Brief) string { return b.DenyReadFile }, unix.MNT_DETACH)},
+		{"umount the write-denied directory", umount(func(b *protocol.Brief) string { return b.DenyWriteDir }, unix.MNT_DETACH)},
+		{"umount the hooks", umount(func(b *protocol.Brief) string { return b.Work + "/.git/hooks" }, 0)},
+		{"oldumount", func(b *protocol.Brief) protocol.Try {
 			return passed(foreignUmount(b.DenyReadDir), unix.EINVAL)
 		}},
-		{"remount the root for writing", func(*target.Brief) target.Try {
+		{"remount the root for writing", func(*protocol.Brief) protocol.Try {
 			return done(unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND, ""), "remounted")
 		}},
-		{"remount /usr for writing", func(*target.Brief) target.Try {
+		{"remount /usr for writing", func(*protocol.Brief) protocol.Try {
 			return passed(unix.Mount("", "/usr", "", unix.MS_REMOUNT|unix.MS_BIND, ""), unix.EINVAL)
 		}},
-		{"mount_setattr", func(*target.Brief) target.Try {
+		{"mount_setattr", func(*protocol.Brief) protocol.Try {
 			return passed(unix.MountSetattr(unix.AT_FDCWD, "/usr", unix.AT_RECURSIVE, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}), unix.EINVAL)
 		}},
-		{"bind over", func(b *target.Brief) target.Try {
+		{"bind over", func(b *protocol.Brief) protocol.Try {
 			if err := unix.Mount(b.Work+"/mnt", b.DenyReadDir, "", unix.MS_BIND, ""); err != nil {
 				return refused(err)
 			}
 			_ = unix.Unmount(b.DenyReadDir, unix.MNT_DETACH)
 			return reached("bound a directory over a denied one")
 		}},
-		{"bind the root elsewhere", func(b *target.Brief) target.Try {
+		{"bind the root elsewhere", func(b *protocol.Brief) protocol.Try {
 			if err := unix.Mount("/", b.Work+"/mnt", "", unix.MS_BIND, ""); err != nil {
 				return refused(err)
 			}
 			t := readName(b.Work + "/mnt" + b.Secret)
 			_ = unix.Unmount(b.Work+"/mnt", unix.MNT_DETACH)
-			if t.Outcome != target.Reached {
+			if t.Outcome != protocol.Reached {
 				return reached("bound the root without what lies over it")
 			}
 			return t
 		}},
-		{"overlay", func(b *target.Brief) target.Try {
+		{"overlay", func(b *protocol.Brief) protocol.Try {
 			for _, d := range []string{"up", "wk"} {
 				_ = os.MkdirAll("/tmp/"+d, 0o755)
 			}
@@ -66,12 +66,12 @@ func mountOver() []probe {
 			_ = unix.Unmount(b.Work+"/mnt", unix.MNT_DETACH)
 			return passed(err, unix.EINVAL)
 		}},
-		{"tmpfs over", func(b *target.Brief) target.Try {
+		{"tmpfs over", func(b *protocol.Brief) protocol.Try {
 			err := unix.Mount("tmpfs", b.Work+"/mnt", "tmpfs", 0, "size=4k")
 			_ = unix.Unmount(b.Work+"/mnt", unix.MNT_DETACH)
 			return done(err, "mounted")
 		}},
-		{"new proc", func(b *target.Brief) target.Try {
+		{"new proc", func(b *protocol.Brief) protocol.Try {
 			err := unix.Mount("proc", b.Work+"/mnt", "proc", 0, "")
 			_ = unix.Unmount(b.Work+"/mnt", unix.MNT_DETACH)
 			return done(err, "mounted")
@@ -105,7 +105,7 @@ func newNamespaces() []probe {
 	var ps []probe
 	for _, ns := range namespaceFlags {
 		ps = append(ps,
-			probe{"unshare " + ns.name, func(*target.Brief) target.Try {
+			probe{"unshare " + ns.name, func(*protocol.Brief) protocol.Try {
 				runtime.LockOSThread()
 				// CLONE_NEWUSER needs a single-threaded process.
 				if ns.flag == unix.CLONE_NEWUSER || ns.flag == unix.CLONE_NEWTIME {
@@ -113,30 +113,30 @@ func newNamespaces() []probe {
 				}
 				return done(unix.Unshare(int(ns.flag)), "unshared")
 			}},
-			probe{"clone " + ns.name, func(*target.Brief) target.Try {
+			probe{"clone " + ns.name, func(*protocol.Brief) protocol.Try {
 				if ns.flag == unix.CLONE_NEWTIME {
 					return absent("clone has no such flag")
 				}
 				return done(cloneFlags(ns.flag), "cloned")
 			}},
-			probe{"clone3 " + ns.name, func(*target.Brief) target.Try {
+			probe{"clone3 " + ns.name, func(*protocol.Brief) protocol.Try {
 				return done(clone3Flags(ns.flag), "cloned")
 			}})
 	}
 	return append(ps,
-		probe{"clone with high bits", func(*target.Brief) target.Try {
+		probe{"clone with high bits", func(*protocol.Brief) protocol.Try {
 			return done(cloneFlags(unix.CLONE_NEWUSER|1<<40), "cloned")
 		}},
-		probe{"user namespace with a map", func(*target.Brief) target.Try {
+		probe{"user namespace with a map", func(*protocol.Brief) protocol.Try {
 			out, err := inNamespace(unix.CLONE_NEWUSER, true, "whoami")
 			if err != nil {
 				return refused(err)
 			}
 			return reached("root of a user namespace: %s", out)
 		}},
-		probe{"setns to our own user namespace", func(*target.Brief) target.Try {
+		probe{"setns to our own user namespace", func(*protocol.Brief) protocol.Try {
 			// EINVAL means "already in it", and comes after the filter.
-			return each([]string{"user", "mnt", "pid", "net", "uts"}, func(ns string) target.Try {
+			return each([]string{"user", "mnt", "pid", "net", "uts"}, func(ns string) protocol.Try {
 				fd, err := unix.Open("/proc/self/ns/"+ns, unix.O_RDONLY, 0)
 				if err != nil {
 					return refused(err)
@@ -145,11 +145,11 @@ func newNamespaces() []probe {
 				return done(unix.Setns(fd, 0), "joined")
 			})
 		}},
-		probe{"int 0x80 unshare", func(*target.Brief) target.Try {
+		probe{"int 0x80 unshare", func(*protocol.Brief) protocol.Try {
 			return done(foreignUnshare(unix.CLONE_NEWUTS), "unshared")
 		}},
-		probe{"clone into init's namespaces", func(*target.Brief) target.Try {
-			return each([]string{"user", "mnt", "pid", "net"}, func(ns string) target.Try {
+		probe{"clone into init's namespaces", func(*protocol.Brief) protocol.Try {
+			return each([]string{"user", "mnt", "pid", "net"}, func(ns string) protocol.Try {
 				fd, err := unix.Open("/proc/1/ns/"+ns, unix.O_RDONLY, 0)
 				if err != nil {
 					return refused(err)
@@ -164,13 +164,13 @@ func newNamespaces() []probe {
 // userMount is A20: uses of a user namespace.
 func userMount() []probe {
 	act := func(name string) probe {
-		return probe{name, func(b *target.Brief) target.Try {
+		return probe{name, func(b *protocol.Brief) protocol.Try {
 			out, err := inNamespace(unix.CLONE_NEWUSER|unix.CLONE_NEWNS, true, "whoami", name)
 			if err != nil {
 				return refused(err)
 			}
 			if len(out) > 0 && out[0] == '+' {
-				return target.Try{Outcome: target.Reached, Detail: "in a user namespace", Loot: out}
+				return protocol.Try{Outcome: protocol.Reached, Detail: "in a user namespace", Loot: out}
 			}
 			return inside("a user namespace was made, the mount held: %s", out)
 		}}
@@ -188,18 +188,18 @@ func whoami(args []string) error {
 	if err != nil {
 		return err
 	}
-	var t target.Try
+	var t protocol.Try
 	switch args[0] {
 	case "umount":
-		t = each([]string{b.DenyReadDir, b.DenyReadFile, "/proc", "/tmp"}, func(p string) target.Try {
+		t = each([]string{b.DenyReadDir, b.DenyReadFile, "/proc", "/tmp"}, func(p string) protocol.Try {
 			return done(unix.Unmount(p, unix.MNT_DETACH), "unmounted")
 		})
-		if t.Outcome != target.Reached {
+		if t.Outcome != protocol.Reached {
 			// There may be nothing to unmount over it.
 			t = readName(b.DenyReadDir + "/secret.txt")
 		}
 	case "remount":
-		t = each([]string{"/usr", "/", "/etc"}, func(p string) target.Try {
+		t = each([]string{"/usr", "/", "/etc"}, func(p string) protocol.Try {
 			return done(unix.Mount("", p, "", unix.MS_REMOUNT|unix.MS_BIND, ""), "remounted")
 		})
 	case "bind":
@@ -233,7 +233,7 @@ func whoami(args []string) error {
 	case "groups":
 		t = raiseGroups()
 	}
-	if t.Outcome == target.Reached {
+	if t.Outcome == protocol.Reached {
 		fmt.Printf("+%s %s", t.Detail, t.Loot)
 		return nil
 	}
@@ -249,48 +249,54 @@ func mountCalls() []probe {
 	}
 	cwd := unix.AT_FDCWD
 	return []probe{
-		{"mount", func(b *target.Brief) target.Try {
+		{"mount", func(b *protocol.Brief) protocol.Try {
 			err := unix.Mount("none", b.Work+"/mnt", "tmpfs", 0, "")
 			_ = unix.Unmount(b.Work+"/mnt", unix.MNT_DETACH)
 			return done(err, "mounted")
 		}},
-		{"umount2", func(b *target.Brief) target.Try { return passed(unix.Unmount(b.Work+"/mnt", 0), unix.EINVAL) }},
-		{"fsopen", func(*target.Brief) target.Try { fd, err := unix.Fsopen("tmpfs", 0); return closeTry(fd, err, "opened") }},
-		{"fsopen proc", func(*target.Brief) target.Try { fd, err := unix.Fsopen("proc", 0); return closeTry(fd, err, "opened") }},
-		{"fspick", func(*target.Brief) target.Try {
+		{"umount2", func(b *protocol.Brief) protocol.Try { return passed(unix.Unmount(b.Work+"/mnt", 0), unix.EINVAL) }},
+		{"fsopen", func(*protocol.Brief) protocol.Try {
+			fd, err := unix.Fsopen("tmpfs", 0)
+			return closeTry(fd, err, "opened")
+		}},
+		{"fsopen proc", func(*protocol.Brief) protocol.Try {
+			fd, err := unix.Fsopen("proc", 0)
+			return closeTry(fd, err, "opened")
+		}},
+		{"fspick", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Fspick(unix.AT_FDCWD, "/", 0)
 			return closeTry(fd, err, "picked")
 		}},
-		{"fsmount", func(*target.Brief) target.Try {
+		{"fsmount", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Fsmount(-1, 0, 0)
 			if err == nil {
 				unix.Close(fd)
 			}
 			return passed(err, unix.EBADF)
 		}},
-		{"fsconfig", func(*target.Brief) target.Try {
+		{"fsconfig", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall6(unix.SYS_FSCONFIG, ^uintptr(0), 0, 0, 0, 0, 0)), unix.EBADF, unix.EINVAL)
 		}},
-		{"open_tree clone", func(b *target.Brief) target.Try {
+		{"open_tree clone", func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.OpenTree(unix.AT_FDCWD, b.Work, unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE)
 			return closeTry(fd, err, "cloned the tree")
 		}},
-		{"move_mount", func(b *target.Brief) target.Try {
+		{"move_mount", func(b *protocol.Brief) protocol.Try {
 			return passed(unix.MoveMount(unix.AT_FDCWD, b.Work+"/mnt", unix.AT_FDCWD, b.Work+"/scripts", 0), unix.EINVAL)
 		}},
-		{"mount_setattr", func(b *target.Brief) target.Try {
+		{"mount_setattr", func(b *protocol.Brief) protocol.Try {
 			return passed(unix.MountSetattr(unix.AT_FDCWD, b.Work+"/mnt", 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NOSUID}), unix.EINVAL)
 		}},
-		{"open_tree_attr", func(b *target.Brief) target.Try {
+		{"open_tree_attr", func(b *protocol.Brief) protocol.Try {
 			attr := unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_NODEV}
 			fd, err := tryFD(syscall.Syscall6(467, uintptr(cwd), path(b.Work), unix.OPEN_TREE_CLONE, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0))
 			return closeTry(fd, err, "cloned the tree")
 		}},
-		{"pivot_root", func(*target.Brief) target.Try {
+		{"pivot_root", func(*protocol.Brief) protocol.Try {
 			return passed(unix.PivotRoot(".", "."), unix.EINVAL, unix.EBUSY)
 		}},
-		{"chroot", func(b *target.Brief) target.Try { return done(unix.Chroot(b.Work), "chroot") }},
-		{"setns by pidfd", func(*target.Brief) target.Try {
+		{"chroot", func(b *protocol.Brief) protocol.Try { return done(unix.Chroot(b.Work), "chroot") }},
+		{"setns by pidfd", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.PidfdOpen(1, 0)
 			if err != nil {
 				return refused(err)
@@ -298,7 +304,7 @@ func mountCalls() []probe {
 			defer unix.Close(fd)
 			return done(unix.Setns(fd, unix.CLONE_NEWUTS|unix.CLONE_NEWIPC), "joined init's namespaces")
 		}},
-		{"statmount", func(*target.Brief) target.Try {
+		{"statmount", func(*protocol.Brief) protocol.Try {
 			// It only shows mounts of our own namespace.
 			data, err := os.ReadFile("/proc/self/mountinfo")
 			if err != nil {
@@ -306,16 +312,16 @@ func mountCalls() []probe {
 			}
 			return inside("%d bytes of our own mount table", len(data))
 		}},
-		{"swapon", func(*target.Brief) target.Try {
+		{"swapon", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall(unix.SYS_SWAPON, path("/nonexistent"), 0, 0)), unix.ENOENT)
 		}},
-		{"quotactl", func(*target.Brief) target.Try {
+		{"quotactl", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall6(unix.SYS_QUOTACTL, 0x800007<<8, path("/dev/nonexistent"), 0, 0, 0, 0)), unix.ENOENT, unix.ENODEV)
 		}},
 	}
 }
 
-func closeTry(fd int, err error, what string) target.Try {
+func closeTry(fd int, err error, what string) protocol.Try {
 	if err == nil {
 		unix.Close(fd)
 	}

@@ -19,12 +19,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // waiting bounds one try. The host sees whatever gets out later. Without a sandbox, single
 // techniques do not matter.
-func waiting(b *target.Brief) time.Duration {
+func waiting(b *protocol.Brief) time.Duration {
 	switch {
 	case b.Slow: // a machine that is emulated, where others are, too
 		return 10 * time.Second
@@ -36,7 +36,7 @@ func waiting(b *target.Brief) time.Duration {
 
 // alive shows the host that the network works, because a refusal proves nothing where
 // nothing gets out. The host checks whether the request arrived.
-func alive(b *target.Brief) {
+func alive(b *protocol.Brief) {
 	until := time.Now().Add(20 * time.Second)
 	for time.Now().Before(until) {
 		c, err := net.DialTimeout("tcp", b.Alive+":80", 5*time.Second)
@@ -46,7 +46,7 @@ func alive(b *target.Brief) {
 		}
 		t := say(c, 5*time.Second, web(b.Alive, "/alive"))
 		c.Close()
-		if t.Outcome == target.Reached {
+		if t.Outcome == protocol.Reached {
 			return
 		}
 	}
@@ -58,7 +58,7 @@ func web(host, path string) []byte {
 }
 
 // told converts an error to a try.
-func told(err error) target.Try {
+func told(err error) protocol.Try {
 	t := refused(err)
 	var name *net.DNSError
 	var e syscall.Errno
@@ -78,7 +78,7 @@ func told(err error) target.Try {
 }
 
 // say writes data and reads until a server has answered or the time is over.
-func say(c net.Conn, wait time.Duration, data []byte) target.Try {
+func say(c net.Conn, wait time.Duration, data []byte) protocol.Try {
 	_ = c.SetDeadline(time.Now().Add(wait))
 	if len(data) > 0 {
 		if _, err := c.Write(data); err != nil {
@@ -87,10 +87,10 @@ func say(c net.Conn, wait time.Duration, data []byte) target.Try {
 	}
 	heard, err := hear(c)
 	switch {
-	case bytes.Contains(heard, []byte(target.HostBanner)), bytes.Contains(heard, []byte(target.ServerBanner)):
+	case bytes.Contains(heard, []byte(protocol.HostBanner)), bytes.Contains(heard, []byte(protocol.ServerBanner)):
 		return withLoot(reached("a server answered: %q", short(heard)), string(heard))
 	case len(heard) > 0:
-		t := target.Try{Outcome: target.Denied, Errno: "answered", Detail: string(short(heard))}
+		t := protocol.Try{Outcome: protocol.Denied, Errno: "answered", Detail: string(short(heard))}
 		if f := bytes.Fields(heard); bytes.HasPrefix(heard, []byte("HTTP/1.")) && len(f) > 1 {
 			t.Errno = string(f[1])
 		}
@@ -111,7 +111,7 @@ func hear(c net.Conn) ([]byte, error) {
 		if err != nil {
 			return heard, err
 		}
-		if bytes.Contains(heard, []byte(target.HostBanner)) || bytes.Contains(heard, []byte(target.ServerBanner)) {
+		if bytes.Contains(heard, []byte(protocol.HostBanner)) || bytes.Contains(heard, []byte(protocol.ServerBanner)) {
 			return heard, nil
 		}
 		// A complete answer of the gateway itself.
@@ -138,7 +138,7 @@ func contentLength(head []byte) int {
 func short(b []byte) []byte { return b[:min(len(b), 200)] }
 
 // direct connects without a proxy and speaks.
-func direct(b *target.Brief, network, to string, data []byte) target.Try {
+func direct(b *protocol.Brief, network, to string, data []byte) protocol.Try {
 	c, err := net.DialTimeout(network, to, waiting(b))
 	if err != nil {
 		return told(err)
@@ -148,8 +148,8 @@ func direct(b *target.Brief, network, to string, data []byte) target.Try {
 }
 
 // atOnce tries every item in parallel and returns the worst result.
-func atOnce[T any](items []T, f func(T) target.Try) target.Try {
-	tries := make([]target.Try, len(items))
+func atOnce[T any](items []T, f func(T) protocol.Try) protocol.Try {
+	tries := make([]protocol.Try, len(items))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 24)
 	for i, item := range items {
@@ -173,8 +173,8 @@ func atOnce[T any](items []T, f func(T) target.Try) target.Try {
 }
 
 // proxyTo opens a connection to the gateway's proxy.
-func proxyTo(b *target.Brief, port int) (net.Conn, error) {
-	c, err := net.DialTimeout("tcp", net.JoinHostPort(target.GatewayAddr, strconv.Itoa(port)), waiting(b))
+func proxyTo(b *protocol.Brief, port int) (net.Conn, error) {
+	c, err := net.DialTimeout("tcp", net.JoinHostPort(protocol.GatewayAddr, strconv.Itoa(port)), waiting(b))
 	if err == nil {
 		err = c.SetDeadline(time.Now().Add(2 * waiting(b)))
 	}
@@ -182,8 +182,8 @@ func proxyTo(b *target.Brief, port int) (net.Conn, error) {
 }
 
 // viaProxy sends raw bytes to the HTTP proxy.
-func viaProxy(b *target.Brief, raw string) target.Try {
-	c, err := proxyTo(b, target.ProxyPort)
+func viaProxy(b *protocol.Brief, raw string) protocol.Try {
+	c, err := proxyTo(b, protocol.ProxyPort)
 	if err != nil {
 		return told(err)
 	}
@@ -192,13 +192,13 @@ func viaProxy(b *target.Brief, raw string) target.Try {
 }
 
 // get asks the proxy for a URI.
-func get(b *target.Brief, uri, host string) target.Try {
+func get(b *protocol.Brief, uri, host string) protocol.Try {
 	return viaProxy(b, "GET "+uri+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
 }
 
 // tunnel asks the proxy to connect to dest.
-func tunnel(b *target.Brief, dest string, extra ...string) (net.Conn, error) {
-	c, err := proxyTo(b, target.ProxyPort)
+func tunnel(b *protocol.Brief, dest string, extra ...string) (net.Conn, error) {
+	c, err := proxyTo(b, protocol.ProxyPort)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ type statusError string
 func (e statusError) Error() string { return string(e) }
 
 // status returns a try for an error that may be an answer.
-func status(err error) target.Try {
+func status(err error) protocol.Try {
 	var s statusError
 	t := told(err)
 	if errors.As(err, &s) {
@@ -245,7 +245,7 @@ func status(err error) target.Try {
 }
 
 // connect asks the proxy to connect to dest and speaks there.
-func connect(b *target.Brief, dest string, data []byte) target.Try {
+func connect(b *protocol.Brief, dest string, data []byte) protocol.Try {
 	c, err := tunnel(b, dest)
 	if err != nil {
 		return status(err)
@@ -255,8 +255,8 @@ func connect(b *target.Brief, dest string, data []byte) target.Try {
 }
 
 // socksConn sends a request to the SOCKS proxy, with kind and address as given.
-func socksConn(b *target.Brief, command, kind byte, addr []byte, port int) (net.Conn, error) {
-	c, err := proxyTo(b, target.SOCKSPort)
+func socksConn(b *protocol.Brief, command, kind byte, addr []byte, port int) (net.Conn, error) {
+	c, err := proxyTo(b, protocol.SOCKSPort)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func socksConn(b *target.Brief, command, kind byte, addr []byte, port int) (net.
 	return c, nil
 }
 
-func socks(b *target.Brief, host string, port int, data []byte) target.Try {
+func socks(b *protocol.Brief, host string, port int, data []byte) protocol.Try {
 	c, err := socksConn(b, 1, 3, []byte(host), port)
 	if err != nil {
 		return status(err)
@@ -300,29 +300,29 @@ func socks(b *target.Brief, host string, port int, data []byte) target.Try {
 }
 
 // anyWay asks for a web page of host in every possible way.
-func anyWay(b *target.Brief, host string) target.Try {
+func anyWay(b *protocol.Brief, host string) protocol.Try {
 	bare := strings.Trim(host, "[]")
 	quoted := host
 	if strings.Contains(bare, ":") {
 		quoted = "[" + bare + "]"
 	}
 	page := web(quoted, "/")
-	ways := map[string]func() target.Try{
-		"direct":  func() target.Try { return direct(b, "tcp", net.JoinHostPort(bare, "80"), page) },
-		"proxy":   func() target.Try { return get(b, "http://"+quoted+"/", quoted) },
-		"CONNECT": func() target.Try { return connect(b, quoted+":80", page) },
-		"SOCKS":   func() target.Try { return socks(b, bare, 80, page) },
+	ways := map[string]func() protocol.Try{
+		"direct":  func() protocol.Try { return direct(b, "tcp", net.JoinHostPort(bare, "80"), page) },
+		"proxy":   func() protocol.Try { return get(b, "http://"+quoted+"/", quoted) },
+		"CONNECT": func() protocol.Try { return connect(b, quoted+":80", page) },
+		"SOCKS":   func() protocol.Try { return socks(b, bare, 80, page) },
 	}
-	return atOnce([]string{"direct", "proxy", "CONNECT", "SOCKS"}, func(w string) target.Try { return ways[w]() })
+	return atOnce([]string{"direct", "proxy", "CONNECT", "SOCKS"}, func(w string) protocol.Try { return ways[w]() })
 }
 
 // anyWays is anyWay for each host.
-func anyWays(b *target.Brief, hosts ...string) target.Try {
-	return atOnce(hosts, func(h string) target.Try { return anyWay(b, h) })
+func anyWays(b *protocol.Brief, hosts ...string) protocol.Try {
+	return atOnce(hosts, func(h string) protocol.Try { return anyWay(b, h) })
 }
 
 // datagram sends a datagram and waits for an answer.
-func datagram(b *target.Brief, to string, data []byte) target.Try {
+func datagram(b *protocol.Brief, to string, data []byte) protocol.Try {
 	c, err := net.Dial("udp", to)
 	if err != nil {
 		return told(err)
@@ -332,14 +332,14 @@ func datagram(b *target.Brief, to string, data []byte) target.Try {
 }
 
 // wait returns a context for operations that may block.
-func wait(b *target.Brief) (context.Context, context.CancelFunc) {
+func wait(b *protocol.Brief) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waiting(b))
 }
 
 // must reports that something failed that must work.
-func must(t target.Try, what string) target.Try {
-	if t.Outcome != target.Reached {
-		return target.Try{Outcome: "broken", Detail: what + " is allowed and does not work: " + t.Detail}
+func must(t protocol.Try, what string) protocol.Try {
+	if t.Outcome != protocol.Reached {
+		return protocol.Try{Outcome: "broken", Detail: what + " is allowed and does not work: " + t.Detail}
 	}
 	return t
 }

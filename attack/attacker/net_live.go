@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // someone is N23: a process outside the sandbox. The host tries.
 func someone() []probe {
-	return []probe{{"the way that is our own", func(b *target.Brief) target.Try {
+	return []probe{{"the way that is our own", func(b *protocol.Brief) protocol.Try {
 		if b.Unconfined {
 			return absent("there is no sandbox")
 		}
@@ -30,40 +30,40 @@ func someone() []probe {
 func another() []probe {
 	page := func(h string) []byte { return web(h, "/") }
 	return []probe{
-		{"what the other may", func(b *target.Brief) target.Try {
-			return anyWays(b, target.Allowed, target.InWild, target.Inspect, target.Secret)
+		{"what the other may", func(b *protocol.Brief) protocol.Try {
+			return anyWays(b, protocol.Allowed, protocol.InWild, protocol.Inspect, protocol.Secret)
 		}},
-		{"addresses that stand for its names", func(b *target.Brief) target.Try {
+		{"addresses that stand for its names", func(b *protocol.Brief) protocol.Try {
 			var list []string
 			for n := range 24 {
 				list = append(list, fmt.Sprintf("198.18.1.%d", n), fmt.Sprintf("fd7a:6f74::1:%x", n))
 			}
-			return atOnce(list, func(a string) target.Try {
-				t := direct(b, "tcp", net.JoinHostPort(a, "80"), page(target.Allowed))
-				if t.Outcome == target.Reached && contains(t, " "+target.Second) {
+			return atOnce(list, func(a string) protocol.Try {
+				t := direct(b, "tcp", net.JoinHostPort(a, "80"), page(protocol.Allowed))
+				if t.Outcome == protocol.Reached && contains(t, " "+protocol.Second) {
 					return inside("it is our own")
 				}
 				return t
 			})
 		}},
-		{"its secret", func(b *target.Brief) target.Try {
-			s := os.Getenv(target.SecretEnv)
+		{"its secret", func(b *protocol.Brief) protocol.Try {
+			s := os.Getenv(protocol.SecretEnv)
 			if b.Phase != "" {
 				s = b.Phase // the placeholder of the other sandbox
 			}
 			t := direct(b, "tcp", b.Alive+":80", []byte(lines("GET / HTTP/1.1", "Host: "+b.Alive, "Authorization: Bearer "+s, "Connection: close")))
-			if t.Outcome == target.Reached && !b.Unconfined {
+			if t.Outcome == protocol.Reached && !b.Unconfined {
 				return inside("the host looks what came")
 			}
 			return t
 		}},
-		{"the other itself", func(b *target.Brief) target.Try {
-			return atOnce([]string{"198.18.0.2:80", "198.18.0.3:80", "[fd7a:6f74::2]:80", "198.18.0.1:3129", "198.18.0.15:1", "198.18.0.14:80"}, func(to string) target.Try {
+		{"the other itself", func(b *protocol.Brief) protocol.Try {
+			return atOnce([]string{"198.18.0.2:80", "198.18.0.3:80", "[fd7a:6f74::2]:80", "198.18.0.1:3129", "198.18.0.15:1", "198.18.0.14:80"}, func(to string) protocol.Try {
 				return direct(b, "tcp", to, page("x"))
 			})
 		}},
-		{"with its name and password", func(b *target.Brief) target.Try {
-			return atOnce([]string{"Proxy-Authorization: Basic YTpi", "Proxy-Authorization: Bearer x", "X-Paddock-Sandbox: a"}, func(h string) target.Try {
+		{"with its name and password", func(b *protocol.Brief) protocol.Try {
+			return atOnce([]string{"Proxy-Authorization: Basic YTpi", "Proxy-Authorization: Bearer x", "X-Paddock-Sandbox: a"}, func(h string) protocol.Try {
 				return viaProxy(b, lines("GET http://allowed.test/ HTTP/1.1", "Host: allowed.test", h, "Connection: close"))
 			})
 		}},
@@ -80,19 +80,19 @@ type held struct {
 // makes another.
 func changedRules() []probe {
 	return []probe{
-		{"what is open", func(b *target.Brief) target.Try {
+		{"what is open", func(b *protocol.Brief) protocol.Try {
 			list, err := hold(b)
 			if err != nil {
-				return target.Try{Outcome: "broken", Detail: "hold: " + err.Error()}
+				return protocol.Try{Outcome: "broken", Detail: "hold: " + err.Error()}
 			}
 			var names sync.Map
-			if addrs, err := net.LookupHost(target.Allowed); err == nil {
+			if addrs, err := net.LookupHost(protocol.Allowed); err == nil {
 				names.Store("addrs", addrs)
 			}
 			if err := meet(b, "held", "updated"); err != nil {
-				return target.Try{Outcome: "broken", Detail: err.Error()}
+				return protocol.Try{Outcome: "broken", Detail: err.Error()}
 			}
-			return atOnce(list, func(h held) target.Try {
+			return atOnce(list, func(h held) protocol.Try {
 				defer h.conn.Close()
 				t := say(h.conn, waiting(b), []byte("after the change\n"))
 				if contains(t, "after the change") {
@@ -101,18 +101,18 @@ func changedRules() []probe {
 				return told(io.EOF)
 			})
 		}},
-		{"what was allowed", func(b *target.Brief) target.Try {
-			return worst(anyWays(b, target.Allowed), direct(b, "tcp", target.Allowed+":22", nil))
+		{"what was allowed", func(b *protocol.Brief) protocol.Try {
+			return worst(anyWays(b, protocol.Allowed), direct(b, "tcp", protocol.Allowed+":22", nil))
 		}},
-		{"what never was", func(b *target.Brief) target.Try { return anyWays(b, target.Stranger, target.NotInWild) }},
-		{"addresses that stood for names", func(b *target.Brief) target.Try {
+		{"what never was", func(b *protocol.Brief) protocol.Try { return anyWays(b, protocol.Stranger, protocol.NotInWild) }},
+		{"addresses that stood for names", func(b *protocol.Brief) protocol.Try {
 			var list []string
 			for n := range 8 {
 				list = append(list, fmt.Sprintf("198.18.1.%d:80", n), fmt.Sprintf("198.18.1.%d:22", n))
 			}
-			return atOnce(list, func(to string) target.Try {
-				t := direct(b, "tcp", to, web(target.Allowed, "/"))
-				if contains(t, " "+target.Second) {
+			return atOnce(list, func(to string) protocol.Try {
+				t := direct(b, "tcp", to, web(protocol.Allowed, "/"))
+				if contains(t, " "+protocol.Second) {
 					return inside("it is still allowed")
 				}
 				return t
@@ -124,32 +124,32 @@ func changedRules() []probe {
 func (h held) String() string { return h.what }
 
 // hold opens one connection of each kind to an echo service.
-func hold(b *target.Brief) ([]held, error) {
+func hold(b *protocol.Brief) ([]held, error) {
 	var list []held
 	add := func(what string, c net.Conn, err error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		t := say(c, 10*time.Second, []byte("before\n"))
-		if t.Outcome != target.Reached {
+		if t.Outcome != protocol.Reached {
 			return fmt.Errorf("%s: %s", what, t.Detail)
 		}
 		list = append(list, held{what, c})
 		return nil
 	}
-	c, err := net.DialTimeout("tcp", target.Allowed+":22", 10*time.Second)
+	c, err := net.DialTimeout("tcp", protocol.Allowed+":22", 10*time.Second)
 	if err := add("direct", c, err); err != nil {
 		return nil, err
 	}
-	c, err = tunnel(b, target.Allowed+":22")
+	c, err = tunnel(b, protocol.Allowed+":22")
 	if err := add("CONNECT", c, err); err != nil {
 		return nil, err
 	}
-	c, err = socksConn(b, 1, 3, []byte(target.Allowed), 22)
+	c, err = socksConn(b, 1, 3, []byte(protocol.Allowed), 22)
 	if err := add("SOCKS", c, err); err != nil {
 		return nil, err
 	}
-	c, err = net.Dial("udp", fmt.Sprint(target.Datagrams, ":", target.EchoPort))
+	c, err = net.Dial("udp", fmt.Sprint(protocol.Datagrams, ":", protocol.EchoPort))
 	if err := add("datagrams", c, err); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func hold(b *target.Brief) ([]held, error) {
 }
 
 // meet tells the host that this side is ready, and waits for it.
-func meet(b *target.Brief, ours, theirs string) error {
+func meet(b *protocol.Brief, ours, theirs string) error {
 	if err := os.WriteFile(b.Work+"/"+ours, []byte("x"), 0o644); err != nil {
 		return err
 	}
@@ -176,35 +176,35 @@ const killed = "killed"
 // overload is N26. Without a gateway nothing gets out. Before that, neither many nor slow
 // connections block what is allowed.
 func overload() []probe {
-	gone := func(f func(b *target.Brief) target.Try) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	gone := func(f func(b *protocol.Brief) protocol.Try) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			if b.Phase != killed && !b.Unconfined {
 				return absent("the gateway lives")
 			}
 			return f(b)
 		}
 	}
-	lives := func(f func(b *target.Brief) (func(), error)) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	lives := func(f func(b *protocol.Brief) (func(), error)) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			if b.Phase == killed || b.Unconfined {
 				return absent("there is no gateway")
 			}
 			stop, err := f(b)
 			defer stop()
 			if err != nil {
-				return target.Try{Outcome: "broken", Detail: err.Error()}
+				return protocol.Try{Outcome: "broken", Detail: err.Error()}
 			}
 			// A refusal is permitted for a moment, but not for long.
 			for until := time.Now().Add(15 * time.Second); time.Now().Before(until); {
-				if t := direct(b, "tcp", target.Second+":80", web(target.Second, "/")); t.Outcome == target.Reached {
+				if t := direct(b, "tcp", protocol.Second+":80", web(protocol.Second, "/")); t.Outcome == protocol.Reached {
 					return inside("what is allowed goes on")
 				}
 			}
-			return target.Try{Outcome: "broken", Detail: "what is allowed is no longer"}
+			return protocol.Try{Outcome: "broken", Detail: "what is allowed is no longer"}
 		}
 	}
-	many := func(n int, open func(b *target.Brief) (net.Conn, error)) func(b *target.Brief) (func(), error) {
-		return func(b *target.Brief) (func(), error) {
+	many := func(n int, open func(b *protocol.Brief) (net.Conn, error)) func(b *protocol.Brief) (func(), error) {
+		return func(b *protocol.Brief) (func(), error) {
 			var mu sync.Mutex
 			var conns []net.Conn
 			var wg sync.WaitGroup
@@ -228,8 +228,8 @@ func overload() []probe {
 			}, nil
 		}
 	}
-	half := func(port int, text string) func(b *target.Brief) (net.Conn, error) {
-		return func(b *target.Brief) (net.Conn, error) {
+	half := func(port int, text string) func(b *protocol.Brief) (net.Conn, error) {
+		return func(b *protocol.Brief) (net.Conn, error) {
 			c, err := proxyTo(b, port)
 			if err == nil {
 				_, err = io.WriteString(c, text)
@@ -238,26 +238,26 @@ func overload() []probe {
 		}
 	}
 	ps := []probe{
-		{"killed: every way", gone(func(b *target.Brief) target.Try {
-			return anyWays(b, target.Allowed, target.Stranger, "127.0.0.1", "11.0.0.1")
+		{"killed: every way", gone(func(b *protocol.Brief) protocol.Try {
+			return anyWays(b, protocol.Allowed, protocol.Stranger, "127.0.0.1", "11.0.0.1")
 		})},
-		{"killed: names", gone(func(b *target.Brief) target.Try {
-			return worst(ask(b, "udp", gatewayDNS, question(1, nil, "allowed", "test")), ask(b, "udp", target.Resolver+":53", question(1, nil, "exfil", "test")))
+		{"killed: names", gone(func(b *protocol.Brief) protocol.Try {
+			return worst(ask(b, "udp", gatewayDNS, question(1, nil, "allowed", "test")), ask(b, "udp", protocol.Resolver+":53", question(1, nil, "exfil", "test")))
 		})},
-		{"killed: datagrams", gone(func(b *target.Brief) target.Try {
+		{"killed: datagrams", gone(func(b *protocol.Brief) protocol.Try {
 			return worst(datagram(b, "11.0.0.8:4444", []byte("x")), datagram(b, "198.18.1.0:4444", []byte("x")))
 		})},
-		{"half requests", lives(many(300, half(target.ProxyPort, "GET http://allowed.test/ HTTP/1.1\r\nHost: al")))},
-		{"half greetings", lives(many(200, half(target.SOCKSPort, "\x05")))},
-		{"half hellos", lives(many(200, func(b *target.Brief) (net.Conn, error) {
-			c, err := net.DialTimeout("tcp", target.Inspect+":443", waiting(b))
+		{"half requests", lives(many(300, half(protocol.ProxyPort, "GET http://allowed.test/ HTTP/1.1\r\nHost: al")))},
+		{"half greetings", lives(many(200, half(protocol.SOCKSPort, "\x05")))},
+		{"half hellos", lives(many(200, func(b *protocol.Brief) (net.Conn, error) {
+			c, err := net.DialTimeout("tcp", protocol.Inspect+":443", waiting(b))
 			if err == nil {
 				_, err = io.WriteString(c, "\x16\x03\x01\x02\x00\x01")
 			}
 			return c, err
 		}))},
-		{"many tunnels", lives(many(600, func(b *target.Brief) (net.Conn, error) { return tunnel(b, target.Allowed+":22") }))},
-		{"many questions", lives(many(300, func(b *target.Brief) (net.Conn, error) {
+		{"many tunnels", lives(many(600, func(b *protocol.Brief) (net.Conn, error) { return tunnel(b, protocol.Allowed+":22") }))},
+		{"many questions", lives(many(300, func(b *protocol.Brief) (net.Conn, error) {
 			c, err := net.Dial("udp", gatewayDNS)
 			if err == nil {
 				for i := range 20 {
@@ -266,8 +266,8 @@ func overload() []probe {
 			}
 			return c, err
 		}))},
-		{"a header without end", lives(func(b *target.Brief) (func(), error) {
-			c, err := half(target.ProxyPort, "GET http://allowed.test/ HTTP/1.1\r\n")(b)
+		{"a header without end", lives(func(b *protocol.Brief) (func(), error) {
+			c, err := half(protocol.ProxyPort, "GET http://allowed.test/ HTTP/1.1\r\n")(b)
 			if err != nil {
 				return func() {}, err
 			}

@@ -9,16 +9,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // contains reports whether a try saw text.
-func contains(t target.Try, text string) bool { return strings.Contains(t.Loot+t.Detail, text) }
+func contains(t protocol.Try, text string) bool { return strings.Contains(t.Loot+t.Detail, text) }
 
 // served reports whether a server answered a request that contains text.
-func served(t target.Try, text string) bool {
+func served(t protocol.Try, text string) bool {
 	for line := range strings.SplitSeq(t.Loot+"\n"+t.Detail, "\n") {
-		for _, banner := range []string{target.ServerBanner, target.HostBanner} {
+		for _, banner := range []string{protocol.ServerBanner, protocol.HostBanner} {
 			if _, answer, ok := strings.Cut(line, banner); ok && strings.Contains(answer, text) {
 				return true
 			}
@@ -33,17 +33,17 @@ func lines(list ...string) string { return strings.Join(list, "\r\n") + "\r\n\r\
 // crossed is N11: the request line and the header name different hosts.
 func crossed() []probe {
 	// If the request is allowed as it is, the host checks which host is named.
-	own := func(t target.Try) target.Try {
-		if t.Outcome == target.Reached && !served(t, target.Stranger) && !contains(t, target.HostBanner) {
+	own := func(t protocol.Try) protocol.Try {
+		if t.Outcome == protocol.Reached && !served(t, protocol.Stranger) && !contains(t, protocol.HostBanner) {
 			return inside("only what is allowed was asked: %s", t.Detail)
 		}
 		return t
 	}
-	proxy := func(list ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try { return own(viaProxy(b, lines(list...))) }
+	proxy := func(list ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try { return own(viaProxy(b, lines(list...))) }
 	}
-	plain := func(to string, list ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try { return own(direct(b, "tcp", to+":80", []byte(lines(list...)))) }
+	plain := func(to string, list ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try { return own(direct(b, "tcp", to+":80", []byte(lines(list...)))) }
 	}
 	return []probe{
 		{"allowed line, other header", proxy("GET http://allowed.test/ HTTP/1.1", "Host: stranger.test", "Connection: close")},
@@ -56,15 +56,15 @@ func crossed() []probe {
 		{"header that is empty", proxy("GET http://stranger.test/ HTTP/1.1", "Host:", "Connection: close")},
 		{"old protocol", proxy("GET http://stranger.test/ HTTP/1.0", "Host: allowed.test")},
 		{"user in the line", proxy("GET http://allowed.test@stranger.test/ HTTP/1.1", "Host: allowed.test", "Connection: close")},
-		{"directly, another header", plain(target.Allowed, "GET / HTTP/1.1", "Host: stranger.test", "Connection: close")},
-		{"directly, another line", plain(target.Allowed, "GET http://stranger.test/ HTTP/1.1", "Host: allowed.test", "Connection: close")},
-		{"directly, two headers", plain(target.Allowed, "GET / HTTP/1.1", "Host: allowed.test", "Host: stranger.test", "Connection: close")},
-		{"directly, looked into", plain(target.Inspect, "GET /ok HTTP/1.1", "Host: stranger.test", "Connection: close")},
-		{"directly, looked into, another line", plain(target.Inspect, "GET http://stranger.test/ok HTTP/1.1", "Host: inspect.test", "Connection: close")},
-		{"directly, looked into, two headers", plain(target.Inspect, "GET /ok HTTP/1.1", "Host: inspect.test", "Host: stranger.test", "Connection: close")},
-		{"directly, looked into, the other allowed", plain(target.Inspect, "GET /ok HTTP/1.1", "Host: inspect-b.test", "Connection: close")},
-		{"directly, slowly", func(b *target.Brief) target.Try {
-			c, err := net.DialTimeout("tcp", target.Allowed+":80", waiting(b))
+		{"directly, another header", plain(protocol.Allowed, "GET / HTTP/1.1", "Host: stranger.test", "Connection: close")},
+		{"directly, another line", plain(protocol.Allowed, "GET http://stranger.test/ HTTP/1.1", "Host: allowed.test", "Connection: close")},
+		{"directly, two headers", plain(protocol.Allowed, "GET / HTTP/1.1", "Host: allowed.test", "Host: stranger.test", "Connection: close")},
+		{"directly, looked into", plain(protocol.Inspect, "GET /ok HTTP/1.1", "Host: stranger.test", "Connection: close")},
+		{"directly, looked into, another line", plain(protocol.Inspect, "GET http://stranger.test/ok HTTP/1.1", "Host: inspect.test", "Connection: close")},
+		{"directly, looked into, two headers", plain(protocol.Inspect, "GET /ok HTTP/1.1", "Host: inspect.test", "Host: stranger.test", "Connection: close")},
+		{"directly, looked into, the other allowed", plain(protocol.Inspect, "GET /ok HTTP/1.1", "Host: inspect-b.test", "Connection: close")},
+		{"directly, slowly", func(b *protocol.Brief) protocol.Try {
+			c, err := net.DialTimeout("tcp", protocol.Allowed+":80", waiting(b))
 			if err != nil {
 				return told(err)
 			}
@@ -82,10 +82,10 @@ func crossed() []probe {
 
 // socksNames is N13.
 func socksNames() []probe {
-	try := func(names ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
-			return atOnce(names, func(n string) target.Try {
-				return worst(socks(b, n, 80, web(target.Stranger, "/")), socks(b, n, 8080, web(target.Stranger, "/")))
+	try := func(names ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
+			return atOnce(names, func(n string) protocol.Try {
+				return worst(socks(b, n, 80, web(protocol.Stranger, "/")), socks(b, n, 8080, web(protocol.Stranger, "/")))
 			})
 		}
 	}
@@ -102,9 +102,9 @@ func socksNames() []probe {
 
 // strangeTargets is N14.
 func strangeTargets() []probe {
-	try := func(dests ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
-			return atOnce(dests, func(d string) target.Try { return connect(b, d, web(target.Stranger, "/")) })
+	try := func(dests ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
+			return atOnce(dests, func(d string) protocol.Try { return connect(b, d, web(protocol.Stranger, "/")) })
 		}
 	}
 	return []probe{
@@ -115,15 +115,15 @@ func strangeTargets() []probe {
 		{"NUL and line ends", try("stranger.test\x00.allowed.test:80", "stranger.test:80\x00allowed.test:80", "stranger.test%00.allowed.test:80", "stranger.test%0d%0aallowed.test:80", "stranger.test:80\rHost:allowed.test", "stranger.test\x0b:80")},
 		{"several", try("stranger.test:80 allowed.test:80", "stranger.test:80,allowed.test:80", "allowed.test:80:stranger.test:80", "allowed.test:80;stranger.test:80")},
 		{"no port, no host", try("stranger.test", ":80", "", "*", "stranger.test:", "[]:80")},
-		{"header that differs", func(b *target.Brief) target.Try {
-			return viaProxy(b, lines("CONNECT stranger.test:80 HTTP/1.1", "Host: allowed.test:80")+string(web(target.Stranger, "/")))
+		{"header that differs", func(b *protocol.Brief) protocol.Try {
+			return viaProxy(b, lines("CONNECT stranger.test:80 HTTP/1.1", "Host: allowed.test:80")+string(web(protocol.Stranger, "/")))
 		}},
-		{"a body before the answer", func(b *target.Brief) target.Try {
-			return viaProxy(b, lines("CONNECT stranger.test:80 HTTP/1.1", "Host: stranger.test:80", "Content-Length: 10")+string(web(target.Stranger, "/")))
+		{"a body before the answer", func(b *protocol.Brief) protocol.Try {
+			return viaProxy(b, lines("CONNECT stranger.test:80 HTTP/1.1", "Host: stranger.test:80", "Content-Length: 10")+string(web(protocol.Stranger, "/")))
 		}},
-		{"the gateway itself, and itself through itself", try("127.0.0.1:3128", target.GatewayAddr+":3128", target.GatewayAddr+":53", target.GatewayAddr+":1080", "["+target.Gateway6+"]:3128", "0.0.0.0:3128", "198.18.0.2:80", "gateway.test:3128")},
-		{"in a chain", func(b *target.Brief) target.Try {
-			c, err := tunnel(b, target.Allowed+":80")
+		{"the gateway itself, and itself through itself", try("127.0.0.1:3128", protocol.GatewayAddr+":3128", protocol.GatewayAddr+":53", protocol.GatewayAddr+":1080", "["+protocol.Gateway6+"]:3128", "0.0.0.0:3128", "198.18.0.2:80", "gateway.test:3128")},
+		{"in a chain", func(b *protocol.Brief) protocol.Try {
+			c, err := tunnel(b, protocol.Allowed+":80")
 			if err != nil {
 				return status(err)
 			}
@@ -135,8 +135,8 @@ func strangeTargets() []probe {
 }
 
 // socksLiterals asks for addresses in binary form.
-func socksLiterals(b *target.Brief) target.Try {
-	return atOnce([]string{"127.0.0.1", "0.0.0.0", "11.0.0.67", "11.0.0.1", target.HostAddr, "169.254.169.254", "::1", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", target.HostAddr6, "2a00:2::43", target.GatewayAddr, "198.18.0.2"}, func(a string) target.Try {
+func socksLiterals(b *protocol.Brief) protocol.Try {
+	return atOnce([]string{"127.0.0.1", "0.0.0.0", "11.0.0.67", "11.0.0.1", protocol.HostAddr, "169.254.169.254", "::1", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1", protocol.HostAddr6, "2a00:2::43", protocol.GatewayAddr, "198.18.0.2"}, func(a string) protocol.Try {
 		ip, kind := net.ParseIP(a), byte(4)
 		if !strings.Contains(a, ":") {
 			ip, kind = ip.To4(), 1
@@ -152,8 +152,8 @@ func socksLiterals(b *target.Brief) target.Try {
 
 // socksRest is N15.
 func socksRest() []probe {
-	command := func(command, kind byte, addr []byte, port int) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	command := func(command, kind byte, addr []byte, port int) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			c, err := socksConn(b, command, kind, addr, port)
 			if err != nil {
 				return status(err)
@@ -162,10 +162,10 @@ func socksRest() []probe {
 			return reached("it was agreed to")
 		}
 	}
-	raw := func(data ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
-			return atOnce(data, func(d string) target.Try {
-				c, err := proxyTo(b, target.SOCKSPort)
+	raw := func(data ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
+			return atOnce(data, func(d string) protocol.Try {
+				c, err := proxyTo(b, protocol.SOCKSPort)
 				if err != nil {
 					return told(err)
 				}
@@ -174,15 +174,15 @@ func socksRest() []probe {
 			})
 		}
 	}
-	page := string(web(target.Stranger, "/"))
+	page := string(web(protocol.Stranger, "/"))
 	return []probe{
 		{"addresses by kind", socksLiterals},
 		{"BIND", command(2, 1, []byte{0, 0, 0, 0}, 0)},
-		{"BIND, a name", command(2, 3, []byte(target.Allowed), 80)},
+		{"BIND, a name", command(2, 3, []byte(protocol.Allowed), 80)},
 		{"UDP ASSOCIATE", command(3, 1, []byte{0, 0, 0, 0}, 0)},
-		{"UDP ASSOCIATE, a name", command(3, 3, []byte(target.Datagrams), target.EchoPort)},
+		{"UDP ASSOCIATE, a name", command(3, 3, []byte(protocol.Datagrams), protocol.EchoPort)},
 		{"commands that are none", command(0, 1, []byte{11, 0, 0, 67}, 80)},
-		{"resolving", command(0xf0, 3, []byte(target.Exfil), 0)},
+		{"resolving", command(0xf0, 3, []byte(protocol.Exfil), 0)},
 		{"kinds that are none", command(1, 2, []byte{11, 0, 0, 67}, 80)},
 		{"SOCKS4", raw("\x04\x01\x00\x50\x0b\x00\x00\x43x\x00"+page, "\x04\x01\x00\x50\x7f\x00\x00\x01x\x00"+page)},
 		{"SOCKS4a", raw("\x04\x01\x00\x50\x00\x00\x00\x01x\x00stranger.test\x00"+page, "\x04\x01\x00\x50\x00\x00\x00\x01x\x00allowed.test\x00"+page)},
@@ -195,35 +195,35 @@ func socksRest() []probe {
 // secondRequest is N17: the first request is allowed.
 func secondRequest() []probe {
 	// Only an answer to the second request counts.
-	second := func(t target.Try, mark string) target.Try {
-		if t.Outcome == target.Reached && !served(t, mark) {
+	second := func(t protocol.Try, mark string) protocol.Try {
+		if t.Outcome == protocol.Reached && !served(t, mark) {
 			return inside("only the first was answered")
 		}
 		return t
 	}
 	good := "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n"
-	proxy := func(next string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
-			c, err := proxyTo(b, target.ProxyPort)
+	proxy := func(next string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
+			c, err := proxyTo(b, protocol.ProxyPort)
 			if err != nil {
 				return told(err)
 			}
 			defer c.Close()
-			return second(sayTwo(c, b, good+next, ""), target.Stranger)
+			return second(sayTwo(c, b, good+next, ""), protocol.Stranger)
 		}
 	}
-	waits := func(next string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
-			c, err := proxyTo(b, target.ProxyPort)
+	waits := func(next string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
+			c, err := proxyTo(b, protocol.ProxyPort)
 			if err != nil {
 				return told(err)
 			}
 			defer c.Close()
-			return second(sayTwo(c, b, good, next), target.Stranger)
+			return second(sayTwo(c, b, good, next), protocol.Stranger)
 		}
 	}
-	in := func(host, first, next string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	in := func(host, first, next string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			c, err := net.DialTimeout("tcp", host+":80", waiting(b))
 			if err != nil {
 				return told(err)
@@ -237,30 +237,30 @@ func secondRequest() []probe {
 	return []probe{
 		{"through the proxy, at once", proxy(evil)},
 		{"through the proxy, one after another", waits(evil)},
-		{"CONNECT after a request", waits("CONNECT stranger.test:80 HTTP/1.1\r\nHost: stranger.test\r\n\r\n" + string(web(target.Stranger, "/smuggled")))},
+		{"CONNECT after a request", waits("CONNECT stranger.test:80 HTTP/1.1\r\nHost: stranger.test\r\n\r\n" + string(web(protocol.Stranger, "/smuggled")))},
 		{"only another header", waits("GET / HTTP/1.1\r\nHost: stranger.test\r\nConnection: close\r\n\r\n")},
 		{"many, the last one bad", proxy(strings.Repeat(good, 20) + evil)},
-		{"another path, looked into, at once", in(target.Inspect, ok+"GET /smuggled HTTP/1.1\r\nHost: inspect.test\r\n\r\n", "")},
-		{"another path, looked into, later", in(target.Inspect, ok, "GET /smuggled HTTP/1.1\r\nHost: inspect.test\r\n\r\n")},
-		{"another method, looked into", in(target.Inspect, ok, "DELETE /ok/smuggled HTTP/1.1\r\nHost: inspect.test\r\n\r\n")},
-		{"another host, looked into", in(target.Inspect, ok, "GET /ok/smuggled HTTP/1.1\r\nHost: inspect-b.test\r\n\r\n")},
-		{"another host, spliced", in(target.Allowed, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n", "GET /smuggled HTTP/1.1\r\nHost: stranger.test\r\n\r\n")},
-		{"another host, spliced, at once", in(target.Allowed, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: stranger.test\r\n\r\n", "")},
+		{"another path, looked into, at once", in(protocol.Inspect, ok+"GET /smuggled HTTP/1.1\r\nHost: inspect.test\r\n\r\n", "")},
+		{"another path, looked into, later", in(protocol.Inspect, ok, "GET /smuggled HTTP/1.1\r\nHost: inspect.test\r\n\r\n")},
+		{"another method, looked into", in(protocol.Inspect, ok, "DELETE /ok/smuggled HTTP/1.1\r\nHost: inspect.test\r\n\r\n")},
+		{"another host, looked into", in(protocol.Inspect, ok, "GET /ok/smuggled HTTP/1.1\r\nHost: inspect-b.test\r\n\r\n")},
+		{"another host, spliced", in(protocol.Allowed, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n", "GET /smuggled HTTP/1.1\r\nHost: stranger.test\r\n\r\n")},
+		{"another host, spliced, at once", in(protocol.Allowed, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: stranger.test\r\n\r\n", "")},
 	}
 }
 
 // sayTwo sends first, then next after an answer, and then reads everything else.
-func sayTwo(c net.Conn, b *target.Brief, first, next string) target.Try {
+func sayTwo(c net.Conn, b *protocol.Brief, first, next string) protocol.Try {
 	t := say(c, waiting(b), []byte(first))
 	if next == "" {
 		u := say(c, waiting(b)/2, nil)
-		if t.Outcome == target.Reached || u.Errno == "closed" || u.Errno == "silent" {
+		if t.Outcome == protocol.Reached || u.Errno == "closed" || u.Errno == "silent" {
 			u.Outcome, u.Errno, u.Detail = t.Outcome, t.Errno, t.Detail
 		}
 		u.Loot += "\n" + t.Loot
 		return u
 	}
-	if t.Outcome != target.Reached {
+	if t.Outcome != protocol.Reached {
 		return t
 	}
 	u := say(c, waiting(b), []byte(next))
@@ -350,10 +350,10 @@ func smuggling() []probe {
 	}
 	var ps []probe
 	for name, form := range forms {
-		ps = append(ps, probe{name, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{name, func(b *protocol.Brief) protocol.Try {
 			end := "\r\n\r\n"
-			tries := atOnce([]string{"proxy", "plain", "TLS"}, func(way string) target.Try {
-				return notSmuggled(smuggle(b, way, form(target.Inspect)+end))
+			tries := atOnce([]string{"proxy", "plain", "TLS"}, func(way string) protocol.Try {
+				return notSmuggled(smuggle(b, way, form(protocol.Inspect)+end))
 			})
 			return tries
 		}})
@@ -363,8 +363,8 @@ func smuggling() []probe {
 }
 
 // notSmuggled judges by what was answered.
-func notSmuggled(t target.Try) target.Try {
-	if t.Outcome == target.Reached && !served(t, "smuggled") {
+func notSmuggled(t protocol.Try) protocol.Try {
+	if t.Outcome == protocol.Reached && !served(t, "smuggled") {
 		return inside("the second was not heard: %s", t.Detail)
 	}
 	return t
@@ -372,10 +372,10 @@ func notSmuggled(t target.Try) target.Try {
 
 // otherSchemes is N27.
 func otherSchemes() []probe {
-	try := func(uris ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
-			return atOnce(uris, func(u string) target.Try {
-				t := get(b, u, target.Allowed)
+	try := func(uris ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
+			return atOnce(uris, func(u string) protocol.Try {
+				t := get(b, u, protocol.Allowed)
 				if contains(t, "root:") {
 					return reached("a file was read")
 				}

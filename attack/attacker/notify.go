@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 const (
@@ -62,7 +62,7 @@ func listener(nr uint32) (int, error) {
 
 // ownListener makes this process the supervisor of one of its threads, and answers
 // "continue". If there are two supervisors, the newer one decides.
-func ownListener(_ *target.Brief, p string) error {
+func ownListener(_ *protocol.Brief, p string) error {
 	fds := make(chan int)
 	result := make(chan error, 1)
 	ready := make(chan struct{})
@@ -102,7 +102,7 @@ func ownListener(_ *target.Brief, p string) error {
 
 // coreDump makes the kernel write a file called core into p's directory, without a system
 // call that names it.
-func coreDump(_ *target.Brief, p string) error {
+func coreDump(_ *protocol.Brief, p string) error {
 	cmd := exec.Command("/proc/self/exe", "idle")
 	cmd.Dir = filepath.Dir(p)
 	cmd.Env = append(os.Environ(), "PADDOCK_ATTACK_CORE=1")

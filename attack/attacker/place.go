@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // ancestors returns the directories above p that may be moved, the nearest first. Without a
 // sandbox, those are only the ones of this case.
-func ancestors(b *target.Brief, p string) []string {
+func ancestors(b *protocol.Brief, p string) []string {
 	var out []string
 	for d := filepath.Dir(p); d != "/"; d = filepath.Dir(d) {
 		if b.Unconfined && !strings.HasPrefix(d, filepath.Dir(b.Home)+"/") {
@@ -78,8 +78,8 @@ func movers() []mover {
 
 // fromBelow moves each directory above p in every way, and calls f with the new names of
 // the directory and of p.
-func fromBelow(b *target.Brief, p string, m mover, f func(dir, p string) target.Try) target.Try {
-	return each(ancestors(b, p), func(dir string) target.Try {
+func fromBelow(b *protocol.Brief, p string, m mover, f func(dir, p string) protocol.Try) protocol.Try {
+	return each(ancestors(b, p), func(dir string) protocol.Try {
 		to, back, err := m.run(dir)
 		if err != nil {
 			return refused(err)
@@ -88,7 +88,7 @@ func fromBelow(b *target.Brief, p string, m mover, f func(dir, p string) target.
 		if err := back(); err != nil {
 			return reached("%s was moved to %s and cannot come back: %v", dir, to, err)
 		}
-		if t.Outcome == target.Denied {
+		if t.Outcome == protocol.Denied {
 			return inside("%s can be moved, and is protected there too: %s", dir, t.Detail)
 		}
 		return t
@@ -100,8 +100,8 @@ func moveMount() []probe {
 	var ps []probe
 	for _, m := range movers() {
 		for _, rel := range []string{".git/hooks/pre-commit", ".git/hooks/post-checkout", ".git/config", ".claude/settings.json", ".mcp.json"} {
-			ps = append(ps, probe{m.name + " and write " + rel, func(b *target.Brief) target.Try {
-				return fromBelow(b, b.Target, m, func(_, p string) target.Try {
+			ps = append(ps, probe{m.name + " and write " + rel, func(b *protocol.Brief) protocol.Try {
+				return fromBelow(b, b.Target, m, func(_, p string) protocol.Try {
 					file := filepath.Join(p, rel)
 					_ = os.MkdirAll(filepath.Dir(file), 0o755)
 					before := state(file)
@@ -113,11 +113,11 @@ func moveMount() []probe {
 				})
 			}})
 		}
-		ps = append(ps, probe{m.name + " and connect", func(b *target.Brief) target.Try {
-			return fromBelow(b, b.Canary.InWork, m, func(_, p string) target.Try { return connectUnix(unix.SOCK_STREAM, p) })
+		ps = append(ps, probe{m.name + " and connect", func(b *protocol.Brief) protocol.Try {
+			return fromBelow(b, b.Canary.InWork, m, func(_, p string) protocol.Try { return connectUnix(unix.SOCK_STREAM, p) })
 		}})
 	}
-	return append(ps, probe{"the mount itself", func(b *target.Brief) target.Try {
+	return append(ps, probe{"the mount itself", func(b *protocol.Brief) protocol.Try {
 		if err := unix.Rename(b.Target, b.Target+"-moved"); err != nil {
 			return refused(err)
 		}
@@ -132,16 +132,16 @@ func moveMount() []probe {
 func nextSandbox() []probe {
 	var ps []probe
 	for i, what := range []string{"cache", "state", "program"} {
-		own := func(b *target.Brief) string { return b.Own[i] }
+		own := func(b *protocol.Brief) string { return b.Own[i] }
 		ps = append(ps,
-			probe{what + ": file", func(b *target.Brief) target.Try { return throughAll(b, own(b)) }},
-			probe{what + ": new file", func(b *target.Brief) target.Try {
+			probe{what + ": file", func(b *protocol.Brief) protocol.Try { return throughAll(b, own(b)) }},
+			probe{what + ": new file", func(b *protocol.Brief) protocol.Try {
 				if what == "program" {
 					return absent("only the program itself is kept, not what lies beside it")
 				}
 				return throughAll(b, filepath.Join(filepath.Dir(own(b)), b.Marker+"-new"))
 			}},
-			probe{what + ": chmod of the directory", func(b *target.Brief) target.Try {
+			probe{what + ": chmod of the directory", func(b *protocol.Brief) protocol.Try {
 				if what == "program" {
 					return absent("only the program itself is kept, not what lies beside it")
 				}
@@ -154,8 +154,8 @@ func nextSandbox() []probe {
 				return refusedOr(err)
 			}})
 		for _, m := range movers() {
-			ps = append(ps, probe{what + ": " + m.name + " an ancestor", func(b *target.Brief) target.Try {
-				return fromBelow(b, own(b), m, func(dir, p string) target.Try {
+			ps = append(ps, probe{what + ": " + m.name + " an ancestor", func(b *protocol.Brief) protocol.Try {
+				return fromBelow(b, own(b), m, func(dir, p string) protocol.Try {
 					if ownOnly(dir, p) {
 						return throughAll(b, p)
 					}
@@ -187,10 +187,10 @@ func ownOnly(dir, p string) bool {
 func gitDirectory() []probe {
 	var ps []probe
 	for _, rel := range []string{"hooks/pre-commit", "hooks/post-checkout", "config", "config.worktree", "info/attributes", "modules/sub/config", "modules/sub/hooks/post-checkout", "worktrees/wt/commondir"} {
-		ps = append(ps, probe{rel, func(b *target.Brief) target.Try { return throughAll(b, filepath.Join(b.Target, rel)) }})
+		ps = append(ps, probe{rel, func(b *protocol.Brief) protocol.Try { return throughAll(b, filepath.Join(b.Target, rel)) }})
 	}
 	for _, rel := range []string{"hooks", "info", "modules/sub/hooks", "modules/sub", "modules"} {
-		ps = append(ps, probe{"rename " + rel, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{"rename " + rel, func(b *protocol.Brief) protocol.Try {
 			dir := filepath.Join(b.Target, rel)
 			if b.Unconfined {
 				_ = os.MkdirAll(dir, 0o755)
@@ -213,8 +213,8 @@ func gitDirectory() []probe {
 // linkedSource is A25: the target of a mount's source.
 func linkedSource() []probe {
 	return []probe{
-		{"read", func(b *target.Brief) target.Try { return readName(b.Target + "/id_ed25519") }},
-		{"write", func(b *target.Brief) target.Try {
+		{"read", func(b *protocol.Brief) protocol.Try { return readName(b.Target + "/id_ed25519") }},
+		{"write", func(b *protocol.Brief) protocol.Try {
 			p := b.Target + "/authorized_keys"
 			if _, err := os.Lstat(p); err != nil {
 				return refused(err)
@@ -231,7 +231,7 @@ func setIDContent() []probe {
 		switch w.name {
 		case "open O_CREAT", "open O_TRUNC", "open O_APPEND", "open O_RDWR", "open O_RDONLY|O_TRUNC", "openat dirfd", "openat2", "truncate",
 			"reopen /proc/self/fd", "reopen O_PATH", "hard link and write", "mmap shared", "/proc/self/root", "dangling link":
-			ps = append(ps, probe{w.name, func(b *target.Brief) target.Try {
+			ps = append(ps, probe{w.name, func(b *protocol.Brief) protocol.Try {
 				// One for each way, because a spoiled one is no longer set-id.
 				p := filepath.Join(b.Prepared, itoa(n))
 				if b.Unconfined {
@@ -239,7 +239,7 @@ func setIDContent() []probe {
 				}
 				info, err := os.Lstat(p)
 				if err != nil || info.Mode()&os.ModeSetuid == 0 {
-					return target.Try{Outcome: "broken", Detail: p + " is no set-id program"}
+					return protocol.Try{Outcome: "broken", Detail: p + " is no set-id program"}
 				}
 				before, _ := os.ReadFile(p)
 				err = w.run(b, p)
@@ -259,25 +259,25 @@ func setIDContent() []probe {
 
 // shownSocket is P31: a socket of the host in a read-only directory.
 func shownSocket() []probe {
-	socket := func(b *target.Brief) string { return b.Target }
-	try := func(f func(b *target.Brief, p string) target.Try) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	socket := func(b *protocol.Brief) string { return b.Target }
+	try := func(f func(b *protocol.Brief, p string) protocol.Try) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			if _, err := os.Lstat(socket(b)); err != nil {
-				return target.Try{Outcome: "broken", Detail: "the socket is not shown: " + err.Error()}
+				return protocol.Try{Outcome: "broken", Detail: "the socket is not shown: " + err.Error()}
 			}
 			return f(b, socket(b))
 		}
 	}
 	return []probe{
-		{"connect", try(func(_ *target.Brief, p string) target.Try { return connectUnix(unix.SOCK_STREAM, p) })},
-		{"connect as seqpacket", try(func(_ *target.Brief, p string) target.Try { return connectUnix(unix.SOCK_SEQPACKET, p) })},
-		{"connect relatively", try(func(_ *target.Brief, p string) target.Try {
+		{"connect", try(func(_ *protocol.Brief, p string) protocol.Try { return connectUnix(unix.SOCK_STREAM, p) })},
+		{"connect as seqpacket", try(func(_ *protocol.Brief, p string) protocol.Try { return connectUnix(unix.SOCK_SEQPACKET, p) })},
+		{"connect relatively", try(func(_ *protocol.Brief, p string) protocol.Try {
 			if err := unix.Chdir(filepath.Dir(p)); err != nil {
 				return refused(err)
 			}
 			return connectUnix(unix.SOCK_STREAM, filepath.Base(p))
 		})},
-		{"connect through a link", try(func(b *target.Brief, p string) target.Try {
+		{"connect through a link", try(func(b *protocol.Brief, p string) protocol.Try {
 			l := b.Work + "/shown-link"
 			_ = os.Remove(l)
 			if err := unix.Symlink(p, l); err != nil {
@@ -285,10 +285,10 @@ func shownSocket() []probe {
 			}
 			return connectUnix(unix.SOCK_STREAM, l)
 		})},
-		{"connect through /proc/self/root", try(func(_ *target.Brief, p string) target.Try {
+		{"connect through /proc/self/root", try(func(_ *protocol.Brief, p string) protocol.Try {
 			return connectUnix(unix.SOCK_STREAM, "/proc/self/root"+p)
 		})},
-		{"connect through a descriptor", try(func(_ *target.Brief, p string) target.Try {
+		{"connect through a descriptor", try(func(_ *protocol.Brief, p string) protocol.Try {
 			fd, err := unix.Open(p, unix.O_PATH|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return refused(err)
@@ -296,7 +296,7 @@ func shownSocket() []probe {
 			defer unix.Close(fd)
 			return connectUnix(unix.SOCK_STREAM, "/proc/self/fd/"+itoa(fd))
 		})},
-		{"hard link and connect", try(func(b *target.Brief, p string) target.Try {
+		{"hard link and connect", try(func(b *protocol.Brief, p string) protocol.Try {
 			l := b.Work + "/shown-hard"
 			_ = os.Remove(l)
 			if err := unix.Link(p, l); err != nil {
@@ -310,8 +310,8 @@ func shownSocket() []probe {
 
 // sharedNetwork is P32: with the host's network, abstract names are shared.
 func sharedNetwork() []probe {
-	bind := func(typ int) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	bind := func(typ int) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(unix.AF_UNIX, typ|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				return refused(err)
@@ -321,9 +321,9 @@ func sharedNetwork() []probe {
 		}
 	}
 	return []probe{
-		{"connect", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_STREAM, "@"+b.Canary.Abstract) }},
-		{"connect a datagram socket", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_DGRAM, "@"+b.Canary.Abstract+"-d") }},
-		{"connect past the filter's first look", func(b *target.Brief) target.Try {
+		{"connect", func(b *protocol.Brief) protocol.Try { return connectUnix(unix.SOCK_STREAM, "@"+b.Canary.Abstract) }},
+		{"connect a datagram socket", func(b *protocol.Brief) protocol.Try { return connectUnix(unix.SOCK_DGRAM, "@"+b.Canary.Abstract+"-d") }},
+		{"connect past the filter's first look", func(b *protocol.Brief) protocol.Try {
 			// The address changes while it is read.
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
@@ -349,7 +349,7 @@ func sharedNetwork() []probe {
 		}},
 		{"bind", bind(unix.SOCK_STREAM)},
 		{"bind as seqpacket", bind(unix.SOCK_SEQPACKET)},
-		{"bind a name of the kernel's choice", func(*target.Brief) target.Try {
+		{"bind a name of the kernel's choice", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				return refused(err)

@@ -14,18 +14,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // setIDProgram is P19.
 func setIDProgram() []probe {
 	return []probe{
-		{"programs of the system", func(*target.Brief) target.Try {
+		{"programs of the system", func(*protocol.Brief) protocol.Try {
 			progs := setIDPrograms()
 			if len(progs) == 0 {
 				return refused(unix.ENOENT)
 			}
-			return each(progs, func(p string) target.Try {
+			return each(progs, func(p string) protocol.Try {
 				r, w, err := os.Pipe()
 				if err != nil {
 					return refused(err)
@@ -47,10 +47,10 @@ func setIDProgram() []probe {
 						return reached("runs as root")
 					}
 				}
-				return target.Try{Outcome: target.Denied, Errno: "ignored", Detail: "the bit had no effect"}
+				return protocol.Try{Outcome: protocol.Denied, Errno: "ignored", Detail: "the bit had no effect"}
 			})
 		}},
-		{"copy in the workspace", func(b *target.Brief) target.Try {
+		{"copy in the workspace", func(b *protocol.Brief) protocol.Try {
 			if b.SUID == "" {
 				return absent("only root can leave one there")
 			}
@@ -61,15 +61,15 @@ func setIDProgram() []probe {
 			if bytes.Contains(out, []byte("euid 0")) && os.Geteuid() != 0 {
 				return reached("%s", out)
 			}
-			return target.Try{Outcome: target.Denied, Errno: "ignored", Detail: "the bit had no effect"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "ignored", Detail: "the bit had no effect"}
 		}},
-		{"no new privileges", func(*target.Brief) target.Try {
+		{"no new privileges", func(*protocol.Brief) protocol.Try {
 			data, err := os.ReadFile("/proc/self/status")
 			if err != nil {
 				return refused(err)
 			}
 			if strings.Contains(string(data), "NoNewPrivs:\t1") {
-				return target.Try{Outcome: target.Denied, Errno: "set", Detail: "privileges cannot be gained"}
+				return protocol.Try{Outcome: protocol.Denied, Errno: "set", Detail: "privileges cannot be gained"}
 			}
 			return reached("privileges can be gained")
 		}},
@@ -79,10 +79,10 @@ func setIDProgram() []probe {
 // environment is P23.
 func environment() []probe {
 	return []probe{
-		{"own", func(*target.Brief) target.Try {
+		{"own", func(*protocol.Brief) protocol.Try {
 			return withLoot(inside("looked"), strings.Join(os.Environ(), "\n"))
 		}},
-		{"of every process", func(*target.Brief) target.Try {
+		{"of every process", func(*protocol.Brief) protocol.Try {
 			var all strings.Builder
 			for _, pid := range processes() {
 				data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -92,7 +92,7 @@ func environment() []probe {
 			}
 			return withLoot(inside("looked"), all.String())
 		}},
-		{"command lines of every process", func(*target.Brief) target.Try {
+		{"command lines of every process", func(*protocol.Brief) protocol.Try {
 			var all strings.Builder
 			for _, pid := range processes() {
 				data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -135,20 +135,20 @@ func fromMemory(args []string) error {
 // fileless is P25: running without a file is permitted if it changes nothing.
 func fileless() []probe {
 	// confined runs the same attacks from there.
-	confined := func(b *target.Brief, run func(args ...string) ([]byte, error)) target.Try {
+	confined := func(b *protocol.Brief, run func(args ...string) ([]byte, error)) protocol.Try {
 		for _, c := range [][]string{{"A08", "key in the home: direct"}, {"A01", "/etc"}, {"P10", "unshare uts"}, {"C01", "open O_CREAT"}} {
 			out, err := run(c...)
 			if err != nil {
 				return refused(err)
 			}
-			if bytes.Contains(out, []byte(`"`+target.Reached+`"`)) {
-				return target.Try{Outcome: target.Reached, Detail: "not confined from there", Loot: string(out)}
+			if bytes.Contains(out, []byte(`"`+protocol.Reached+`"`)) {
+				return protocol.Try{Outcome: protocol.Reached, Detail: "not confined from there", Loot: string(out)}
 			}
 		}
 		return inside("ran, and was as confined as before")
 	}
 	return []probe{
-		{"memfd", func(b *target.Brief) target.Try {
+		{"memfd", func(b *protocol.Brief) protocol.Try {
 			fd, err := memfd()
 			if err != nil {
 				return refused(err)
@@ -157,12 +157,12 @@ func fileless() []probe {
 				return exec.Command(fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd), args...).Output()
 			})
 		}},
-		{"execveat", func(b *target.Brief) target.Try {
+		{"execveat", func(b *protocol.Brief) protocol.Try {
 			return confined(b, func(args ...string) ([]byte, error) {
 				return exec.Command("/proc/self/exe", append([]string{"execveat"}, args...)...).Output()
 			})
 		}},
-		{"copy in /tmp", func(b *target.Brief) target.Try {
+		{"copy in /tmp", func(b *protocol.Brief) protocol.Try {
 			self, err := os.ReadFile("/proc/self/exe")
 			if err != nil {
 				return refused(err)
@@ -174,7 +174,7 @@ func fileless() []probe {
 			defer os.Remove(p)
 			return confined(b, func(args ...string) ([]byte, error) { return exec.Command(p, args...).Output() })
 		}},
-		{"through the loader", func(b *target.Brief) target.Try {
+		{"through the loader", func(b *protocol.Brief) protocol.Try {
 			for _, l := range []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"} {
 				if _, err := os.Stat(l); err != nil {
 					continue
@@ -189,7 +189,7 @@ func fileless() []probe {
 			}
 			return absent("no loader")
 		}},
-		{"personality of another system", func(*target.Brief) target.Try {
+		{"personality of another system", func(*protocol.Brief) protocol.Try {
 			_, _, e := syscall.Syscall(unix.SYS_PERSONALITY, 0xffffffff, 0, 0)
 			if e != 0 {
 				return refused(e)

@@ -15,17 +15,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // onProcess are operations on a process of another user. None changes the process: each
 // writes the present value.
 func onProcess() []struct {
 	name string
-	run  func(pid int) target.Try
+	run  func(pid int) protocol.Try
 } {
-	file := func(name string, flags int) func(pid int) target.Try {
-		return func(pid int) target.Try {
+	file := func(name string, flags int) func(pid int) protocol.Try {
+		return func(pid int) protocol.Try {
 			fd, err := unix.Open(fmt.Sprintf("/proc/%d/%s", pid, name), flags|unix.O_NONBLOCK, 0)
 			if err != nil {
 				return refused(err)
@@ -37,8 +37,8 @@ func onProcess() []struct {
 			return t
 		}
 	}
-	link := func(name string) func(pid int) target.Try {
-		return func(pid int) target.Try {
+	link := func(name string) func(pid int) protocol.Try {
+		return func(pid int) protocol.Try {
 			to, err := os.Readlink(fmt.Sprintf("/proc/%d/%s", pid, name))
 			if err != nil {
 				return refused(err)
@@ -48,7 +48,7 @@ func onProcess() []struct {
 	}
 	return []struct {
 		name string
-		run  func(pid int) target.Try
+		run  func(pid int) protocol.Try
 	}{
 		{"environ", file("environ", unix.O_RDONLY)},
 		{"mem for reading", file("mem", unix.O_RDONLY)},
@@ -60,21 +60,21 @@ func onProcess() []struct {
 		{"cwd", link("cwd")},
 		{"exe", link("exe")},
 		{"user namespace", link("ns/user")},
-		{"fd", func(pid int) target.Try {
+		{"fd", func(pid int) protocol.Try {
 			ents, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 			if err != nil {
 				return refused(err)
 			}
 			return reached("%d descriptors", len(ents))
 		}},
-		{"map_files", func(pid int) target.Try {
+		{"map_files", func(pid int) protocol.Try {
 			ents, err := os.ReadDir(fmt.Sprintf("/proc/%d/map_files", pid))
 			if err != nil {
 				return refused(err)
 			}
 			return reached("%d mapped files", len(ents))
 		}},
-		{"oom_score_adj", func(pid int) target.Try {
+		{"oom_score_adj", func(pid int) protocol.Try {
 			name := fmt.Sprintf("/proc/%d/oom_score_adj", pid)
 			now, err := os.ReadFile(name)
 			if err != nil {
@@ -82,13 +82,13 @@ func onProcess() []struct {
 			}
 			return done(os.WriteFile(name, now, 0), "set to what it was")
 		}},
-		{"ptrace seize", func(pid int) target.Try {
+		{"ptrace seize", func(pid int) protocol.Try {
 			runtime.LockOSThread()
 			return done(try0(syscall.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0)), "traced")
 		}},
 		{"process_vm_readv", vmReadv},
 		{"process_vm_writev", vmWritev},
-		{"pidfd_getfd", func(pid int) target.Try {
+		{"pidfd_getfd", func(pid int) protocol.Try {
 			p, err := unix.PidfdOpen(pid, 0)
 			if err != nil {
 				return refused(err)
@@ -106,10 +106,10 @@ func onProcess() []struct {
 			}
 			return last
 		}},
-		{"kcmp", func(pid int) target.Try {
+		{"kcmp", func(pid int) protocol.Try {
 			return done(try0(syscall.Syscall6(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0, 0)), "compared")
 		}},
-		{"process_madvise", func(pid int) target.Try {
+		{"process_madvise", func(pid int) protocol.Try {
 			p, err := unix.PidfdOpen(pid, 0)
 			if err != nil {
 				return refused(err)
@@ -118,8 +118,8 @@ func onProcess() []struct {
 			iov := unix.Iovec{}
 			return passed(try0(syscall.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(p), uintptr(unsafe.Pointer(&iov)), 1, unix.MADV_COLD, 0, 0)), unix.EINVAL)
 		}},
-		{"setns", func(pid int) target.Try {
-			return each([]string{"mnt", "net", "uts", "ipc"}, func(ns string) target.Try {
+		{"setns", func(pid int) protocol.Try {
+			return each([]string{"mnt", "net", "uts", "ipc"}, func(ns string) protocol.Try {
 				fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, ns), unix.O_RDONLY, 0)
 				if err != nil {
 					return refused(err)
@@ -129,7 +129,7 @@ func onProcess() []struct {
 				return done(unix.Setns(fd, 0), "joined")
 			})
 		}},
-		{"set its limits", func(pid int) target.Try {
+		{"set its limits", func(pid int) protocol.Try {
 			var lim unix.Rlimit
 			if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &lim); err != nil {
 				return refused(err)
@@ -140,7 +140,7 @@ func onProcess() []struct {
 }
 
 // readMemory reads a mapped page of the process.
-func readMemory(pid, flags int) target.Try {
+func readMemory(pid, flags int) protocol.Try {
 	addr, err := firstMap(pid)
 	if err != nil {
 		return refused(err)
@@ -191,11 +191,11 @@ func vmRaw(nr uintptr, pid int, local, remote []unix.Iovec) error {
 	return try0(syscall.Syscall6(nr, uintptr(pid), uintptr(unsafe.Pointer(&local[0])), 1, uintptr(unsafe.Pointer(&remote[0])), 1, 0))
 }
 
-func vmReadv(pid int) target.Try {
+func vmReadv(pid int) protocol.Try {
 	return passed(vm(pid, func(l, r []unix.Iovec) error { return vmRaw(unix.SYS_PROCESS_VM_READV, pid, l, r) }), unix.EFAULT)
 }
 
-func vmWritev(pid int) target.Try {
+func vmWritev(pid int) protocol.Try {
 	return passed(vm(pid, func(l, r []unix.Iovec) error {
 		if err := vmRaw(unix.SYS_PROCESS_VM_READV, pid, l, r); err != nil {
 			return err
@@ -206,11 +206,11 @@ func vmWritev(pid int) target.Try {
 
 // hostProcess is P01: the canary process, by its PID on the host.
 func hostProcess() []probe {
-	pid := func(b *target.Brief) int { return b.Canary.PID }
+	pid := func(b *protocol.Brief) int { return b.Canary.PID }
 	ps := []probe{
-		{"kill", func(b *target.Brief) target.Try { return ours(b, unix.Kill(pid(b), unix.SIGWINCH)) }},
-		{"tgkill", func(b *target.Brief) target.Try { return ours(b, unix.Tgkill(pid(b), pid(b), unix.SIGWINCH)) }},
-		{"pidfd_send_signal", func(b *target.Brief) target.Try {
+		{"kill", func(b *protocol.Brief) protocol.Try { return ours(b, unix.Kill(pid(b), unix.SIGWINCH)) }},
+		{"tgkill", func(b *protocol.Brief) protocol.Try { return ours(b, unix.Tgkill(pid(b), pid(b), unix.SIGWINCH)) }},
+		{"pidfd_send_signal", func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.PidfdOpen(pid(b), 0)
 			if err != nil {
 				return refused(err)
@@ -218,13 +218,13 @@ func hostProcess() []probe {
 			defer unix.Close(fd)
 			return ours(b, unix.PidfdSendSignal(fd, unix.SIGWINCH, nil, 0))
 		}},
-		{"kill the process group of everybody", func(*target.Brief) target.Try {
+		{"kill the process group of everybody", func(*protocol.Brief) protocol.Try {
 			if err := unix.Kill(-1, unix.SIGWINCH); err != nil {
 				return refused(err)
 			}
 			return inside("sent to all that can be seen")
 		}},
-		{"see it in /proc", func(b *target.Brief) target.Try {
+		{"see it in /proc", func(b *protocol.Brief) protocol.Try {
 			for _, p := range processes() {
 				data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
 				if err == nil && strings.Contains(string(data), "canary") && strings.Contains(string(data), b.Marker) {
@@ -233,10 +233,10 @@ func hostProcess() []probe {
 			}
 			return refused(unix.ESRCH)
 		}},
-		{"priority", func(b *target.Brief) target.Try {
+		{"priority", func(b *protocol.Brief) protocol.Try {
 			return ours(b, unix.Setpriority(unix.PRIO_PROCESS, pid(b), 0))
 		}},
-		{"affinity", func(b *target.Brief) target.Try {
+		{"affinity", func(b *protocol.Brief) protocol.Try {
 			var set unix.CPUSet
 			if err := unix.SchedGetaffinity(pid(b), &set); err != nil {
 				return refused(err)
@@ -245,9 +245,9 @@ func hostProcess() []probe {
 		}},
 	}
 	for _, o := range onProcess() {
-		ps = append(ps, probe{o.name, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{o.name, func(b *protocol.Brief) protocol.Try {
 			t := o.run(pid(b))
-			if t.Outcome == target.Reached && !isCanary(b) {
+			if t.Outcome == protocol.Reached && !isCanary(b) {
 				return inside("a process of our own has that number")
 			}
 			return t
@@ -257,7 +257,7 @@ func hostProcess() []probe {
 }
 
 // ours judges a call on the canary's PID, which inside may belong to another process.
-func ours(b *target.Brief, err error) target.Try {
+func ours(b *protocol.Brief, err error) protocol.Try {
 	if err != nil {
 		return refused(err)
 	}
@@ -267,7 +267,7 @@ func ours(b *target.Brief, err error) target.Try {
 	return reached("it was allowed")
 }
 
-func isCanary(b *target.Brief) bool {
+func isCanary(b *protocol.Brief) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", b.Canary.PID))
 	return err == nil && strings.Contains(string(data), "canary") && strings.Contains(string(data), b.Marker)
 }
@@ -278,9 +278,9 @@ func helperProcess() []probe {
 	var ps []probe
 	for _, o := range onProcess() {
 		ps = append(ps,
-			probe{"init: " + o.name, func(*target.Brief) target.Try { return o.run(1) }},
-			probe{"others: " + o.name, func(*target.Brief) target.Try {
-				return each(helpers(), func(pid int) target.Try {
+			probe{"init: " + o.name, func(*protocol.Brief) protocol.Try { return o.run(1) }},
+			probe{"others: " + o.name, func(*protocol.Brief) protocol.Try {
+				return each(helpers(), func(pid int) protocol.Try {
 					if pid == 1 {
 						return refused(unix.EPERM)
 					}
@@ -289,23 +289,23 @@ func helperProcess() []probe {
 			}})
 	}
 	return append(ps,
-		probe{"kill init", func(*target.Brief) target.Try {
+		probe{"kill init", func(*protocol.Brief) protocol.Try {
 			// Signal 0 only checks the permission. init ignores the others.
 			if err := unix.Kill(1, 0); err != nil {
 				return refused(err)
 			}
 			return inside("init can be signalled, and it ignores it")
 		}},
-		probe{"stop the helpers", func(*target.Brief) target.Try {
-			return each(helpers(), func(pid int) target.Try {
+		probe{"stop the helpers", func(*protocol.Brief) protocol.Try {
+			return each(helpers(), func(pid int) protocol.Try {
 				if pid == 1 {
 					return refused(unix.EPERM)
 				}
 				return done(unix.Kill(pid, 0), "could be killed")
 			})
 		}},
-		probe{"steal a seccomp listener", func(*target.Brief) target.Try {
-			return each(helpers(), func(pid int) target.Try {
+		probe{"steal a seccomp listener", func(*protocol.Brief) protocol.Try {
+			return each(helpers(), func(pid int) protocol.Try {
 				for _, n := range names(fmt.Sprintf("/proc/%d/fd", pid)) {
 					to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, n))
 					if strings.Contains(to, "seccomp") {
@@ -315,7 +315,7 @@ func helperProcess() []probe {
 				return refused(unix.EACCES)
 			})
 		}},
-		probe{"own seccomp listener", func(*target.Brief) target.Try {
+		probe{"own seccomp listener", func(*protocol.Brief) protocol.Try {
 			runtime.LockOSThread()
 			fd, err := listener(unix.SYS_GETPRIORITY)
 			if err != nil {
@@ -324,7 +324,7 @@ func helperProcess() []probe {
 			unix.Close(fd)
 			return inside("a listener over our own calls; C01 tries to use one")
 		}},
-		probe{"shed the filter", func(*target.Brief) target.Try {
+		probe{"shed the filter", func(*protocol.Brief) protocol.Try {
 			data, err := os.ReadFile("/proc/self/status")
 			if err != nil {
 				return refused(err)
@@ -356,8 +356,8 @@ func helpers() []int {
 
 // outlive is P21 and A23: daemons that try to survive.
 func outlive() []probe {
-	daemon := func(flags uintptr, session bool) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	daemon := func(flags uintptr, session bool) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			self := "/proc/self/exe"
 			if exe, err := os.Readlink(self); err == nil {
 				self = exe
@@ -382,9 +382,9 @@ func outlive() []probe {
 		{"own session", daemon(0, true)},
 		{"in the background", daemon(0, false)},
 		{"child of another parent", daemon(unix.CLONE_PARENT, true)},
-		{"many", func(b *target.Brief) target.Try {
+		{"many", func(b *protocol.Brief) protocol.Try {
 			for range 8 {
-				if t := daemon(0, true)(b); t.Outcome != target.Inside {
+				if t := daemon(0, true)(b); t.Outcome != protocol.Inside {
 					return t
 				}
 			}
@@ -396,15 +396,15 @@ func outlive() []probe {
 // signalAgent is P36. The first technique leaves a refusal, which the host looks for afterwards. A
 // signal that is taken and has no effect stays inside; if it has one, nobody reports.
 func signalAgent() []probe {
-	ps := []probe{{"what is refused first", func(b *target.Brief) target.Try {
-		return done(write(unix.Open(b.Work+"/"+target.RefusedFirst, creat, 0o755)), "a hook of the repository")
+	ps := []probe{{"what is refused first", func(b *protocol.Brief) protocol.Try {
+		return done(write(unix.Open(b.Work+"/"+protocol.RefusedFirst, creat, 0o755)), "a hook of the repository")
 	}}}
 	for _, sig := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGKILL} {
-		ps = append(ps, probe{unix.SignalName(sig), func(b *target.Brief) target.Try {
+		ps = append(ps, probe{unix.SignalName(sig), func(b *protocol.Brief) protocol.Try {
 			if b.Unconfined {
 				return signalOther(sig)
 			}
-			return each(agentThreads(), func(tid int) target.Try { return sendAll(1, tid, sig) })
+			return each(agentThreads(), func(tid int) protocol.Try { return sendAll(1, tid, sig) })
 		}})
 	}
 	return ps
@@ -432,23 +432,23 @@ func agentThreads() []int {
 }
 
 // signalOther is for the run without a sandbox, where process 1 is not to be signalled.
-func signalOther(sig unix.Signal) target.Try {
+func signalOther(sig unix.Signal) protocol.Try {
 	cmd := exec.Command("sleep", "100")
 	if err := cmd.Start(); err != nil {
 		return absent("%v", err)
 	}
 	try := sendAll(cmd.Process.Pid, cmd.Process.Pid, sig)
-	if try.Outcome != target.Inside {
+	if try.Outcome != protocol.Inside {
 		_ = cmd.Process.Kill()
 	}
-	if err := cmd.Wait(); err == nil || try.Outcome != target.Inside {
+	if err := cmd.Wait(); err == nil || try.Outcome != protocol.Inside {
 		return try
 	}
 	return reached("the process ended")
 }
 
 // sendAll sends a signal to a thread of a process by every call.
-func sendAll(pid, tid int, sig unix.Signal) target.Try {
+func sendAll(pid, tid int, sig unix.Signal) protocol.Try {
 	var info [128]byte
 	binary.NativeEndian.PutUint32(info[0:], uint32(sig))
 	binary.NativeEndian.PutUint32(info[8:], ^uint32(0)) // SI_QUEUE
@@ -468,7 +468,7 @@ func sendAll(pid, tid int, sig unix.Signal) target.Try {
 		}
 		calls = append(calls, err)
 	}
-	return each(calls, func(err error) target.Try {
+	return each(calls, func(err error) protocol.Try {
 		if err != nil {
 			return refused(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // Bounds that a sandbox has. A technique takes one more than that.
@@ -27,7 +27,7 @@ const (
 func spend() []probe {
 	const realTime = 40 // a signal that queues
 	return []probe{
-		{"instances of inotify", func(*target.Brief) target.Try {
+		{"instances of inotify", func(*protocol.Brief) protocol.Try {
 			data, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
 			if err != nil {
 				return absent("%v", err)
@@ -41,19 +41,19 @@ func spend() []probe {
 				return err
 			})
 		}},
-		{"contexts of asynchronous I/O", func(*target.Brief) target.Try {
+		{"contexts of asynchronous I/O", func(*protocol.Brief) protocol.Try {
 			return beyond(0, func(int) error {
 				var context uintptr
 				return try0(unix.Syscall(unix.SYS_IO_SETUP, 1000, uintptr(unsafe.Pointer(&context)), 0))
 			})
 		}},
-		{"timers", func(*target.Brief) target.Try {
+		{"timers", func(*protocol.Brief) protocol.Try {
 			return beyond(mostSignals, func(int) error {
 				var id int32
 				return try0(unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&id))))
 			})
 		}},
-		{"queued signals", func(*target.Brief) target.Try {
+		{"queued signals", func(*protocol.Brief) protocol.Try {
 			runtime.LockOSThread()
 			blocked := uint64(1) << (realTime - 1)
 			if err := try0(unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, 0, uintptr(unsafe.Pointer(&blocked)), 0, 8, 0, 0)); err != nil {
@@ -64,13 +64,13 @@ func spend() []probe {
 				return try0(unix.Syscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(os.Getpid()), uintptr(unix.Gettid()), realTime, uintptr(unsafe.Pointer(&info[0])), 0, 0))
 			})
 		}},
-		{"terminals", func(*target.Brief) target.Try {
+		{"terminals", func(*protocol.Brief) protocol.Try {
 			return beyond(mostTerminals, func(int) error {
 				_, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 				return err
 			})
 		}},
-		{"message queues", func(b *target.Brief) target.Try {
+		{"message queues", func(b *protocol.Brief) protocol.Try {
 			defer func() {
 				for n := range mostQueues + 1 {
 					if name, err := unix.BytePtrFromString(b.Marker + strconv.Itoa(n)); err == nil {
@@ -90,7 +90,7 @@ func spend() []probe {
 }
 
 // beyond takes one more than a sandbox may have.
-func beyond(bound int, one func(n int) error) target.Try {
+func beyond(bound int, one func(n int) error) protocol.Try {
 	for n := range bound + 1 {
 		if err := one(n); err != nil {
 			return refused(err)
@@ -101,11 +101,11 @@ func beyond(bound int, one func(n int) error) target.Try {
 
 // stall is P35.
 func stall() []probe {
-	own := func(b *target.Brief, name string) (*os.File, error) {
+	own := func(b *protocol.Brief, name string) (*os.File, error) {
 		return os.OpenFile(filepath.Join(b.Work, b.Marker+name), os.O_CREATE|os.O_RDONLY, 0o600)
 	}
 	return []probe{
-		{"lease on a file of the workspace", func(b *target.Brief) target.Try {
+		{"lease on a file of the workspace", func(b *protocol.Brief) protocol.Try {
 			f, err := own(b, "-lease")
 			if err != nil {
 				return refused(err)
@@ -115,7 +115,7 @@ func stall() []probe {
 			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 			return done(err, "whoever opens the file to write waits")
 		}},
-		{"signals about a directory", func(b *target.Brief) target.Try {
+		{"signals about a directory", func(b *protocol.Brief) protocol.Try {
 			f, err := os.Open(b.Work)
 			if err != nil {
 				return refused(err)
@@ -127,33 +127,33 @@ func stall() []probe {
 		{"lock on what is shown", onShown(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })},
 		{"shared lock on what is shown", onShown(func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })},
 		{"lock on what is shown, swapped while it is judged", swapped},
-		{"read: lock of a process on what is shown", func(b *target.Brief) target.Try {
+		{"read: lock of a process on what is shown", func(b *protocol.Brief) protocol.Try {
 			try := onShown(func(fd int) error {
 				return unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
 			})(b)
-			if try.Outcome == target.Reached && b.Kernel {
+			if try.Outcome == protocol.Reached && b.Kernel {
 				return inside("the sandbox's own kernel took it")
 			}
 			return try
 		}},
-		{"watch what is shown", func(*target.Brief) target.Try {
+		{"watch what is shown", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 			if err != nil {
 				return refused(err)
 			}
 			defer unix.Close(fd)
-			return each(shown(), func(name string) target.Try {
+			return each(shown(), func(name string) protocol.Try {
 				_, err := unix.InotifyAddWatch(fd, name, unix.IN_ALL_EVENTS)
 				return done(err, "it tells what the host does with it")
 			})
 		}},
-		{"watch what is shown by its descriptor", func(*target.Brief) target.Try {
+		{"watch what is shown by its descriptor", func(*protocol.Brief) protocol.Try {
 			instance, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 			if err != nil {
 				return refused(err)
 			}
 			defer unix.Close(instance)
-			return each(shown(), func(name string) target.Try {
+			return each(shown(), func(name string) protocol.Try {
 				fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
 				if err != nil {
 					return refused(err)
@@ -170,9 +170,9 @@ func stall() []probe {
 func shown() []string { return []string{"/usr/bin/env", "/usr/bin", "/usr/lib", "/dev/null"} }
 
 // onShown tries a lock on each file of the host that is visible, and on one in a mount that may only be read.
-func onShown(lock func(fd int) error) func(*target.Brief) target.Try {
-	return func(b *target.Brief) target.Try {
-		return each(append(shown(), b.Self), func(name string) target.Try {
+func onShown(lock func(fd int) error) func(*protocol.Brief) protocol.Try {
+	return func(b *protocol.Brief) protocol.Try {
+		return each(append(shown(), b.Self), func(name string) protocol.Try {
 			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return refused(err)
@@ -184,7 +184,7 @@ func onShown(lock func(fd int) error) func(*target.Brief) target.Try {
 }
 
 // swapped locks a descriptor while another thread makes it now a file of its own, now one that is shown.
-func swapped(b *target.Brief) target.Try {
+func swapped(b *protocol.Brief) protocol.Try {
 	mine, err := os.Create(filepath.Join("/tmp", b.Marker+"-swap"))
 	if err != nil {
 		return refused(err)
@@ -214,7 +214,7 @@ func swapped(b *target.Brief) target.Try {
 			}
 		}
 	}()
-	last := target.Try{}
+	last := protocol.Try{}
 	for range 2000 {
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			last = refused(err)

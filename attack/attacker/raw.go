@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // System calls that read their strings from our memory, so that a second thread can change
@@ -76,7 +76,7 @@ func reap(pid uintptr, err syscall.Errno) error {
 }
 
 // forkedCall makes one call in a child with one thread, and returns the result.
-func forkedCall(nr, arg uintptr) target.Try {
+func forkedCall(nr, arg uintptr) protocol.Try {
 	runtime.LockOSThread()
 	pid, err := childCalls(nr, arg)
 	if err != 0 {
@@ -87,7 +87,7 @@ func forkedCall(nr, arg uintptr) target.Try {
 		return refused(err)
 	}
 	if ws.Signaled() {
-		return target.Try{Outcome: target.Denied, Errno: signalName(ws.Signal()), Detail: "the child was killed"}
+		return protocol.Try{Outcome: protocol.Denied, Errno: signalName(ws.Signal()), Detail: "the child was killed"}
 	}
 	if ws.ExitStatus() != 0 {
 		return refused(syscall.Errno(ws.ExitStatus()))
@@ -108,9 +108,9 @@ func childCalls(nr, arg uintptr) (uintptr, syscall.Errno) {
 	return pid, err
 }
 
-func briefFromEnv() (*target.Brief, error) {
-	b := new(target.Brief)
-	if err := json.Unmarshal([]byte(os.Getenv(target.BriefEnv)), b); err != nil {
+func briefFromEnv() (*protocol.Brief, error) {
+	b := new(protocol.Brief)
+	if err := json.Unmarshal([]byte(os.Getenv(protocol.BriefEnv)), b); err != nil {
 		return nil, fmt.Errorf("read brief: %w", err)
 	}
 	return b, nil
@@ -124,7 +124,7 @@ func printHandle(args []string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(target.Canary{Handle: h.Bytes(), HType: int(h.Type())})
+	return json.NewEncoder(os.Stdout).Encode(protocol.Canary{Handle: h.Bytes(), HType: int(h.Type())})
 }
 
 // pausedChild makes a task that waits for a signal forever.

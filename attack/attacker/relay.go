@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paddock-sandbox/paddock/attack/internet"
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // relay runs a program in a session with a terminal, for the harness. It is host code.
@@ -137,7 +137,7 @@ func connected(dir string, careless bool) (func(), error) {
 	roots, err := os.ReadFile(dir + "/" + internet.Roots)
 	if err == nil {
 		err = errors.Join(
-			replace(dir, "/etc/resolv.conf", "nameserver "+target.Resolver+"\noptions timeout:2 attempts:1\n"),
+			replace(dir, "/etc/resolv.conf", "nameserver "+protocol.Resolver+"\noptions timeout:2 attempts:1\n"),
 			replace(dir, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"),
 			replace(dir, "/etc/ssl/certs/ca-certificates.crt", string(roots)),
 			tunnels(dir),

@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
-func connectUnix(typ int, name string) target.Try {
+func connectUnix(typ int, name string) protocol.Try {
 	if name == "" {
 		return absent("the host has no such socket")
 	}
@@ -34,30 +34,30 @@ func connectUnix(typ int, name string) target.Try {
 
 // hostSocket is P03: a socket such as a container engine's.
 func hostSocket() []probe {
-	at := func(prefix string, name func(*target.Brief) string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	at := func(prefix string, name func(*protocol.Brief) string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			if name(b) == "" {
 				return absent("the host has no such socket")
 			}
 			return connectUnix(unix.SOCK_STREAM, prefix+name(b))
 		}
 	}
-	home := func(b *target.Brief) string { return b.Canary.Stream }
-	work := func(b *target.Brief) string { return b.Canary.InWork }
+	home := func(b *protocol.Brief) string { return b.Canary.Stream }
+	work := func(b *protocol.Brief) string { return b.Canary.InWork }
 	return []probe{
 		{"in the home", at("", home)},
 		{"in the home through /proc/self/root", at("/proc/self/root", home)},
 		{"in the home through /proc/1/root", at("/proc/1/root", home)},
-		{"in the home through a link", func(b *target.Brief) target.Try {
+		{"in the home through a link", func(b *protocol.Brief) protocol.Try {
 			l := b.Work + "/sock-link"
 			if err := unix.Symlink(b.Canary.Stream, l); err != nil {
 				return refused(err)
 			}
 			return connectUnix(unix.SOCK_STREAM, l)
 		}},
-		{"in the home as seqpacket", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_SEQPACKET, b.Canary.Stream) }},
+		{"in the home as seqpacket", func(b *protocol.Brief) protocol.Try { return connectUnix(unix.SOCK_SEQPACKET, b.Canary.Stream) }},
 		{"in the workspace", at("", work)},
-		{"in the workspace through a link", func(b *target.Brief) target.Try {
+		{"in the workspace through a link", func(b *protocol.Brief) protocol.Try {
 			if b.Canary.InWork == "" {
 				return absent("the host has no such socket")
 			}
@@ -67,8 +67,8 @@ func hostSocket() []probe {
 			}
 			return connectUnix(unix.SOCK_STREAM, l)
 		}},
-		{"sockets of the system", func(*target.Brief) target.Try {
-			return each([]string{"/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/systemd/private", "/run/dbus/system_bus_socket", "/run/systemd/notify"}, func(p string) target.Try {
+		{"sockets of the system", func(*protocol.Brief) protocol.Try {
+			return each([]string{"/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/systemd/private", "/run/dbus/system_bus_socket", "/run/systemd/notify"}, func(p string) protocol.Try {
 				return connectUnix(unix.SOCK_STREAM, p)
 			})
 		}},
@@ -78,9 +78,9 @@ func hostSocket() []probe {
 // abstractSocket is P04.
 func abstractSocket() []probe {
 	return []probe{
-		{"stream", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_STREAM, "@"+b.Canary.Abstract) }},
-		{"datagram", func(b *target.Brief) target.Try { return connectUnix(unix.SOCK_DGRAM, "@"+b.Canary.Abstract+"-d") }},
-		{"list", func(b *target.Brief) target.Try {
+		{"stream", func(b *protocol.Brief) protocol.Try { return connectUnix(unix.SOCK_STREAM, "@"+b.Canary.Abstract) }},
+		{"datagram", func(b *protocol.Brief) protocol.Try { return connectUnix(unix.SOCK_DGRAM, "@"+b.Canary.Abstract+"-d") }},
+		{"list", func(b *protocol.Brief) protocol.Try {
 			data, err := os.ReadFile("/proc/net/unix")
 			if err != nil {
 				return refused(err)
@@ -88,9 +88,9 @@ func abstractSocket() []probe {
 			if bytes.Contains(data, []byte(b.Canary.Abstract)) {
 				return reached("the host's abstract sockets are listed")
 			}
-			return target.Try{Outcome: target.Denied, Errno: "unseen", Detail: "only sockets of our own are listed"}
+			return protocol.Try{Outcome: protocol.Denied, Errno: "unseen", Detail: "only sockets of our own are listed"}
 		}},
-		{"take the name of one", func(b *target.Brief) target.Try {
+		{"take the name of one", func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 			if err != nil {
 				return refused(err)
@@ -107,13 +107,13 @@ func abstractSocket() []probe {
 // datagramSocket is P05: the pair is made without socket(), and then used for another
 // address.
 func datagramSocket() []probe {
-	pair := func(f func(fd int, to unix.Sockaddr) error) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	pair := func(f func(fd int, to unix.Sockaddr) error) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 			if err != nil {
 				return refused(err)
 			}
-			return each([]string{b.Canary.Datagram, "@" + b.Canary.Abstract + "-d"}, func(name string) target.Try {
+			return each([]string{b.Canary.Datagram, "@" + b.Canary.Abstract + "-d"}, func(name string) protocol.Try {
 				if len(name) > 100 && name[0] == '/' {
 					if err := unix.Chdir(filepath.Dir(name)); err != nil {
 						return refused(err)
@@ -130,7 +130,7 @@ func datagramSocket() []probe {
 		{"sendmsg with a descriptor", pair(func(fd int, to unix.Sockaddr) error {
 			return unix.Sendmsg(fd, []byte("hello"), unix.UnixRights(0), to, 0)
 		})},
-		{"socket and sendto", func(b *target.Brief) target.Try {
+		{"socket and sendto", func(b *protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 			if err != nil {
 				return refused(err)
@@ -142,8 +142,8 @@ func datagramSocket() []probe {
 
 // vsock is P06.
 func vsock() []probe {
-	dial := func(cid uint32) func(*target.Brief) target.Try {
-		return func(*target.Brief) target.Try {
+	dial := func(cid uint32) func(*protocol.Brief) protocol.Try {
+		return func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
 			if err != nil {
 				return refused(err)
@@ -160,11 +160,11 @@ func vsock() []probe {
 		{"hypervisor", dial(0)},
 		{"host", dial(2)},
 		{"local", dial(1)},
-		{"datagram", func(*target.Brief) target.Try {
+		{"datagram", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_DGRAM, 0)
 			return closeTry(fd, err, "the family is there")
 		}},
-		{"/dev/vsock", func(*target.Brief) target.Try {
+		{"/dev/vsock", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Open("/dev/vsock", unix.O_RDONLY, 0)
 			return closeTry(fd, err, "opened")
 		}},
@@ -200,7 +200,7 @@ func socketFamilies() []probe {
 		{"netlink connector", unix.AF_NETLINK, unix.SOCK_DGRAM, unix.NETLINK_CONNECTOR},
 		{"netlink route", unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE},
 	} {
-		ps = append(ps, probe{s.name, func(*target.Brief) target.Try {
+		ps = append(ps, probe{s.name, func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Socket(s.family, s.typ|unix.SOCK_CLOEXEC, s.pro)
 			if err != nil {
 				return refused(err)
@@ -216,7 +216,7 @@ func socketFamilies() []probe {
 }
 
 // netlink permits reading, which resolvers and tools need, but no change.
-func netlink(fd int, name string) target.Try {
+func netlink(fd int, name string) protocol.Try {
 	if name != "netlink route" {
 		return inside("%s is there; it acts on our own network only", name)
 	}

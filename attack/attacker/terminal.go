@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // injected is the text that P14 types into a terminal.
@@ -46,9 +46,9 @@ func terminals() []string {
 
 // terminalInput is P14.
 func terminalInput() []probe {
-	everywhere := func(cmd uintptr) func(*target.Brief) target.Try {
-		return func(*target.Brief) target.Try {
-			return each(terminals(), func(name string) target.Try {
+	everywhere := func(cmd uintptr) func(*protocol.Brief) protocol.Try {
+		return func(*protocol.Brief) protocol.Try {
+			return each(terminals(), func(name string) protocol.Try {
 				fd, err := unix.Open(name, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 				if err != nil {
 					return refused(err)
@@ -61,8 +61,8 @@ func terminalInput() []probe {
 			})
 		}
 	}
-	onFDs := func(cmd uintptr) func(*target.Brief) target.Try {
-		return func(*target.Brief) target.Try {
+	onFDs := func(cmd uintptr) func(*protocol.Brief) protocol.Try {
+		return func(*protocol.Brief) protocol.Try {
 			last := refused(unix.ENOTTY)
 			for fd := range 256 {
 				err := push(fd, cmd)
@@ -80,8 +80,8 @@ func terminalInput() []probe {
 		{"TIOCSTI on every terminal", everywhere(unix.TIOCSTI)},
 		{"TIOCSTI on every descriptor", onFDs(unix.TIOCSTI)},
 		{"TIOCSTI with high bits", onFDs(unix.TIOCSTI | 1<<32)},
-		{"TIOCLINUX paste", func(*target.Brief) target.Try {
-			return each(terminals(), func(name string) target.Try {
+		{"TIOCLINUX paste", func(*protocol.Brief) protocol.Try {
+			return each(terminals(), func(name string) protocol.Try {
 				fd, err := unix.Open(name, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 				if err != nil {
 					return refused(err)
@@ -91,7 +91,7 @@ func terminalInput() []probe {
 				return done(try0(syscall.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCLINUX, uintptr(unsafe.Pointer(&c)))), "pasted")
 			})
 		}},
-		{"TIOCCONS", func(*target.Brief) target.Try {
+		{"TIOCCONS", func(*protocol.Brief) protocol.Try {
 			return done(try0(syscall.Syscall(unix.SYS_IOCTL, 0, unix.TIOCCONS, 0)), "took the console")
 		}},
 	}
@@ -100,7 +100,7 @@ func terminalInput() []probe {
 // controllingTerminal is P15.
 func controllingTerminal() []probe {
 	return []probe{
-		{"/dev/tty", func(*target.Brief) target.Try {
+		{"/dev/tty", func(*protocol.Brief) protocol.Try {
 			fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NONBLOCK, 0)
 			if err != nil {
 				return refused(err)
@@ -111,12 +111,12 @@ func controllingTerminal() []probe {
 			}
 			return reached("wrote to the caller's terminal")
 		}},
-		{"steal one", func(b *target.Brief) target.Try {
+		{"steal one", func(b *protocol.Brief) protocol.Try {
 			if b.Unconfined {
 				return absent("the harness's own terminal would be taken")
 			}
 			_, _ = unix.Setsid()
-			return each(terminals(), func(name string) target.Try {
+			return each(terminals(), func(name string) protocol.Try {
 				fd, err := unix.Open(name, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 				if err != nil {
 					return refused(err)
@@ -125,7 +125,7 @@ func controllingTerminal() []probe {
 				return done(unix.IoctlSetInt(fd, unix.TIOCSCTTY, 1), "took a terminal")
 			})
 		}},
-		{"session of the caller", func(*target.Brief) target.Try {
+		{"session of the caller", func(*protocol.Brief) protocol.Try {
 			stat, err := os.ReadFile("/proc/self/stat")
 			if err != nil {
 				return refused(err)
@@ -145,7 +145,7 @@ func controllingTerminal() []probe {
 
 // terminalOutput is P27: bytes that a terminal would interpret.
 func terminalOutput() []probe {
-	return []probe{{"print", func(*target.Brief) target.Try {
+	return []probe{{"print", func(*protocol.Brief) protocol.Try {
 		// Set the title, copy to the clipboard (OSC 52), ask for an answer (DSR), switch
 		// the screen, and an 8-bit CSI.
 		_, err := os.Stderr.WriteString("\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[6n\x1b[?1049h\u009b31m\rplain text\n")

@@ -14,23 +14,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
-func inWork(rel string) func(*target.Brief) string {
-	return func(b *target.Brief) string { return filepath.Join(b.Work, rel) }
+func inWork(rel string) func(*protocol.Brief) string {
+	return func(b *protocol.Brief) string { return filepath.Join(b.Work, rel) }
 }
 
 // everyName tries every way on each of several names. Each name is a technique.
 func everyName(rels ...string) []probe {
 	var ps []probe
 	for _, rel := range rels {
-		ps = append(ps, probe{rel, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{rel, func(b *protocol.Brief) protocol.Try {
 			p := filepath.Join(b.Work, rel)
 			// Make missing parents. For a protected name this is already refused.
 			_ = os.MkdirAll(filepath.Dir(p), 0o755)
 			t := throughAll(b, p)
-			if _, err := os.Lstat(filepath.Dir(p)); err != nil && t.Outcome == target.Denied {
+			if _, err := os.Lstat(filepath.Dir(p)); err != nil && t.Outcome == protocol.Denied {
 				t.Detail = "the directory could not even be made"
 				if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 					t.Errno = errnoName(err)
@@ -49,22 +49,22 @@ func trustExisting() []probe {
 		if w.once() && !w.foreign() {
 			continue
 		}
-		ps = append(ps, probe{"existing: " + w.name, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{"existing: " + w.name, func(b *protocol.Brief) protocol.Try {
 			return changed(b, w, b.Work+"/.git/hooks/post-checkout")
 		}})
 	}
 	hook := inWork(".git/hooks/pre-push")
 	return append(ps,
-		probe{"race of the name in memory", func(b *target.Brief) target.Try { return raceName(b, hook(b)) }},
-		probe{"race of a link and a directory", func(b *target.Brief) target.Try { return raceLink(b, hook(b)) }},
+		probe{"race of the name in memory", func(b *protocol.Brief) protocol.Try { return raceName(b, hook(b)) }},
+		probe{"race of a link and a directory", func(b *protocol.Brief) protocol.Try { return raceLink(b, hook(b)) }},
 		probe{"race of a moving directory", raceMove},
-		probe{"very many at once", func(b *target.Brief) target.Try { return many(b, hook(b)) }},
+		probe{"very many at once", func(b *protocol.Brief) protocol.Try { return many(b, hook(b)) }},
 	)
 }
 
 // raceName changes the name between check and use, against a checker that reads it from our
 // memory and then lets the kernel read it again.
-func raceName(b *target.Brief, p string) target.Try {
+func raceName(b *protocol.Brief, p string) protocol.Try {
 	good := []byte(filepath.Join(b.Work, strings.Repeat("g", len(p)-len(b.Work)-1)) + "\x00")
 	bad := []byte(p + "\x00")
 	buf := make([]byte, len(bad))
@@ -101,7 +101,7 @@ func raceName(b *target.Brief, p string) target.Try {
 	return refusedOr(last)
 }
 
-func refusedOr(err error) target.Try {
+func refusedOr(err error) protocol.Try {
 	if err == nil {
 		return inside("never refused, and nothing reached")
 	}
@@ -109,7 +109,7 @@ func refusedOr(err error) target.Try {
 }
 
 // raceLink swaps a directory with a link to the protected one.
-func raceLink(b *target.Brief, p string) target.Try {
+func raceLink(b *protocol.Brief, p string) protocol.Try {
 	dir := fmt.Sprintf("%s/race%d", b.Work, scratchCount())
 	real, link := dir+"/a", dir+"/b"
 	if err := os.MkdirAll(real, 0o755); err != nil {
@@ -144,7 +144,7 @@ func raceLink(b *target.Brief, p string) target.Try {
 }
 
 // raceMove moves a repository while a hook is made in it.
-func raceMove(b *target.Brief) target.Try {
+func raceMove(b *protocol.Brief) protocol.Try {
 	a, c := b.Work+"/nested", b.Work+"/nested-moved"
 	hook := "/.git/hooks/pre-push"
 	f := newFlip(func(i int) {
@@ -173,7 +173,7 @@ func raceMove(b *target.Brief) target.Try {
 
 // many makes the protected name from many threads at once, in case an overloaded supervisor
 // lets one through.
-func many(_ *target.Brief, p string) target.Try {
+func many(_ *protocol.Brief, p string) protocol.Try {
 	var wg sync.WaitGroup
 	errs := make([]error, 64)
 	for i := range errs {
@@ -197,8 +197,8 @@ func many(_ *target.Brief, p string) target.Try {
 // trustConfig is C02.
 func trustConfig() []probe {
 	ps := everyWay(inWork(".git/config"))
-	git := func(args ...string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	git := func(args ...string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			if b.Unconfined {
 				// The ways above have written no valid configuration.
 				_ = os.RemoveAll(b.Work + "/.git/config")
@@ -220,11 +220,11 @@ func trustConfig() []probe {
 		probe{"git config alias", git("config", "alias.st", "!touch /tmp/x")},
 		probe{"git config --worktree", git("config", "--worktree", "core.fsmonitor", "touch /tmp/x")},
 		probe{"git remote add ext::", git("remote", "add", "evil", "ext::sh -c x")},
-		probe{".git/config.worktree", func(b *target.Brief) target.Try { return throughAll(b, b.Work+"/.git/config.worktree") }},
+		probe{".git/config.worktree", func(b *protocol.Brief) protocol.Try { return throughAll(b, b.Work+"/.git/config.worktree") }},
 	)
 }
 
-func runGit(b *target.Brief, dir string, args ...string) target.Try {
+func runGit(b *protocol.Brief, dir string, args ...string) protocol.Try {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		return absent("no git inside")
@@ -238,7 +238,7 @@ func runGit(b *target.Brief, dir string, args ...string) target.Try {
 		if len(out) > 300 {
 			out = out[:300]
 		}
-		return target.Try{Outcome: target.Denied, Errno: "git", Detail: string(out)}
+		return protocol.Try{Outcome: protocol.Denied, Errno: "git", Detail: string(out)}
 	}
 	return inside("git %s succeeded", args[0])
 }
@@ -247,14 +247,14 @@ func runGit(b *target.Brief, dir string, args ...string) target.Try {
 func trustNested() []probe {
 	ps := everyName("nested/.git/hooks/pre-commit", "nested/.git/config", "a/b/c/d/.git/hooks/pre-commit", "a/b/c/d/.git/config")
 	for _, p := range []string{"nested/.git/hooks/pre-push", "a/b/c/d/.git/hooks/pre-push"} {
-		ps = append(ps, probe{"race to " + p, func(b *target.Brief) target.Try { return raceLink(b, b.Work+"/"+p) }})
+		ps = append(ps, probe{"race to " + p, func(b *protocol.Brief) protocol.Try { return raceLink(b, b.Work+"/"+p) }})
 	}
 	return ps
 }
 
 // trustNewRepo is C04: a new repository with a hook.
 func trustNewRepo() []probe {
-	hooked := func(b *target.Brief, repo string, err error) target.Try {
+	hooked := func(b *protocol.Brief, repo string, err error) protocol.Try {
 		p := filepath.Join(b.Work, repo, ".git/hooks/pre-commit")
 		if data, e := os.ReadFile(p); e == nil && strings.Contains(string(data), "planted") {
 			return reached("a new repository with a hook at %s", repo)
@@ -264,7 +264,7 @@ func trustNewRepo() []probe {
 		}
 		return inside("no error, no hook")
 	}
-	build := func(b *target.Brief, git string) error {
+	build := func(b *protocol.Brief, git string) error {
 		for _, d := range []string{"objects", "refs/heads", "hooks"} {
 			if err := os.MkdirAll(git+"/"+d, 0o755); err != nil {
 				return err
@@ -275,41 +275,41 @@ func trustNewRepo() []probe {
 		}
 		return os.WriteFile(git+"/hooks/pre-commit", []byte(payload), 0o755)
 	}
-	aside := func(b *target.Brief, name string) (string, error) {
+	aside := func(b *protocol.Brief, name string) (string, error) {
 		p := b.Work + "/" + name
 		return p, build(b, p)
 	}
 	return []probe{
-		{"git init", func(b *target.Brief) target.Try {
+		{"git init", func(b *protocol.Brief) protocol.Try {
 			d := b.Work + "/fresh-init"
 			_ = os.Mkdir(d, 0o755)
 			t := runGit(b, d, "init", "-q")
 			err := os.WriteFile(d+"/.git/hooks/pre-commit", []byte(payload), 0o755)
-			if t.Outcome == target.Absent {
+			if t.Outcome == protocol.Absent {
 				return t
 			}
 			return hooked(b, "fresh-init", err)
 		}},
-		{"git init with a template", func(b *target.Brief) target.Try {
+		{"git init with a template", func(b *protocol.Brief) protocol.Try {
 			tmpl, err := aside(b, "template")
 			if err != nil {
 				return refused(err)
 			}
 			_ = os.Mkdir(b.Work+"/fresh-template", 0o755)
 			t := runGit(b, b.Work+"/fresh-template", "init", "-q", "--template="+tmpl)
-			if t.Outcome == target.Absent {
+			if t.Outcome == protocol.Absent {
 				return t
 			}
 			h := hooked(b, "fresh-template", unix.EPERM)
-			if h.Outcome == target.Denied {
+			if h.Outcome == protocol.Denied {
 				h.Errno, h.Detail = t.Errno, t.Detail
 			}
 			return h
 		}},
-		{"by hand", func(b *target.Brief) target.Try {
+		{"by hand", func(b *protocol.Brief) protocol.Try {
 			return hooked(b, "fresh-hand", build(b, b.Work+"/fresh-hand/.git"))
 		}},
-		{"built aside and renamed to .git", func(b *target.Brief) target.Try {
+		{"built aside and renamed to .git", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built1")
 			if err != nil {
 				return refused(err)
@@ -317,7 +317,7 @@ func trustNewRepo() []probe {
 			_ = os.Mkdir(b.Work+"/fresh-rename", 0o755)
 			return hooked(b, "fresh-rename", unix.Rename(s, b.Work+"/fresh-rename/.git"))
 		}},
-		{"hooks built aside and moved in", func(b *target.Brief) target.Try {
+		{"hooks built aside and moved in", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built2")
 			if err != nil {
 				return refused(err)
@@ -325,7 +325,7 @@ func trustNewRepo() []probe {
 			_ = os.MkdirAll(b.Work+"/fresh-hooks/.git", 0o755)
 			return hooked(b, "fresh-hooks", unix.Rename(s+"/hooks", b.Work+"/fresh-hooks/.git/hooks"))
 		}},
-		{"exchange with .git", func(b *target.Brief) target.Try {
+		{"exchange with .git", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built3")
 			if err != nil {
 				return refused(err)
@@ -333,7 +333,7 @@ func trustNewRepo() []probe {
 			_ = os.MkdirAll(b.Work+"/fresh-exchange/.git", 0o755)
 			return hooked(b, "fresh-exchange", unix.Renameat2(unix.AT_FDCWD, s, unix.AT_FDCWD, b.Work+"/fresh-exchange/.git", unix.RENAME_EXCHANGE))
 		}},
-		{".git is a link", func(b *target.Brief) target.Try {
+		{".git is a link", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built4")
 			if err != nil {
 				return refused(err)
@@ -341,7 +341,7 @@ func trustNewRepo() []probe {
 			_ = os.Mkdir(b.Work+"/fresh-link", 0o755)
 			return hooked(b, "fresh-link", unix.Symlink(s, b.Work+"/fresh-link/.git"))
 		}},
-		{"hooks is a link", func(b *target.Brief) target.Try {
+		{"hooks is a link", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built5")
 			if err != nil {
 				return refused(err)
@@ -349,7 +349,7 @@ func trustNewRepo() []probe {
 			_ = os.MkdirAll(b.Work+"/fresh-hooklink/.git", 0o755)
 			return hooked(b, "fresh-hooklink", unix.Symlink(s+"/hooks", b.Work+"/fresh-hooklink/.git/hooks"))
 		}},
-		{".git is a file", func(b *target.Brief) target.Try {
+		{".git is a file", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built6")
 			if err != nil {
 				return refused(err)
@@ -360,7 +360,7 @@ func trustNewRepo() []probe {
 			}
 			return reached("a .git file points to hooks of ours")
 		}},
-		{"a parent is moved", func(b *target.Brief) target.Try {
+		{"a parent is moved", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "built7/x")
 			if err != nil {
 				return refused(err)
@@ -370,7 +370,7 @@ func trustNewRepo() []probe {
 			}
 			return hooked(b, "built7", nil)
 		}},
-		{"bare repository", func(b *target.Brief) target.Try {
+		{"bare repository", func(b *protocol.Brief) protocol.Try {
 			s, err := aside(b, "bare")
 			if err != nil {
 				return refused(err)
@@ -381,7 +381,7 @@ func trustNewRepo() []probe {
 			}
 			return reached("a directory that git takes for a repository")
 		}},
-		{"bare repository, its HEAD last", func(b *target.Brief) target.Try {
+		{"bare repository, its HEAD last", func(b *protocol.Brief) protocol.Try {
 			p := b.Work + "/bare2"
 			for _, d := range []string{"objects", "r"} {
 				if err := os.MkdirAll(p+"/"+d, 0o755); err != nil {
@@ -398,7 +398,7 @@ func trustNewRepo() []probe {
 			}
 			return reached("a directory that git takes for a repository")
 		}},
-		{"bare repository below a directory that nobody may search, its HEAD last", func(b *target.Brief) target.Try {
+		{"bare repository below a directory that nobody may search, its HEAD last", func(b *protocol.Brief) protocol.Try {
 			above := b.Work + "/bare4"
 			p := above + "/x"
 			for _, d := range []string{"objects", "refs"} {
@@ -427,7 +427,7 @@ func trustNewRepo() []probe {
 			}
 			return reached("a directory that git takes for a repository")
 		}},
-		{"bare repository with a common directory", func(b *target.Brief) target.Try {
+		{"bare repository with a common directory", func(b *protocol.Brief) protocol.Try {
 			p := b.Work + "/bare3"
 			if err := os.MkdirAll(p, 0o755); err != nil {
 				return refused(err)
@@ -455,7 +455,7 @@ func trustGitRest() []probe {
 		if w.name == "chmod" {
 			name = "metadata: chmod of a file .git"
 		}
-		ps = append(ps, probe{name, func(b *target.Brief) target.Try { return changed(b, w, b.Work+"/wt/.git") }})
+		ps = append(ps, probe{name, func(b *protocol.Brief) protocol.Try { return changed(b, w, b.Work+"/wt/.git") }})
 	}
 	return ps
 }
@@ -480,13 +480,13 @@ func trustAgents() []probe {
 func trustScripts() []probe {
 	var ps []probe
 	for _, n := range []string{"ci/deploy.yaml", "Justfile"} {
-		ps = append(ps, probe{"asked: " + n, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{"asked: " + n, func(b *protocol.Brief) protocol.Try {
 			_ = os.MkdirAll(filepath.Dir(b.Work+"/"+n), 0o755)
 			return throughAll(b, b.Work+"/"+n)
 		}})
 	}
 	for _, n := range []string{".envrc", ".husky/pre-commit", "package.json", "Makefile", "scripts/build.sh", ".github/workflows/ci.yml"} {
-		ps = append(ps, probe{"unasked: " + n, func(b *target.Brief) target.Try {
+		ps = append(ps, probe{"unasked: " + n, func(b *protocol.Brief) protocol.Try {
 			p := b.Work + "/" + n
 			if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 				return refused(err)
@@ -507,11 +507,11 @@ func trustScripts() []probe {
 
 // trustBinaries is C09: programs that the host will run.
 func trustBinaries() []probe {
-	outside := func(path func(*target.Brief) string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try { return plant(path(b), unix.O_CREAT|unix.O_APPEND) }
+	outside := func(path func(*protocol.Brief) string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try { return plant(path(b), unix.O_CREAT|unix.O_APPEND) }
 	}
-	within := func(rel string) func(*target.Brief) target.Try {
-		return func(b *target.Brief) target.Try {
+	within := func(rel string) func(*protocol.Brief) protocol.Try {
+		return func(b *protocol.Brief) protocol.Try {
 			p := b.Work + "/" + rel
 			before := state(p)
 			if err := write(unix.Open(p, creat|unix.O_APPEND, 0o755)); err != nil {
@@ -524,12 +524,12 @@ func trustBinaries() []probe {
 		}
 	}
 	return []probe{
-		{"directory of PATH in the home", outside(func(b *target.Brief) string { return b.Home + "/.local/bin/tool" })},
-		{"new program in it", outside(func(b *target.Brief) string { return b.Home + "/.local/bin/" + b.Marker + "-c09" })},
-		{"the sandbox's own program", outside(func(b *target.Brief) string { return b.Place + "/bin/paddock" })},
-		{"the attacker's own program", outside(func(b *target.Brief) string { return b.Self })},
-		{"the driver's state", outside(func(b *target.Brief) string { return b.State + "/" + b.Marker + "-c09" })},
-		{"python site directory", outside(func(b *target.Brief) string { return "/usr/lib/python3/dist-packages/" + b.Marker + "-c09" })},
+		{"directory of PATH in the home", outside(func(b *protocol.Brief) string { return b.Home + "/.local/bin/tool" })},
+		{"new program in it", outside(func(b *protocol.Brief) string { return b.Home + "/.local/bin/" + b.Marker + "-c09" })},
+		{"the sandbox's own program", outside(func(b *protocol.Brief) string { return b.Place + "/bin/paddock" })},
+		{"the attacker's own program", outside(func(b *protocol.Brief) string { return b.Self })},
+		{"the driver's state", outside(func(b *protocol.Brief) string { return b.State + "/" + b.Marker + "-c09" })},
+		{"python site directory", outside(func(b *protocol.Brief) string { return "/usr/lib/python3/dist-packages/" + b.Marker + "-c09" })},
 		{"unasked: venv/bin/python", within("venv/bin/python")},
 		{"unasked: node_modules/.bin/tool", within("node_modules/.bin/tool")},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A system-call filter does not see operations of io_uring.
@@ -99,8 +99,8 @@ func uringMkdir(p string, mode uint32) error {
 }
 
 func uringWays() []way {
-	two := func(op uint8) func(*target.Brief, string) error {
-		return func(b *target.Brief, p string) error {
+	two := func(op uint8) func(*protocol.Brief, string) error {
+		return func(b *protocol.Brief, p string) error {
 			s, err := scratch(b)
 			if err != nil {
 				return err
@@ -123,9 +123,9 @@ func uringWays() []way {
 		}
 	}
 	return []way{
-		{"io_uring open", func(_ *target.Brief, p string) error { return write(uringOpen(p, creat, 0o755)) }},
-		{"io_uring mkdir", func(_ *target.Brief, p string) error { return uringMkdir(p, 0o755) }},
-		{"io_uring unlink", func(_ *target.Brief, p string) error {
+		{"io_uring open", func(_ *protocol.Brief, p string) error { return write(uringOpen(p, creat, 0o755)) }},
+		{"io_uring mkdir", func(_ *protocol.Brief, p string) error { return uringMkdir(p, 0o755) }},
+		{"io_uring unlink", func(_ *protocol.Brief, p string) error {
 			_, err := uringPath(uringOpUnlinkat, p, func(*uringSQE) {})
 			return err
 		}},
@@ -138,19 +138,19 @@ func uringWays() []way {
 // uring is P08.
 func uring() []probe {
 	return []probe{
-		{"setup", func(*target.Brief) target.Try {
+		{"setup", func(*protocol.Brief) protocol.Try {
 			var p uringParams
 			fd, err := tryFD(syscall.Syscall(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&p)), 0))
 			return closeTry(fd, err, "a ring was made")
 		}},
-		{"open through a ring", func(*target.Brief) target.Try {
+		{"open through a ring", func(*protocol.Brief) protocol.Try {
 			fd, err := uringOpen("/etc/hostname", unix.O_RDONLY, 0)
 			return closeTry(fd, err, "opened a file")
 		}},
-		{"register without a ring", func(*target.Brief) target.Try {
+		{"register without a ring", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall6(unix.SYS_IO_URING_REGISTER, ^uintptr(0), 0, 0, 0, 0, 0)), unix.EBADF, unix.EINVAL)
 		}},
-		{"enter without a ring", func(*target.Brief) target.Try {
+		{"enter without a ring", func(*protocol.Brief) protocol.Try {
 			return passed(try0(syscall.Syscall6(unix.SYS_IO_URING_ENTER, ^uintptr(0), 0, 0, 0, 0, 0)), unix.EBADF, unix.EINVAL)
 		}},
 	}

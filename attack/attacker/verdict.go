@@ -11,39 +11,39 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // refused returns a try that the sandbox or the kernel refused.
-func refused(err error) target.Try {
-	return target.Try{Outcome: target.Denied, Errno: errnoName(err), Detail: err.Error()}
+func refused(err error) protocol.Try {
+	return protocol.Try{Outcome: protocol.Denied, Errno: errnoName(err), Detail: err.Error()}
 }
 
 // reached returns a try that did something forbidden.
-func reached(format string, args ...any) target.Try {
-	return target.Try{Outcome: target.Reached, Detail: fmt.Sprintf(format, args...)}
+func reached(format string, args ...any) protocol.Try {
+	return protocol.Try{Outcome: protocol.Reached, Detail: fmt.Sprintf(format, args...)}
 }
 
 // inside returns a try that worked and may have stayed inside; the host checks.
-func inside(format string, args ...any) target.Try {
-	return target.Try{Outcome: target.Inside, Detail: fmt.Sprintf(format, args...)}
+func inside(format string, args ...any) protocol.Try {
+	return protocol.Try{Outcome: protocol.Inside, Detail: fmt.Sprintf(format, args...)}
 }
 
 // absent returns a try that was not possible.
-func absent(format string, args ...any) target.Try {
-	return target.Try{Outcome: target.Absent, Detail: fmt.Sprintf(format, args...)}
+func absent(format string, args ...any) protocol.Try {
+	return protocol.Try{Outcome: protocol.Absent, Detail: fmt.Sprintf(format, args...)}
 }
 
 // looted returns a try that read something.
-func looted(data []byte) target.Try {
+func looted(data []byte) protocol.Try {
 	if len(data) > 4096 {
 		data = data[:4096]
 	}
-	return target.Try{Outcome: target.Reached, Detail: fmt.Sprintf("read %d bytes", len(data)), Loot: string(data)}
+	return protocol.Try{Outcome: protocol.Reached, Detail: fmt.Sprintf("read %d bytes", len(data)), Loot: string(data)}
 }
 
 // done returns reached without an error, and refused with one.
-func done(err error, what string) target.Try {
+func done(err error, what string) protocol.Try {
 	if err != nil {
 		return refused(err)
 	}
@@ -52,7 +52,7 @@ func done(err error, what string) target.Try {
 
 // passed judges a call with arguments that the kernel refuses after the permission check. A
 // late error means that the call was allowed.
-func passed(err error, late ...syscall.Errno) target.Try {
+func passed(err error, late ...syscall.Errno) protocol.Try {
 	if err == nil {
 		return reached("the call succeeded")
 	}
@@ -65,20 +65,20 @@ func passed(err error, late ...syscall.Errno) target.Try {
 }
 
 // worst combines tries into the worst one, with everything that was seen.
-func worst(tries ...target.Try) target.Try {
-	r := target.Sum("", tries)
+func worst(tries ...protocol.Try) protocol.Try {
+	r := protocol.Sum("", tries)
 	for _, t := range tries {
-		if r.Verdict == "escaped" && t.Outcome == target.Reached {
+		if r.Verdict == "escaped" && t.Outcome == protocol.Reached {
 			return t
 		}
 	}
-	outcome := map[string]string{"not-applicable": target.Absent, "denied": target.Denied, "contained": target.Inside, "escaped": target.Reached}
-	return target.Try{Outcome: outcome[r.Verdict], Errno: r.Errno, Detail: strings.TrimPrefix(r.Detail, ": ")}
+	outcome := map[string]string{"not-applicable": protocol.Absent, "denied": protocol.Denied, "contained": protocol.Inside, "escaped": protocol.Reached}
+	return protocol.Try{Outcome: outcome[r.Verdict], Errno: r.Errno, Detail: strings.TrimPrefix(r.Detail, ": ")}
 }
 
 // each runs f for every item and returns the worst.
-func each[T any](items []T, f func(T) target.Try) target.Try {
-	tries := make([]target.Try, 0, len(items))
+func each[T any](items []T, f func(T) protocol.Try) protocol.Try {
+	tries := make([]protocol.Try, 0, len(items))
 	for _, i := range items {
 		t := f(i)
 		t.Detail = fmt.Sprintf("%v: %s", i, t.Detail)
@@ -125,7 +125,7 @@ func tryFD(r, _ uintptr, e syscall.Errno) (int, error) {
 }
 
 // readFD reads a descriptor and closes it.
-func readFD(fd int, err error) target.Try {
+func readFD(fd int, err error) protocol.Try {
 	if err != nil {
 		return refused(err)
 	}
@@ -141,13 +141,13 @@ func readFD(fd int, err error) target.Try {
 	return looted(buf[:n])
 }
 
-func readName(name string) target.Try {
+func readName(name string) protocol.Try {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	return readFD(fd, err)
 }
 
 // plant writes a file that must not get out.
-func plant(name string, flags int) target.Try {
+func plant(name string, flags int) protocol.Try {
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC|flags, 0o755)
 	if err != nil {
 		return refused(err)
@@ -172,7 +172,7 @@ func names(dir string) []string {
 }
 
 // withLoot adds what was read.
-func withLoot(t target.Try, loot string) target.Try {
+func withLoot(t protocol.Try, loot string) protocol.Try {
 	if len(loot) > 64<<10 {
 		loot = loot[:64<<10]
 	}

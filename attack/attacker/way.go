@@ -14,14 +14,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A way makes, changes or removes the file p. It returns nil if every call that it made was
 // allowed.
 type way struct {
 	name string
-	run  func(b *target.Brief, p string) error
+	run  func(b *protocol.Brief, p string) error
 }
 
 // needs returns what must exist at p for the way to work: "" nothing, "file" a file, "dir"
@@ -43,7 +43,7 @@ func (w way) needs() string {
 
 // stage puts at p what a way needs, if that is allowed. In the run without a sandbox, one
 // way would otherwise spoil it for the next.
-func (w way) stage(b *target.Brief, p string) {
+func (w way) stage(b *protocol.Brief, p string) {
 	if !b.Unconfined {
 		return
 	}
@@ -51,7 +51,7 @@ func (w way) stage(b *target.Brief, p string) {
 	switch w.needs() {
 	case "file":
 		_ = os.WriteFile(p, []byte("staged by the control run, long enough\n"), 0o755)
-		_ = unix.Setxattr(p, target.Kept, []byte("x"), 0)
+		_ = unix.Setxattr(p, protocol.Kept, []byte("x"), 0)
 	case "dir":
 		_ = os.Mkdir(p, 0o755)
 	}
@@ -71,7 +71,7 @@ func (w way) foreign() bool {
 const payload = "#!/bin/sh\necho planted by attacker\n"
 
 // scratch makes a file of the attacker in the workspace.
-func scratch(b *target.Brief) (string, error) {
+func scratch(b *protocol.Brief) (string, error) {
 	p := fmt.Sprintf("%s/scratch-%d-%d", b.Work, os.Getpid(), scratchCount())
 	return p, os.WriteFile(p, []byte(payload), 0o755)
 }
@@ -95,7 +95,7 @@ func write(fd int, err error) error {
 const creat = unix.O_CREAT | unix.O_WRONLY | unix.O_CLOEXEC
 
 // fromScratch calls f with a scratch file and removes what is left of it.
-func fromScratch(b *target.Brief, f func(s string) error) error {
+func fromScratch(b *protocol.Brief, f func(s string) error) error {
 	s, err := scratch(b)
 	if err != nil {
 		return err
@@ -117,40 +117,40 @@ func fromDir(p string, flags int, f func(dir int, base string) error) error {
 // ways returns every known way to change what the name p stands for.
 func ways() []way {
 	ws := []way{
-		{"open O_CREAT", func(_ *target.Brief, p string) error { return write(unix.Open(p, creat, 0o755)) }},
-		{"open O_EXCL", func(_ *target.Brief, p string) error { return write(unix.Open(p, creat|unix.O_EXCL, 0o755)) }},
-		{"open O_TRUNC", func(_ *target.Brief, p string) error { return write(unix.Open(p, creat|unix.O_TRUNC, 0o755)) }},
-		{"open O_APPEND", func(_ *target.Brief, p string) error { return write(unix.Open(p, creat|unix.O_APPEND, 0o755)) }},
-		{"open O_RDWR", func(_ *target.Brief, p string) error {
+		{"open O_CREAT", func(_ *protocol.Brief, p string) error { return write(unix.Open(p, creat, 0o755)) }},
+		{"open O_EXCL", func(_ *protocol.Brief, p string) error { return write(unix.Open(p, creat|unix.O_EXCL, 0o755)) }},
+		{"open O_TRUNC", func(_ *protocol.Brief, p string) error { return write(unix.Open(p, creat|unix.O_TRUNC, 0o755)) }},
+		{"open O_APPEND", func(_ *protocol.Brief, p string) error { return write(unix.Open(p, creat|unix.O_APPEND, 0o755)) }},
+		{"open O_RDWR", func(_ *protocol.Brief, p string) error {
 			return write(unix.Open(p, unix.O_RDWR|unix.O_CREAT, 0o755))
 		}},
-		{"open O_RDONLY|O_CREAT", func(_ *target.Brief, p string) error {
+		{"open O_RDONLY|O_CREAT", func(_ *protocol.Brief, p string) error {
 			fd, err := unix.Open(p, unix.O_RDONLY|unix.O_CREAT|unix.O_EXCL, 0o755)
 			if err == nil {
 				unix.Close(fd)
 			}
 			return err
 		}},
-		{"open O_RDONLY|O_TRUNC", func(_ *target.Brief, p string) error {
+		{"open O_RDONLY|O_TRUNC", func(_ *protocol.Brief, p string) error {
 			fd, err := unix.Open(p, unix.O_RDONLY|unix.O_TRUNC, 0)
 			if err == nil {
 				unix.Close(fd)
 			}
 			return err
 		}},
-		{"creat", func(_ *target.Brief, p string) error {
+		{"creat", func(_ *protocol.Brief, p string) error {
 			return write(creatCall(p, 0o755))
 		}},
-		{"openat dirfd", func(_ *target.Brief, p string) error {
+		{"openat dirfd", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_RDONLY, func(d int, base string) error { return write(unix.Openat(d, base, creat, 0o755)) })
 		}},
-		{"openat O_PATH dirfd", func(_ *target.Brief, p string) error {
+		{"openat O_PATH dirfd", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error { return write(unix.Openat(d, base, creat, 0o755)) })
 		}},
-		{"openat2", func(_ *target.Brief, p string) error {
+		{"openat2", func(_ *protocol.Brief, p string) error {
 			return write(unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: creat, Mode: 0o755}))
 		}},
-		{"openat2 RESOLVE_IN_ROOT", func(b *target.Brief, p string) error {
+		{"openat2 RESOLVE_IN_ROOT", func(b *protocol.Brief, p string) error {
 			d, err := unix.Open(b.Work, unix.O_PATH|unix.O_DIRECTORY, 0)
 			if err != nil {
 				return err
@@ -162,13 +162,13 @@ func ways() []way {
 			}
 			return write(unix.Openat2(d, "/"+rel, &unix.OpenHow{Flags: creat, Mode: 0o755, Resolve: unix.RESOLVE_IN_ROOT}))
 		}},
-		{"chdir and relative", func(_ *target.Brief, p string) error {
+		{"chdir and relative", func(_ *protocol.Brief, p string) error {
 			if err := unix.Chdir(filepath.Dir(p)); err != nil {
 				return err
 			}
 			return write(unix.Open("./"+filepath.Base(p), creat, 0o755))
 		}},
-		{"fchdir and relative", func(_ *target.Brief, p string) error {
+		{"fchdir and relative", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error {
 				if err := unix.Fchdir(d); err != nil {
 					return err
@@ -176,29 +176,29 @@ func ways() []way {
 				return write(unix.Open(base, creat, 0o755))
 			})
 		}},
-		{"dots and slashes", func(_ *target.Brief, p string) error {
+		{"dots and slashes", func(_ *protocol.Brief, p string) error {
 			d := filepath.Dir(p)
 			return write(unix.Open(d+"//.///../"+filepath.Base(d)+"/./"+filepath.Base(p), creat, 0o755))
 		}},
-		{"/proc/self/root", func(_ *target.Brief, p string) error { return write(unix.Open("/proc/self/root"+p, creat, 0o755)) }},
-		{"/proc/self/cwd", func(_ *target.Brief, p string) error {
+		{"/proc/self/root", func(_ *protocol.Brief, p string) error { return write(unix.Open("/proc/self/root"+p, creat, 0o755)) }},
+		{"/proc/self/cwd", func(_ *protocol.Brief, p string) error {
 			if err := unix.Chdir(filepath.Dir(p)); err != nil {
 				return err
 			}
 			return write(unix.Open("/proc/self/cwd/"+filepath.Base(p), creat, 0o755))
 		}},
-		{"/proc/self/fd directory", func(_ *target.Brief, p string) error {
+		{"/proc/self/fd directory", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error {
 				return write(unix.Open("/proc/self/fd/"+strconv.Itoa(d)+"/"+base, creat, 0o755))
 			})
 		}},
-		{"/proc/thread-self/fd directory", func(_ *target.Brief, p string) error {
+		{"/proc/thread-self/fd directory", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error {
 				return write(unix.Open("/proc/thread-self/fd/"+strconv.Itoa(d)+"/"+base, creat, 0o755))
 			})
 		}},
-		{"/proc/1/root", func(_ *target.Brief, p string) error { return write(unix.Open("/proc/1/root"+p, creat, 0o755)) }},
-		{"link to directory", func(b *target.Brief, p string) error {
+		{"/proc/1/root", func(_ *protocol.Brief, p string) error { return write(unix.Open("/proc/1/root"+p, creat, 0o755)) }},
+		{"link to directory", func(b *protocol.Brief, p string) error {
 			l := fmt.Sprintf("%s/l%d", b.Work, scratchCount())
 			if err := unix.Symlink(filepath.Dir(p), l); err != nil {
 				return err
@@ -206,7 +206,7 @@ func ways() []way {
 			defer unix.Unlink(l)
 			return write(unix.Open(l+"/"+filepath.Base(p), creat, 0o755))
 		}},
-		{"dangling link", func(b *target.Brief, p string) error {
+		{"dangling link", func(b *protocol.Brief, p string) error {
 			l := fmt.Sprintf("%s/l%d", b.Work, scratchCount())
 			if err := unix.Symlink(p, l); err != nil {
 				return err
@@ -214,7 +214,7 @@ func ways() []way {
 			defer unix.Unlink(l)
 			return write(unix.Open(l, creat, 0o755))
 		}},
-		{"relative link chain", func(b *target.Brief, p string) error {
+		{"relative link chain", func(b *protocol.Brief, p string) error {
 			rel, err := filepath.Rel(b.Work, p)
 			if err != nil {
 				return err
@@ -227,29 +227,29 @@ func ways() []way {
 			defer unix.Unlink(l + "b")
 			return write(unix.Open(l+"b", creat, 0o755))
 		}},
-		{"mkdir", func(_ *target.Brief, p string) error { return unix.Mkdir(p, 0o755) }},
-		{"mkdirat", func(_ *target.Brief, p string) error {
+		{"mkdir", func(_ *protocol.Brief, p string) error { return unix.Mkdir(p, 0o755) }},
+		{"mkdirat", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error { return unix.Mkdirat(d, base, 0o755) })
 		}},
-		{"mkdir with trailing slash", func(_ *target.Brief, p string) error { return unix.Mkdir(p+"/", 0o755) }},
-		{"mknod file", func(_ *target.Brief, p string) error { return unix.Mknod(p, unix.S_IFREG|0o755, 0) }},
-		{"mknod fifo", func(_ *target.Brief, p string) error { return unix.Mknod(p, unix.S_IFIFO|0o755, 0) }},
-		{"mknodat", func(_ *target.Brief, p string) error {
+		{"mkdir with trailing slash", func(_ *protocol.Brief, p string) error { return unix.Mkdir(p+"/", 0o755) }},
+		{"mknod file", func(_ *protocol.Brief, p string) error { return unix.Mknod(p, unix.S_IFREG|0o755, 0) }},
+		{"mknod fifo", func(_ *protocol.Brief, p string) error { return unix.Mknod(p, unix.S_IFIFO|0o755, 0) }},
+		{"mknodat", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error { return unix.Mknodat(d, base, unix.S_IFREG|0o755, 0) })
 		}},
-		{"symlink", func(b *target.Brief, p string) error { return unix.Symlink(b.Work+"/README.md", p) }},
-		{"symlinkat", func(b *target.Brief, p string) error {
+		{"symlink", func(b *protocol.Brief, p string) error { return unix.Symlink(b.Work+"/README.md", p) }},
+		{"symlinkat", func(b *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error { return unix.Symlinkat(b.Work+"/README.md", d, base) })
 		}},
-		{"link", func(b *target.Brief, p string) error {
+		{"link", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error { return unix.Link(s, p) })
 		}},
-		{"linkat", func(b *target.Brief, p string) error {
+		{"linkat", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				return fromDir(p, unix.O_PATH, func(d int, base string) error { return unix.Linkat(unix.AT_FDCWD, s, d, base, 0) })
 			})
 		}},
-		{"linkat /proc/self/fd", func(b *target.Brief, p string) error {
+		{"linkat /proc/self/fd", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				fd, err := unix.Open(s, unix.O_PATH, 0)
 				if err != nil {
@@ -259,7 +259,7 @@ func ways() []way {
 				return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, p, unix.AT_SYMLINK_FOLLOW)
 			})
 		}},
-		{"O_TMPFILE and linkat", func(b *target.Brief, p string) error {
+		{"O_TMPFILE and linkat", func(b *protocol.Brief, p string) error {
 			fd, err := unix.Open(b.Work, unix.O_TMPFILE|unix.O_RDWR, 0o755)
 			if err != nil {
 				return err
@@ -270,7 +270,7 @@ func ways() []way {
 			}
 			return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), unix.AT_FDCWD, p, unix.AT_SYMLINK_FOLLOW)
 		}},
-		{"O_TMPFILE and AT_EMPTY_PATH", func(b *target.Brief, p string) error {
+		{"O_TMPFILE and AT_EMPTY_PATH", func(b *protocol.Brief, p string) error {
 			fd, err := unix.Open(b.Work, unix.O_TMPFILE|unix.O_RDWR, 0o755)
 			if err != nil {
 				return err
@@ -278,39 +278,39 @@ func ways() []way {
 			defer unix.Close(fd)
 			return unix.Linkat(fd, "", unix.AT_FDCWD, p, unix.AT_EMPTY_PATH)
 		}},
-		{"rename", func(b *target.Brief, p string) error {
+		{"rename", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error { return unix.Rename(s, p) })
 		}},
-		{"renameat", func(b *target.Brief, p string) error {
+		{"renameat", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				return fromDir(p, unix.O_PATH, func(d int, base string) error { return unix.Renameat(unix.AT_FDCWD, s, d, base) })
 			})
 		}},
-		{"renameat2 NOREPLACE", func(b *target.Brief, p string) error {
+		{"renameat2 NOREPLACE", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				return unix.Renameat2(unix.AT_FDCWD, s, unix.AT_FDCWD, p, unix.RENAME_NOREPLACE)
 			})
 		}},
-		{"renameat2 EXCHANGE", func(b *target.Brief, p string) error {
+		{"renameat2 EXCHANGE", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				return unix.Renameat2(unix.AT_FDCWD, s, unix.AT_FDCWD, p, unix.RENAME_EXCHANGE)
 			})
 		}},
-		{"renameat2 EXCHANGE the other way", func(b *target.Brief, p string) error {
+		{"renameat2 EXCHANGE the other way", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				return unix.Renameat2(unix.AT_FDCWD, p, unix.AT_FDCWD, s, unix.RENAME_EXCHANGE)
 			})
 		}},
-		{"renameat2 WHITEOUT", func(b *target.Brief, p string) error {
+		{"renameat2 WHITEOUT", func(b *protocol.Brief, p string) error {
 			return fromScratch(b, func(s string) error {
 				return unix.Renameat2(unix.AT_FDCWD, s, unix.AT_FDCWD, p, unix.RENAME_WHITEOUT)
 			})
 		}},
-		{"rename away", func(b *target.Brief, p string) error {
+		{"rename away", func(b *protocol.Brief, p string) error {
 			s := fmt.Sprintf("%s/away%d", b.Work, scratchCount())
 			return unix.Rename(p, s)
 		}},
-		{"rename directory over", func(b *target.Brief, p string) error {
+		{"rename directory over", func(b *protocol.Brief, p string) error {
 			s := fmt.Sprintf("%s/d%d", b.Work, scratchCount())
 			if err := unix.Mkdir(s, 0o755); err != nil {
 				return err
@@ -319,19 +319,19 @@ func ways() []way {
 			return unix.Rename(s, p)
 		}},
 		{"bind unix socket", bindSocket},
-		{"truncate", func(_ *target.Brief, p string) error { return unix.Truncate(p, 0) }},
-		{"unlink", func(_ *target.Brief, p string) error { return unix.Unlink(p) }},
-		{"unlinkat", func(_ *target.Brief, p string) error {
+		{"truncate", func(_ *protocol.Brief, p string) error { return unix.Truncate(p, 0) }},
+		{"unlink", func(_ *protocol.Brief, p string) error { return unix.Unlink(p) }},
+		{"unlinkat", func(_ *protocol.Brief, p string) error {
 			return fromDir(p, unix.O_PATH, func(d int, base string) error { return unix.Unlinkat(d, base, 0) })
 		}},
-		{"rmdir", func(_ *target.Brief, p string) error { return unix.Rmdir(p) }},
-		{"chmod", func(_ *target.Brief, p string) error { return unix.Chmod(p, 0o777) }},
-		{"metadata: utimensat", func(_ *target.Brief, p string) error {
+		{"rmdir", func(_ *protocol.Brief, p string) error { return unix.Rmdir(p) }},
+		{"chmod", func(_ *protocol.Brief, p string) error { return unix.Chmod(p, 0o777) }},
+		{"metadata: utimensat", func(_ *protocol.Brief, p string) error {
 			return unix.UtimesNanoAt(unix.AT_FDCWD, p, []unix.Timespec{{Sec: 1}, {Sec: 1}}, 0)
 		}},
 		{"reopen /proc/self/fd", reopen(unix.O_RDONLY)},
 		{"reopen O_PATH", reopen(unix.O_PATH)},
-		{"hard link and write", func(b *target.Brief, p string) error {
+		{"hard link and write", func(b *protocol.Brief, p string) error {
 			s := fmt.Sprintf("%s/h%d", b.Work, scratchCount())
 			if err := unix.Link(p, s); err != nil {
 				return err
@@ -339,7 +339,7 @@ func ways() []way {
 			defer unix.Unlink(s)
 			return write(unix.Open(s, unix.O_WRONLY|unix.O_APPEND, 0))
 		}},
-		{"mmap shared", func(_ *target.Brief, p string) error {
+		{"mmap shared", func(_ *protocol.Brief, p string) error {
 			fd, err := unix.Open(p, unix.O_RDWR, 0)
 			if err != nil {
 				return err
@@ -368,7 +368,7 @@ func creatCall(p string, mode uintptr) (int, error) {
 	return creatRaw(unsafe.Pointer(s), mode)
 }
 
-func bindSocket(_ *target.Brief, p string) error {
+func bindSocket(_ *protocol.Brief, p string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -384,8 +384,8 @@ func bindSocket(_ *target.Brief, p string) error {
 }
 
 // reopen opens p without write permission and asks for it afterwards.
-func reopen(flags int) func(*target.Brief, string) error {
-	return func(_ *target.Brief, p string) error {
+func reopen(flags int) func(*protocol.Brief, string) error {
+	return func(_ *protocol.Brief, p string) error {
 		fd, err := unix.Open(p, flags|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -428,7 +428,7 @@ func content(p string, size int64) []byte {
 }
 
 // changed runs one way against p and judges by p afterwards.
-func changed(b *target.Brief, w way, p string) target.Try {
+func changed(b *protocol.Brief, w way, p string) protocol.Try {
 	w.stage(b, p)
 	before := state(p)
 	err := w.run(b, p)
@@ -448,11 +448,11 @@ func changed(b *target.Brief, w way, p string) target.Try {
 }
 
 // throughAll tries every way against p in one process, for cases with many targets.
-func throughAll(b *target.Brief, p string) target.Try {
+func throughAll(b *protocol.Brief, p string) protocol.Try {
 	if err := unix.Chdir(b.Work); err != nil {
 		return refused(err)
 	}
-	var tries []target.Try
+	var tries []protocol.Try
 	for _, w := range ways() {
 		if w.once() || strings.HasPrefix(w.name, "metadata: ") {
 			continue // C01, C02 and A06 try them one by one
@@ -469,10 +469,10 @@ func throughAll(b *target.Brief, p string) target.Try {
 	return t
 }
 
-func reachedCount(tries []target.Try) int {
+func reachedCount(tries []protocol.Try) int {
 	n := 0
 	for _, t := range tries {
-		if t.Outcome == target.Reached {
+		if t.Outcome == protocol.Reached {
 			n++
 		}
 	}
@@ -480,10 +480,10 @@ func reachedCount(tries []target.Try) int {
 }
 
 // everyWay returns one technique for each way against the path.
-func everyWay(path func(*target.Brief) string) []probe {
+func everyWay(path func(*protocol.Brief) string) []probe {
 	var ps []probe
 	for _, w := range ways() {
-		ps = append(ps, probe{w.name, func(b *target.Brief) target.Try { return changed(b, w, path(b)) }})
+		ps = append(ps, probe{w.name, func(b *protocol.Brief) protocol.Try { return changed(b, w, path(b)) }})
 	}
 	return ps
 }

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // careless serves what a gateway serves, without any checks. Attacks on a gateway must
@@ -22,8 +22,8 @@ func (n *internet) careless() error {
 		port  int
 		serve func(net.Conn)
 	}{
-		{target.GatewayAddr, target.ProxyPort, carelessProxy}, {target.Gateway6, target.ProxyPort, carelessProxy},
-		{target.GatewayAddr, target.SOCKSPort, carelessSOCKS}, {target.Gateway6, target.SOCKSPort, carelessSOCKS},
+		{protocol.GatewayAddr, protocol.ProxyPort, carelessProxy}, {protocol.Gateway6, protocol.ProxyPort, carelessProxy},
+		{protocol.GatewayAddr, protocol.SOCKSPort, carelessSOCKS}, {protocol.Gateway6, protocol.SOCKSPort, carelessSOCKS},
 	} {
 		l, err := net.Listen("tcp", net.JoinHostPort(g.addr, strconv.Itoa(g.port)))
 		if err != nil {
@@ -42,7 +42,7 @@ func (n *internet) careless() error {
 			}
 		}()
 	}
-	p, err := net.ListenPacket("udp", net.JoinHostPort(target.GatewayAddr, "53"))
+	p, err := net.ListenPacket("udp", net.JoinHostPort(protocol.GatewayAddr, "53"))
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (n *internet) careless() error {
 			if err != nil {
 				return
 			}
-			up, err := net.Dial("udp", target.Resolver+":53")
+			up, err := net.Dial("udp", protocol.Resolver+":53")
 			if err != nil {
 				return
 			}

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // plain speaks lax HTTP/1.1 to a client of HTTP, and echoes all other bytes.
@@ -231,7 +231,7 @@ func answerTo(method, path, host, head string, body []byte, ofHost bool) reply {
 	case "cookie":
 		a.headers["Set-Cookie"] = "heard=" + url.QueryEscape(secret)
 	case "location":
-		a.status, a.headers["Location"] = 302, "http://"+target.Stranger+"/?"+url.QueryEscape(secret)
+		a.status, a.headers["Location"] = 302, "http://"+protocol.Stranger+"/?"+url.QueryEscape(secret)
 	case "challenge":
 		a.status, a.headers["WWW-Authenticate"] = 401, `Basic realm="`+secret+`"`
 	case "error":

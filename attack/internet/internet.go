@@ -22,12 +22,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // Files that Serve makes in its directory.
 const (
-	Socket = "internet.sock" // returns what was seen: for each line, a line of target.Traffic
+	Socket = "internet.sock" // returns what was seen: for each line, a line of protocol.Traffic
 	Roots  = "roots.pem"     // root of the servers' certificates
 )
 
@@ -82,13 +82,13 @@ func ip(lines ...string) error {
 
 // host starts the host's servers, which no sandbox may reach.
 func (n *internet) host(careless bool) error {
-	err := ip("link set lo up", "addr add "+target.HostAddr+"/24 dev wan", "addr add "+target.HostAddr6+"/64 dev wan nodad", "link set wan up",
-		"route add default via "+target.InternetAddr, "-6 route add default via "+target.Internet6)
+	err := ip("link set lo up", "addr add "+protocol.HostAddr+"/24 dev wan", "addr add "+protocol.HostAddr6+"/64 dev wan nodad", "link set wan up",
+		"route add default via "+protocol.InternetAddr, "-6 route add default via "+protocol.Internet6)
 	if err != nil {
 		return err
 	}
 	if careless {
-		if err := ip("addr add "+target.GatewayAddr+"/32 dev lo", "addr add "+target.Gateway6+"/128 dev lo nodad"); err != nil {
+		if err := ip("addr add "+protocol.GatewayAddr+"/32 dev lo", "addr add "+protocol.Gateway6+"/128 dev lo nodad"); err != nil {
 			return err
 		}
 		if err := n.careless(); err != nil {
@@ -100,7 +100,7 @@ func (n *internet) host(careless bool) error {
 			return err
 		}
 	}
-	for _, at := range []string{":443", ":" + strconv.Itoa(target.EchoPort)} {
+	for _, at := range []string{":443", ":" + strconv.Itoa(protocol.EchoPort)} {
 		if err := n.receive(at, true); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (n *internet) beyond(ready chan<- error) {
 		return
 	}
 	err = ip("link set lo up", fmt.Sprintf("link add net type veth peer name wan netns /proc/%d/fd/%d", os.Getpid(), home.Fd()),
-		"addr add "+target.InternetAddr+"/24 dev net", "addr add "+target.Resolver+"/32 dev net", "addr add "+target.Internet6+"/64 dev net nodad", "link set net up",
+		"addr add "+protocol.InternetAddr+"/24 dev net", "addr add "+protocol.Resolver+"/32 dev net", "addr add "+protocol.Internet6+"/64 dev net nodad", "link set net up",
 		"route add local 0.0.0.0/0 dev lo", "-6 route add local ::/0 dev lo")
 	if err != nil {
 		ready <- err
@@ -133,11 +133,11 @@ func (n *internet) beyond(ready chan<- error) {
 		ready <- err
 		return
 	}
-	for _, port := range []int{22, 25, 80, 443, 853, 8080, target.ProxyPort, target.SOCKSPort} {
+	for _, port := range []int{22, 25, 80, 443, 853, 8080, protocol.ProxyPort, protocol.SOCKSPort} {
 		err = errors.Join(err, n.listen(port, false))
 	}
-	echo := ":" + strconv.Itoa(target.EchoPort)
-	for _, at := range []string{":123", ":443", echo, target.Addresses(target.Datagrams, 0)[0].String() + echo} {
+	echo := ":" + strconv.Itoa(protocol.EchoPort)
+	for _, at := range []string{":123", ":443", echo, protocol.Addresses(protocol.Datagrams, 0)[0].String() + echo} {
 		err = errors.Join(err, n.receive(at, false))
 	}
 	ready <- errors.Join(err, n.names())
@@ -177,11 +177,11 @@ func (n *internet) control(name string) error {
 }
 
 // take returns what was seen, and closes open connections.
-func (n *internet) take() target.Traffic {
+func (n *internet) take() protocol.Traffic {
 	packets, missed := n.watch.take()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t := target.Traffic{Packets: packets, Missed: missed, Asked: n.asked}
+	t := protocol.Traffic{Packets: packets, Missed: missed, Asked: n.asked}
 	for _, s := range n.streams {
 		t.Streams = append(t.Streams, s.end())
 	}

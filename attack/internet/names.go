@@ -9,12 +9,12 @@ import (
 	"net"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // names serves DNS on port 53 of every address.
 func (n *internet) names() error {
-	p, err := packets(target.Resolver + ":53")
+	p, err := packets(protocol.Resolver + ":53")
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (n *internet) answer(q []byte) []byte {
 	a := append([]byte(nil), q[:at+5]...)
 	a[2], a[3] = 0x81, 0x80
 	count := uint16(0)
-	for _, addr := range target.Addresses(name, times) {
+	for _, addr := range protocol.Addresses(name, times) {
 		// ::ffff:… is an answer of the other type, with the same meaning.
 		if addr.Is4() != (kind == 1) || kind != 1 && kind != 28 {
 			continue

@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // rawKept is how many bytes of one stream are kept.
@@ -34,7 +34,7 @@ type stream struct {
 
 	base net.Conn
 	mu   sync.Mutex
-	seen target.Stream
+	seen protocol.Stream
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -54,7 +54,7 @@ func (s *stream) askedf(format string, args ...any) {
 }
 
 // end closes the stream and returns what was seen.
-func (s *stream) end() target.Stream {
+func (s *stream) end() protocol.Stream {
 	s.base.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (n *internet) receive(at string, host bool) error {
 			if host {
 				s := &stream{base: nowhere{}}
 				s.seen.To, _ = netip.ParseAddrPort(p.LocalAddr().String())
-				s.seen = target.Stream{To: s.seen.To, Host: true, Raw: bytes.Clone(buf[:k])}
+				s.seen = protocol.Stream{To: s.seen.To, Host: true, Raw: bytes.Clone(buf[:k])}
 				n.open(s)
 			}
 			_, _ = p.WriteTo(append([]byte(banner(host)+"\n"), buf[:k]...), from)
@@ -133,9 +133,9 @@ func (nowhere) Close() error { return nil }
 
 func banner(host bool) string {
 	if host {
-		return target.HostBanner
+		return protocol.HostBanner
 	}
-	return target.ServerBanner
+	return protocol.ServerBanner
 }
 
 // serve speaks the protocol of the other side.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paddock-sandbox/paddock/attack/target"
+	"github.com/paddock-sandbox/paddock/attack/protocol"
 )
 
 // A watch records every packet that arrives over a link.
@@ -22,7 +22,7 @@ type watch struct {
 	fd int
 
 	mu   sync.Mutex
-	seen map[target.Packet]bool
+	seen map[protocol.Packet]bool
 }
 
 // newWatch watches a link of the calling thread's network.
@@ -42,7 +42,7 @@ func newWatch(name string) (*watch, error) {
 	); err != nil {
 		return nil, err
 	}
-	w := &watch{fd: fd, seen: map[target.Packet]bool{}}
+	w := &watch{fd: fd, seen: map[protocol.Packet]bool{}}
 	go func() {
 		for {
 			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int((100 * time.Millisecond).Milliseconds())); err != nil && !errors.Is(err, unix.EINTR) {
@@ -74,15 +74,15 @@ func (w *watch) drain() {
 }
 
 // take returns the kinds of packets since the last call.
-func (w *watch) take() ([]target.Packet, int) {
+func (w *watch) take() ([]protocol.Packet, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drain()
-	var list []target.Packet
+	var list []protocol.Packet
 	for p := range w.seen {
 		list = append(list, p)
 	}
-	w.seen = map[target.Packet]bool{}
+	w.seen = map[protocol.Packet]bool{}
 	st, err := unix.GetsockoptTpacketStats(w.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return list, 1
@@ -91,31 +91,31 @@ func (w *watch) take() ([]target.Packet, int) {
 }
 
 // parse parses a frame. It leaves out answers of TCP and neighbour discovery.
-func parse(f []byte) (target.Packet, bool) {
+func parse(f []byte) (protocol.Packet, bool) {
 	if len(f) < 14 {
-		return target.Packet{}, false
+		return protocol.Packet{}, false
 	}
 	proto, to, rest := uint8(0), netip.Addr{}, f[14:]
 	switch binary.BigEndian.Uint16(f[12:]) {
 	case unix.ETH_P_IP:
 		if len(rest) < 20 {
-			return target.Packet{Proto: "short"}, true
+			return protocol.Packet{Proto: "short"}, true
 		}
 		proto, to = rest[9], netip.AddrFrom4([4]byte(rest[16:20]))
 		rest = rest[min(len(rest), int(rest[0]&15)*4):]
 	case unix.ETH_P_IPV6:
 		if len(rest) < 40 {
-			return target.Packet{Proto: "short"}, true
+			return protocol.Packet{Proto: "short"}, true
 		}
 		proto, to = rest[6], netip.AddrFrom16([16]byte(rest[24:40]))
 		rest = rest[40:]
 		if proto == 0 && to.IsMulticast() {
-			return target.Packet{}, false // multicast membership
+			return protocol.Packet{}, false // multicast membership
 		}
 	case unix.ETH_P_ARP:
-		return target.Packet{}, false
+		return protocol.Packet{}, false
 	default:
-		return target.Packet{Proto: fmt.Sprintf("ether %x", f[12:14])}, true
+		return protocol.Packet{Proto: fmt.Sprintf("ether %x", f[12:14])}, true
 	}
 	port := func() netip.AddrPort {
 		if len(rest) < 4 {
@@ -127,15 +127,15 @@ func parse(f []byte) (target.Packet, bool) {
 	case unix.IPPROTO_TCP:
 		const syn, ack = 2, 16
 		begins := len(rest) > 13 && rest[13]&(syn|ack) == syn
-		return target.Packet{Proto: "tcp", To: port()}, begins
+		return protocol.Packet{Proto: "tcp", To: port()}, begins
 	case unix.IPPROTO_UDP:
-		return target.Packet{Proto: "udp", To: port()}, true
+		return protocol.Packet{Proto: "udp", To: port()}, true
 	case unix.IPPROTO_ICMP:
 		// "Port unreachable" is an answer.
-		return target.Packet{Proto: "icmp", To: netip.AddrPortFrom(to, 0)}, len(rest) == 0 || rest[0] != 3
+		return protocol.Packet{Proto: "icmp", To: netip.AddrPortFrom(to, 0)}, len(rest) == 0 || rest[0] != 3
 	case unix.IPPROTO_ICMPV6:
 		neighbours := len(rest) > 0 && (rest[0] >= 133 && rest[0] <= 137 || rest[0] == 143 || rest[0] == 1)
-		return target.Packet{Proto: "icmp", To: netip.AddrPortFrom(to, 0)}, !neighbours
+		return protocol.Packet{Proto: "icmp", To: netip.AddrPortFrom(to, 0)}, !neighbours
 	}
-	return target.Packet{Proto: strconv.Itoa(int(proto)), To: netip.AddrPortFrom(to, 0)}, true
+	return protocol.Packet{Proto: strconv.Itoa(int(proto)), To: netip.AddrPortFrom(to, 0)}, true
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 )
 
 // Connections that ended still use the host's ports, and its table of connections, for a minute or two.

@@ -1,10 +1,11 @@
-// Package target defines the messages between the attack harness on the host and the attacker inside a
-// sandbox: where the canaries are, and the outcome of each attempt.
+// Package protocol defines the messages between the attack harness on the host and the attacker inside a
+// sandbox: where the canaries are, and the outcome of each attempt. It also has the addresses and names of
+// the simulated network, which both use.
 //
 // The brief tells the attacker everything but the secrets, because a boundary must hold against an
 // attacker who knows the way. Secrets are random tokens, so a token in the attacker's output proves a
 // leak.
-package target
+package protocol
 
 // BriefEnv is the environment variable that holds the brief, as JSON.
 const BriefEnv = "PADDOCK_ATTACK_BRIEF"

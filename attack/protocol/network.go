@@ -1,4 +1,4 @@
-package target
+package protocol
 
 import (
 	"net/netip"
