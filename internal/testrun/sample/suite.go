@@ -13,7 +13,7 @@ func Suites() []Suite {
 	guest, command, attacker := "cmd/paddock-guest", "cmd/paddock", "attack/attacker"
 	return []Suite{
 		{Name: "jail as a user", Package: "internal/driver/jail", Test: "TestPromisesAsUser", Cost: 60, Sampled: onePromise},
-		{Name: "gvisor as a user", Package: "internal/driver/gvisor", Test: "TestPromisesAsUser", Cost: 180, Sampled: onePromise},
+		{Name: "gvisor as a user", Package: "internal/driver/gvisor", Test: "TestPromisesAsUser", Cost: 240, Sampled: onePromise + ", and a third of the tier's own tests"},
 		{Name: "microvm", Package: "internal/driver/microvm", Test: "TestPromises", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
 		{Name: "microvm as a user", Package: "internal/driver/microvm", Test: "TestPromisesAsUser", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
 		{Name: "machines", Package: "internal/driver/microvm", Test: "Test", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 100, Sampled: oneTest},
@@ -27,6 +27,7 @@ func Suites() []Suite {
 		{Name: "tenant", Package: "internal/wrap/tenant", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "observe", Package: "internal/wrap/observe", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "abuses of sim", Package: "internal/driver/sim", Test: "TestAbuseEndsAndTheComputerLivesOn", Cost: 70, Sampled: "a quarter of the scripts, chosen by the commit"},
 		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 40, Sampled: aThird},
 		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 30, Sampled: aThird},
 		{Name: "attacks without a sandbox", Package: "attack", Test: "TestTheAttacksSucceedWithoutASandbox", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
