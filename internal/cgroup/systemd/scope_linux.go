@@ -47,8 +47,9 @@ func Scope(socket string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	return start(ctx, conn)
+	err = start(ctx, conn)
+	_ = conn.Close() // nothing more is asked, and what was asked has its answer
+	return err
 }
 
 // start starts the scope, and waits until this process is in it.
