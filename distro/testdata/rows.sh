@@ -412,7 +412,7 @@ container_remedy() {
 	mkdir -p $tree/{usr/bin,usr/lib,usr/lib64,etc,proc,sys,dev}
 	install -d -m 1777 $tree/tmp
 	ln -s usr/bin usr/lib usr/lib64 $tree
-	for file in bash cat true; do install "$(command -v $file)" $tree/usr/bin; done
+	for file in bash cat true; do install /usr/bin/$file $tree/usr/bin; done
 	ln -s bash $tree/usr/bin/sh
 	install $paddock $tree/usr/bin
 	for file in $(ldd $tree/usr/bin/{bash,cat,true} | grep -o '/[^ ]*[0-9]'); do install -D "$(realpath "$file")" "$tree$file"; done
