@@ -2,15 +2,20 @@ package drivertest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paddock-sandbox/paddock"
+)
+
+// Policies of threads, and resource limits, as in Linux's headers uapi/linux/sched.h and asm-generic/resource.h.
+const (
+	schedFIFO, schedRR       = 1, 2
+	limitNice, limitRealTime = 13, 14
 )
 
 // Urgent tests that a sandbox does not run before the programs of the host because its caller may, or
@@ -20,15 +25,15 @@ func Urgent(t *testing.T, open func(state string) (paddock.Driver, error)) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can take a real-time policy")
 	}
-	for _, limit := range []int{unix.RLIMIT_RTPRIO, unix.RLIMIT_NICE} {
-		var was unix.Rlimit
-		if err := unix.Getrlimit(limit, &was); err != nil {
+	for _, limit := range []int{limitRealTime, limitNice} {
+		var was syscall.Rlimit
+		if err := syscall.Getrlimit(limit, &was); err != nil {
 			t.Fatal(err)
 		}
 		// Root in a container may not, and has the limit 0 already.
 		if syscall.Setrlimit(limit, &syscall.Rlimit{Cur: 30, Max: 30}) == nil {
 			t.Cleanup(func() {
-				if err := syscall.Setrlimit(limit, &syscall.Rlimit{Cur: was.Cur, Max: was.Max}); err != nil {
+				if err := syscall.Setrlimit(limit, &was); err != nil {
 					t.Error(err)
 				}
 			})
@@ -36,13 +41,13 @@ func Urgent(t *testing.T, open func(state string) (paddock.Driver, error)) {
 	}
 	s := newSuite(t, Harness{New: open})
 	weak := Weak(t, open) // makes a sandbox as well
-	schedule(t, unix.SchedAttr{Policy: unix.SCHED_RR, Priority: 1})
-	t.Cleanup(func() { schedule(t, unix.SchedAttr{Policy: unix.SCHED_NORMAL}) })
+	schedule(t, "--rr", 1)
+	t.Cleanup(func() { schedule(t, "--other", 0) })
 	before := urgent(t)
 	b := s.own(t, func(spec *paddock.Spec) { spec.AllowMissing = weak })
 	now := urgent(t)
 	limits := b.must(t, "cat /proc/self/limits")
-	schedule(t, unix.SchedAttr{Policy: unix.SCHED_NORMAL})
+	schedule(t, "--other", 0)
 	for id, name := range now {
 		if _, ok := before[id]; !ok {
 			t.Errorf("%s of the sandbox has a real-time policy", name)
@@ -59,24 +64,14 @@ func Urgent(t *testing.T, open func(state string) (paddock.Driver, error)) {
 	}
 }
 
-// schedule gives each thread of this process a policy. A thread that comes meanwhile has that of the
-// one that made it.
-func schedule(t *testing.T, attr unix.SchedAttr) {
+// schedule gives each thread of this process a policy, which is an option of chrt. A thread that comes meanwhile
+// has that of the one that made it.
+func schedule(t *testing.T, policy string, priority int) {
 	t.Helper()
-	attr.Size = unix.SizeofSchedAttr
 	for range 3 {
-		threads, err := os.ReadDir("/proc/self/task")
+		out, err := exec.Command("chrt", "--all-tasks", policy, "--pid", strconv.Itoa(priority), strconv.Itoa(os.Getpid())).CombinedOutput()
 		if err != nil {
-			t.Fatal(err)
-		}
-		for _, thread := range threads {
-			id, err := strconv.Atoi(thread.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := unix.SchedSetAttr(id, &attr, 0); err != nil && err != unix.ESRCH {
-				t.Fatal(err)
-			}
+			t.Fatalf("chrt: %v\n%s", err, out)
 		}
 	}
 }
@@ -90,12 +85,17 @@ func urgent(t *testing.T) map[string]string {
 	}
 	names := map[string]string{}
 	for _, thread := range found {
-		id, err := strconv.Atoi(filepath.Base(thread))
+		stat, err := os.ReadFile(thread + "/stat")
 		if err != nil {
-			t.Fatal(err)
+			continue // it ended
 		}
-		attr, err := unix.SchedGetAttr(id, 0)
-		if err != nil || attr.Policy != unix.SCHED_FIFO && attr.Policy != unix.SCHED_RR {
+		// The policy is the 41st field. The second one is a name, which may hold anything but ends with the last bracket.
+		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+		fields := strings.Fields(rest)
+		if len(fields) < 39 {
+			t.Fatalf("%s/stat is %q", thread, stat)
+		}
+		if policy := fields[38]; policy != strconv.Itoa(schedFIFO) && policy != strconv.Itoa(schedRR) {
 			continue
 		}
 		status, err := os.ReadFile(thread + "/status")
