@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -49,7 +51,7 @@ func bareTree(t *testing.T, in string, names ...string) (*broker, string) {
 
 func wantProtected(t *testing.T, b *broker, path string) {
 	t.Helper()
-	if _, hit := b.judge(b.treeOf(path), path); hit != protect.Protected {
+	if _, hit := b.judge(b.treeOf(path), path, nowhere); hit != protect.Protected {
 		t.Errorf("...%s: %v, want protected", path[max(0, len(path)-60):], hit)
 	}
 }
@@ -113,7 +115,100 @@ func TestANameThatSomeFileSystemsTakeForAPartMakesARepository(t *testing.T) {
 		wantProtected(t, b, dir+"/"+row.name)
 	}
 	b, dir := bareTree(t, "x", "HEAD", "objects", "refs2")
-	if rule, hit := b.judge(b.treeOf(dir+"/config"), dir+"/config"); hit != protect.Miss {
+	if rule, hit := b.judge(b.treeOf(dir+"/config"), dir+"/config", nowhere); hit != protect.Miss {
 		t.Errorf("a plain directory is protected by %s", rule)
+	}
+}
+
+// Two sandboxes may have the same workspace, and a broker each.
+func TestTwoBrokersMakeNoRepositoryThatNeitherMayMake(t *testing.T) {
+	for _, row := range []struct {
+		last [2]string
+		with string
+	}{
+		{[2]string{"objects", "refs"}, "HEAD config"},
+		{[2]string{"HEAD", "config"}, "objects refs"},
+		{[2]string{"refs", "hooks"}, "HEAD objects"},
+		{[2]string{"refs", "info/attributes"}, "HEAD objects info"},
+	} {
+		last := row.last
+		first, dir := bareTree(t, "x", strings.Fields(row.with)...)
+		second, err := newBroker(&Config{Trees: []Tree{{Path: filepath.Dir(dir), Protected: true, Source: "/home/me/w"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, a := placeOf(t, first, dir+"/"+last[0])
+		two, b := placeOf(t, second, dir+"/"+last[1])
+		if err := one.claim(a); err != nil {
+			t.Fatal(err)
+		}
+		if err := two.claim(b); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("%q: both may be judged before either is made: %v", last, err)
+		}
+		if !first.mayAt("make", a, true) {
+			t.Fatalf("%q: the first may not be made", last)
+		}
+		if err := kernel.MkdirAt(a.dir, a.base, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		a.close()
+		if err := two.claim(b); err != nil {
+			t.Errorf("%q: %v", last, err)
+		}
+		if second.mayAt("make", b, true) {
+			t.Errorf("%q: both were made", last)
+		}
+		b.close()
+	}
+}
+
+// placeOf resolves a path as a broker does for a call.
+func placeOf(t *testing.T, b *broker, path string) (*call, *place) {
+	t.Helper()
+	c := &call{broker: b}
+	p, err := c.resolve(kernel.AtCWD, path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, p
+}
+
+// Another sandbox exchanges a repository and another directory while the path is judged.
+func TestARepositoryIsFoundFromTheOpenDirectory(t *testing.T) {
+	b, dir := bareTree(t, "x", "HEAD", "objects", "refs", "hooks")
+	_, p := placeOf(t, b, dir+"/hooks/post-checkout")
+	defer p.close()
+	if err := os.Rename(dir, dir+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir+"/hooks", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if b.mayAt("write", p, false) {
+		t.Error("a hook of the repository may be written")
+	}
+}
+
+// Programs write a file under one name, link it to another, remove the first and then set the mode.
+func TestAFileThatLostTheNameItWasOpenedByKeepsItsRights(t *testing.T) {
+	b, dir := bareTree(t, "x")
+	f, err := os.Create(dir + "/first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := errors.Join(os.Link(dir+"/first", dir+"/second"), os.Remove(dir+"/first")); err != nil {
+		t.Fatal(err)
+	}
+	st, err := kernel.StatAt(int(f.Fd()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := kernel.PathOf(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := (&call{broker: b}); !c.mayFile("chmod", path, b.treeOf(path), st, true) {
+		t.Errorf("the mode of %s may not be changed", path)
 	}
 }

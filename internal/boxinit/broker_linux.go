@@ -226,9 +226,21 @@ type place struct {
 	full  string // its present path
 	slash bool   // the guest's path ends in a slash
 	tree  *tree  // nil: not in a tree
+	held  []int  // see claim
 }
 
-func (p *place) close() { kernel.Close(p.dir) }
+func (p *place) close() {
+	p.release()
+	kernel.Close(p.dir)
+}
+
+// release ends what claim has locked.
+func (p *place) release() {
+	for _, fd := range p.held {
+		kernel.Close(fd)
+	}
+	p.held = nil
+}
 
 var errGoOn = errors.New("not the broker's")
 
@@ -382,8 +394,9 @@ func below(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// judge returns the rule that protects a path, and how.
-func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
+// judge returns the rule that protects a path, and how. dir is the open directory of its last name;
+// nowhere if there is none.
+func (b *broker) judge(t *tree, full string, dir int) (string, protect.Hit) {
 	for _, d := range b.deny {
 		if below(full, d) {
 			return "deny " + d, protect.Protected
@@ -400,80 +413,190 @@ func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
 	if t.protected == nil || full == t.path {
 		return "", protect.Miss
 	}
-	rel := strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
+	rel := t.rel(full)
 	rule, hit := t.protected.Match(rel)
 	if hit == protect.Miss && t.above != "" {
 		rule, hit = t.protected.Match(t.above + rel)
 	}
 	if hit == protect.Miss || hit == protect.Prefix {
-		if r, h := t.bare(rel); h != protect.Miss {
-			return r, h
+		// Another sandbox may exchange directories of the path. It cannot change what is above an open
+		// directory, as far as names there count. But a guest kernel that was taken over could show it
+		// elsewhere.
+		for _, at := range []int{nowhere, dir} {
+			if r, h := t.bare(rel, at); h != protect.Miss {
+				return r, h
+			}
+			if dir == nowhere {
+				break
+			}
 		}
 	}
 	return rule, hit
 }
 
+// nowhere stands for the directory of a path that is not open.
+const nowhere = -1
+
+// rel returns a path in the tree without that of the tree.
+func (t *tree) rel(full string) string {
+	return strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
+}
+
 // bare judges a path in a bare repository of git, which is protected as ".git" is. It also
 // protects the last of the names that would make a directory a bare repository, if the
-// directory has a name that git would then obey. The broker makes one change after another, so
-// the names are there as it finds them.
-func (t *tree) bare(rel string) (string, protect.Hit) {
-	dir, rest := t.path, rel
+// directory has a name that git would then obey. The broker makes one change after another, and claims
+// the directory against other brokers, so the names are there as it finds them. It looks from at, the
+// open directory of the path's last name, or along the path if that is nowhere.
+func (t *tree) bare(rel string, at int) (string, protect.Hit) {
+	path, rest := t.path, rel
 	for rest != "" {
 		first, next, _ := strings.Cut(rest, "/")
-		if t.protected.BelowGit(first) && isBare(dir, "", mayExist) {
-			if rule, hit := t.protected.Match(".git/" + rest); hit != protect.Miss {
-				return rule, hit
-			}
+		if rule, hit := t.bareBelow(entries{path, at, strings.Count(rest, "/")}, first, rest); hit != protect.Miss {
+			return rule, hit
 		}
-		if next == "" && protect.IsBarePart(first) && isBare(dir, first, mayExist) && !isBare(dir, "", exists) {
-			for _, name := range t.protected.GitNames() {
-				if !protect.Same(name, first) && !mayExist(dir+"/"+name) {
-					continue
-				}
-				if rule, hit := t.protected.Match(".git/" + name); hit != protect.Miss {
-					return rule, protect.Protected
-				}
-			}
-		}
-		dir, rest = dir+"/"+first, next
+		path, rest = path+"/"+first, next
 	}
 	return "", protect.Miss
 }
 
+// bareBelow judges rest, which begins with first, in a directory that may be a repository.
+func (t *tree) bareBelow(e entries, first, rest string) (string, protect.Hit) {
+	inside, part := t.protected.BelowGit(first), first == rest && protect.IsBarePart(first)
+	if !inside && !part {
+		return "", protect.Miss
+	}
+	look, end := e.look()
+	defer end()
+	if inside && isBare(look, "", mayExist) {
+		if rule, hit := t.protected.Match(".git/" + rest); hit != protect.Miss {
+			return rule, hit
+		}
+	}
+	if part && isBare(look, first, mayExist) && !isBare(look, "", exists) {
+		for _, name := range t.protected.GitNames() {
+			if !protect.Same(name, first) && !mayExist(look(name)) {
+				continue
+			}
+			if rule, hit := t.protected.Match(".git/" + name); hit != protect.Miss {
+				return rule, protect.Protected
+			}
+		}
+	}
+	return "", protect.Miss
+}
+
+// entries looks for names in a directory: at path, or so many levels above the open directory dir.
+type entries struct {
+	path string
+	dir  int
+	up   int
+}
+
+// look returns a function that looks for a name. Call end when it is not needed any more.
+func (e entries) look() (look func(name string) error, end func()) {
+	if e.dir == nowhere {
+		return func(name string) error {
+			_, err := kernel.StatAt(kernel.AtCWD, e.path+"/"+name)
+			return err
+		}, func() {}
+	}
+	fd, err := kernel.OpenDirAt(e.dir, strings.Repeat("../", e.up)+".")
+	if err != nil {
+		return func(string) error { return err }, func() {}
+	}
+	return func(name string) error {
+		_, err := kernel.StatAt(fd, name)
+		return err
+	}, func() { kernel.Close(fd) }
+}
+
 // isBare reports whether git takes a directory for a bare repository, or would if the directory
-// also had an entry of this name. there looks for the other entries.
-func isBare(dir, also string, there func(path string) bool) bool {
+// also had an entry of this name. there judges what look finds about the other entries.
+func isBare(look func(name string) error, also string, there func(error) bool) bool {
 	return slices.ContainsFunc(protect.BareParts(), func(parts []string) bool {
 		return !slices.ContainsFunc(parts, func(part string) bool {
-			return !protect.Same(part, also) && !there(dir+"/"+part)
+			return !protect.Same(part, also) && !there(look(part))
 		})
 	})
+}
+
+// claim waits until no other broker makes a name in a directory that would be a bare repository with that
+// and the name of this place. Each alone may be allowed. Brokers of several sandboxes may have the same
+// directory, so they lock it, from the judgement to the end of the call: until the place is closed. A
+// guest that holds the lock only keeps such names from being made.
+func (b *broker) claim(p *place) error {
+	t := p.tree
+	if t.protected == nil {
+		return nil
+	}
+	for rest := t.rel(p.full); rest != ""; _, rest, _ = strings.Cut(rest, "/") {
+		first, next, _ := strings.Cut(rest, "/")
+		counts := next == "" && protect.IsBarePart(first)
+		if !counts && t.protected.BelowGit(first) {
+			_, hit := t.protected.Match(".git/" + rest)
+			counts = hit != protect.Miss
+		}
+		if counts {
+			fd, err := kernel.OpenAt(p.dir, strings.Repeat("../", strings.Count(rest, "/"))+".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+			if err != nil {
+				return err // a guest may have taken the right to read it
+			}
+			p.held = append(p.held, fd)
+			if err := lockSoon(fd); err != nil {
+				return err // what is held already ends with the place
+			}
+		}
+	}
+	return nil
+}
+
+// lockSoon locks a directory, unless its file system has no locks.
+func lockSoon(fd int) error {
+	const most = 200 // a broker holds it for much less than a millisecond
+	for range most {
+		if err := kernel.Lock(fd, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil //nolint:nilerr // such as ENOLCK of some network file systems
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return syscall.EBUSY
 }
 
 // may decides an operation by name. A path that is only a beginning of a protected one
 // permits operations that can only make, use or remove an empty directory.
 func (b *broker) may(op, full string, t *tree, directory bool) bool {
-	rule, hit := b.judge(t, full)
+	return b.mayIn(op, full, t, nowhere, directory)
+}
+
+// mayAt decides an operation on a place.
+func (b *broker) mayAt(op string, p *place, directory bool) bool {
+	return b.mayIn(op, p.full, p.tree, p.dir, directory)
+}
+
+func (b *broker) mayIn(op, full string, t *tree, dir int, directory bool) bool {
+	rule, hit := b.judge(t, full, dir)
 	switch {
 	case hit == protect.Miss, hit == protect.Prefix && directory:
 		return true
-	case hit == protect.Root && directory && (op != "make" || exists(full)):
+	case hit == protect.Root && directory && (op != "make" || present(full)):
 		return true // it was made by the host, or the kernel reports that it exists
 	}
 	b.refuse(op, full, rule)
 	return false
 }
 
-func exists(path string) bool {
+// present reports whether something is at a path.
+func present(path string) bool {
 	_, err := kernel.StatAt(kernel.AtCWD, path)
-	return err == nil
+	return exists(err)
 }
+
+// exists judges the error of looking for something.
+func exists(err error) bool { return err == nil }
 
 // mayExist is exists, but reports true also if that cannot be looked up. The guest may take away the
 // right to search a directory above, or make a path too long, and undo it later.
-func mayExist(path string) bool {
-	_, err := kernel.StatAt(kernel.AtCWD, path)
+func mayExist(err error) bool {
 	return !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR)
 }
 
@@ -561,19 +684,31 @@ func (b *broker) Refusals() []paddock.Refusal {
 }
 
 // Check implements guest.Guard, for changes that the agent makes for the host.
-func (b *broker) Check(op string, dir *os.File, base string) error {
-	full, err := b.pathIn(int(dir.Fd()), base)
+func (b *broker) Check(op string, dir *os.File, base string) (done func(), err error) {
+	at := int(dir.Fd())
+	full, err := b.pathIn(at, base)
 	if err != nil {
-		return fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
+		return nil, fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
 	}
 	t := b.treeOf(full)
 	if t == nil {
-		return nil
+		return nil, nil
+	}
+	p := &place{dir: at, base: base, full: full, tree: t}
+	if op != "remove" && op != "chmod" {
+		if err := b.claim(p); err != nil {
+			p.release()
+			return nil, fmt.Errorf("%s %q: another sandbox makes such a name there: %w: %w", op, full, err, paddock.Conflict)
+		}
 	}
 	directory := op == "make" || op == "chmod"
-	if !b.may(op, full, t, directory) {
-		rule, _ := b.judge(t, full)
-		return fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)
+	if !b.mayAt(op, p, directory) {
+		p.release()
+		rule, _ := b.judge(t, full, at)
+		return nil, fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)
 	}
-	return nil
+	if len(p.held) == 0 {
+		return nil, nil
+	}
+	return p.release, nil
 }

@@ -93,7 +93,12 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 		c.refuse("write", p.full, "programs with a set-id bit")
 		return reply{err: syscall.EACCES}
 	}
-	if !c.may("write", p.full, p.tree, isDir) {
+	if flags&syscall.O_CREAT != 0 { // also if it is there: another sandbox may remove it
+		if err := c.claim(p); err != nil {
+			return fails(err)
+		}
+	}
+	if !c.mayAt("write", p, isDir) {
 		return reply{err: syscall.EACCES}
 	}
 	if flags&syscall.O_CREAT != 0 {
@@ -167,7 +172,10 @@ func (c *call) mkdir(dirfd int, addr uint64, mode uint32) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.may("make", p.full, p.tree, true) {
+	if err := c.claim(p); err != nil {
+		return fails(err)
+	}
+	if !c.mayAt("make", p, true) {
 		return reply{err: syscall.EACCES}
 	}
 	if mode, err = c.masked(mode); err != nil {
@@ -182,7 +190,10 @@ func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.may("make", p.full, p.tree, false) {
+	if err := c.claim(p); err != nil {
+		return fails(err)
+	}
+	if !c.mayAt("make", p, false) {
 		return reply{err: syscall.EACCES}
 	}
 	switch kind := mode & kernel.TypeMask; kind {
@@ -206,7 +217,10 @@ func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.may("link", p.full, p.tree, false) {
+	if err := c.claim(p); err != nil {
+		return fails(err)
+	}
+	if !c.mayAt("link", p, false) {
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.SymlinkAt(says, p.dir, p.base))
@@ -218,7 +232,7 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.may("remove", p.full, p.tree, dir) { // the kernel removes only an empty directory
+	if !c.mayAt("remove", p, dir) { // the kernel removes only an empty directory
 		return reply{err: syscall.EACCES}
 	}
 	if dir {
@@ -236,7 +250,7 @@ func (c *call) truncate(addr uint64, size int64) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.may("write", p.full, p.tree, false) {
+	if !c.mayAt("write", p, false) {
 		return reply{err: syscall.EACCES}
 	}
 	fd, err := kernel.Openat(p.dir, p.base, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
@@ -266,7 +280,10 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 		return fails(err)
 	}
 	defer b.close()
-	if !c.may("rename", a.full, a.tree, false) || !c.may("rename", b.full, b.tree, false) {
+	if err := c.claim(b); err != nil {
+		return fails(err)
+	}
+	if !c.mayAt("rename", a, false) || !c.mayAt("rename", b, false) {
 		return reply{err: syscall.EACCES}
 	}
 	toBase := b.base
@@ -314,7 +331,10 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 		return orGoOn(err)
 	}
 	defer b.close()
-	if !c.may("link", b.full, b.tree, false) {
+	if err := c.claim(b); err != nil {
+		return fails(err)
+	}
+	if !c.mayAt("link", b, false) {
 		return reply{err: syscall.EACCES}
 	}
 	if flags&kernel.FollowLink != 0 {
@@ -333,7 +353,7 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 		return fails(err)
 	}
 	defer a.close()
-	if !c.may("link", a.full, a.tree, false) {
+	if !c.mayAt("link", a, false) {
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.Linkat(a.dir, a.base, b.dir, b.base))
@@ -366,10 +386,29 @@ func (c *call) linkFD(number string, to *place) reply {
 	// A second name for a protected file would allow writing to it.
 	if path, err := c.where(fd); err != nil {
 		return fails(err)
-	} else if t := c.treeOf(path); t != nil && !c.may("link", path, t, false) {
+	} else if t := c.treeOf(path); t != nil && !c.mayFile("link", path, t, st, false) {
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.LinkFD(fd, to.dir, to.base))
+}
+
+// mayFile decides an operation on an open file. Another sandbox may exchange directories above it, so it
+// has to be where its path says, as seen from the directory that is judged. A file that lost the name by
+// which it was opened has no directory.
+func (c *call) mayFile(op, path string, t *tree, st kernel.FileStat, directory bool) bool {
+	if t.protected == nil || path == "/" || strings.HasSuffix(path, " (deleted)") {
+		return c.may(op, path, t, directory)
+	}
+	above, base := split(path)
+	dir, err := kernel.ResolvePlain(above)
+	if err != nil {
+		return false
+	}
+	defer kernel.Close(dir)
+	if at, err := kernel.StatAt(dir, base); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
+		return false
+	}
+	return c.mayIn(op, path, t, dir, directory)
 }
 
 // descriptor returns a copy of one of the calling thread's open files.
@@ -461,8 +500,14 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		// A file of a tree that is no longer mounted: its name cannot be determined.
 		return reply{err: syscall.EPERM}
 	}
-	if t != nil && !c.may("chmod", path, t, true) {
-		return reply{err: syscall.EACCES}
+	if t != nil {
+		st, err := kernel.StatAt(fd, "")
+		if err != nil {
+			return fails(err)
+		}
+		if !c.mayFile("chmod", path, t, st, true) {
+			return reply{err: syscall.EACCES}
+		}
 	}
 	return result(kernel.ChmodFile(fd, mode&0o1777))
 }

@@ -244,7 +244,7 @@ func (p *initProcess) answer(conn net.Conn) {
 }
 
 // Check implements guest.Guard.
-func (p *initProcess) Check(op string, dir *os.File, base string) error {
+func (p *initProcess) Check(op string, dir *os.File, base string) (done func(), err error) {
 	return p.broker.Check(op, dir, base)
 }
 

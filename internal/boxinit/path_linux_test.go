@@ -155,7 +155,7 @@ func FuzzJudge(f *testing.F) {
 		if got == nil {
 			return
 		}
-		rule, hit := b.judge(got, path)
+		rule, hit := b.judge(got, path, nowhere)
 		if (hit == protect.Miss) != (rule == "") {
 			t.Fatalf("%q: %v by %q", path, hit, rule)
 		}
@@ -194,7 +194,7 @@ func TestWhatIsProtectedByAMountsNameOnTheHost(t *testing.T) {
 		"/v/hooks/x": protect.Protected, "/v/config": protect.Protected, "/v/index": protect.Miss, "/v": protect.Miss,
 		"/w/a (deleted)": protect.Miss, "/w/.git/hooks": protect.Protected, "/w/.git\n/hooks": protect.Miss,
 	} {
-		if rule, hit := b.judge(b.treeOf(path), path); hit != want {
+		if rule, hit := b.judge(b.treeOf(path), path, nowhere); hit != want {
 			t.Errorf("%q: %v by %q, want %v", path, hit, rule, want)
 		}
 	}

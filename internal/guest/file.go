@@ -155,10 +155,25 @@ func components(path string) []string {
 type place struct {
 	dir  *os.File // O_PATH
 	base string
+	kept *[]func() // what the guard keeps until the place is closed
 }
 
+func newPlace(dir *os.File, base string) place { return place{dir, base, new([]func())} }
+
 func (p place) fd() int { return int(p.dir.Fd()) }
-func (p place) close()  { p.dir.Close() }
+
+func (p place) close() {
+	p.release()
+	p.dir.Close()
+}
+
+// release ends what the guard keeps.
+func (p place) release() {
+	for _, done := range *p.kept {
+		done()
+	}
+	*p.kept = nil
+}
 
 // A search says how to find a place.
 type search struct {
@@ -177,7 +192,7 @@ func (f *files) find(name string, s search) (place, error) {
 		syscall.Close(w.dir)
 		return place{}, err
 	}
-	return place{os.NewFile(uintptr(w.dir), "directory of "+name), base}, nil
+	return newPlace(os.NewFile(uintptr(w.dir), "directory of "+name), base), nil
 }
 
 // entry finds the place of a name that is to be made, moved or removed: not
@@ -199,15 +214,22 @@ func (f *files) allow(op string, p place) error {
 	if f.guard == nil {
 		return nil
 	}
+	check := func(dir *os.File, base string) error {
+		done, err := f.guard.Check(op, dir, base)
+		if done != nil {
+			*p.kept = append(*p.kept, done)
+		}
+		return err
+	}
 	if p.base != "." {
-		return f.guard.Check(op, p.dir, p.base)
+		return check(p.dir, p.base)
 	}
 	name, err := kernel.PathOf(p.fd())
 	if err != nil {
 		return err
 	}
 	if name == "/" {
-		return f.guard.Check(op, p.dir, p.base)
+		return check(p.dir, p.base)
 	}
 	fd, err := kernel.OpenDirAt(p.fd(), "..")
 	if err != nil {
@@ -215,7 +237,7 @@ func (f *files) allow(op string, p place) error {
 	}
 	above := os.NewFile(uintptr(fd), "directory")
 	defer above.Close()
-	return f.guard.Check(op, above, path.Base(name))
+	return check(above, path.Base(name))
 }
 
 // A walk goes down a path one directory at a time.
@@ -302,7 +324,7 @@ func (w *walk) make(name string) error {
 	if err != nil {
 		return err
 	}
-	p := place{os.NewFile(uintptr(fd), "directory"), name}
+	p := newPlace(os.NewFile(uintptr(fd), "directory"), name)
 	defer p.close()
 	if err := w.files.allow("make", p); err != nil {
 		return err

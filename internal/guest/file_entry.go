@@ -96,6 +96,7 @@ func (f *files) rename(from, to string) error {
 	if err := f.allow("rename", old); err != nil {
 		return failed("rename", from, err)
 	}
+	old.release() // it is not made, and the new name may be in the same directory
 	if err := f.allow("rename", next); err != nil {
 		return failed("rename to", to, err)
 	}

@@ -24,7 +24,11 @@ type wall struct {
 	asked []string // guarded by mu
 }
 
-func (w *wall) Check(op string, dir *os.File, base string) error {
+func (w *wall) Check(op string, dir *os.File, base string) (func(), error) {
+	return nil, w.check(op, dir, base)
+}
+
+func (w *wall) check(op string, dir *os.File, base string) error {
 	path, err := kernel.PathOf(int(dir.Fd()))
 	if err != nil {
 		return err
@@ -279,8 +283,12 @@ type swapper struct {
 	on     bool
 }
 
-func (s *swapper) Check(op string, dir *os.File, base string) error {
-	if err := s.wall.Check(op, dir, base); err != nil || !s.on {
+func (s *swapper) Check(op string, dir *os.File, base string) (func(), error) {
+	return nil, s.check(op, dir, base)
+}
+
+func (s *swapper) check(op string, dir *os.File, base string) error {
+	if err := s.wall.check(op, dir, base); err != nil || !s.on {
 		return err
 	}
 	s.on = false
@@ -350,7 +358,9 @@ func TestALinkPutThereAfterTheGuardHasAllowedIsNotFollowed(t *testing.T) {
 // guardFunc is a Guard that is one function.
 type guardFunc func(op string, dir *os.File, base string) error
 
-func (g guardFunc) Check(op string, dir *os.File, base string) error { return g(op, dir, base) }
+func (g guardFunc) Check(op string, dir *os.File, base string) (func(), error) {
+	return nil, g(op, dir, base)
+}
 
 func TestADirectoryThatOthersRemoveMeanwhileIsRemoved(t *testing.T) {
 	for what, again := range map[string]bool{"for good": false, "and make anew": true} {

@@ -330,7 +330,7 @@ func (c *clearing) empty() error {
 		top.fail(failed("remove", top.base, err))
 		return nil
 	}
-	at := place{dir: os.NewFile(uintptr(fd), "directory")}
+	at := newPlace(os.NewFile(uintptr(fd), "directory"), "")
 	defer at.close()
 	var stopped error
 	err = each(top.dir, func(base string) error {

@@ -91,7 +91,10 @@ type Guard interface {
 	// about), "chmod", "remove" (of each file and directory below one, too),
 	// and "rename", asked of the old name and of the new one. base is "." for
 	// "/" alone.
-	Check(op string, dir *os.File, base string) error
+	//
+	// If done is not nil, what was asked about is kept for the caller, who calls
+	// done when it has been changed.
+	Check(op string, dir *os.File, base string) (done func(), err error)
 }
 
 // Serve answers the host on conn until conn ends or ctx does, and then

@@ -23,14 +23,14 @@ type slowDisk struct {
 	most     atomic.Int32
 }
 
-func (d *slowDisk) Check(string, *os.File, string) error {
+func (d *slowDisk) Check(string, *os.File, string) (func(), error) {
 	n := d.now.Add(1)
 	defer d.now.Add(-1)
 	for most := d.most.Load(); n > most && !d.most.CompareAndSwap(most, n); most = d.most.Load() {
 	}
 	d.asked <- struct{}{}
 	<-d.released
-	return nil
+	return nil, nil
 }
 
 // Each call that waits for a disk holds a thread, and a sandbox that is full has no more.
