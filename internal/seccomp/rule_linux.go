@@ -183,6 +183,8 @@ func kernelRules() []rule {
 		{"the same, for line disciplines of terminals", []string{"ioctl"}, []condition{is(1, 0x5423 /* TIOCSETD */)}, eperm},
 		{"the same, for algorithms by which TCP signs, also of a name that is chosen", []string{"setsockopt"},
 			[]condition{is(1, syscall.IPPROTO_TCP), is(2, 14, 32 /* TCP_MD5SIG… */, 38, 39, 40, 41, 42, 43 /* TCP_AO… */)}, errno(syscall.ENOPROTOOPT)},
+		{"the first and the last socket with such an option have the kernel rewrite its code, which stops every processor", []string{"setsockopt"},
+			[]condition{is(1, syscall.IPPROTO_UDP), is(2, 100, 104 /* UDP_ENCAP, UDP_GRO */)}, errno(syscall.ENOPROTOOPT)},
 		{"compiled filters of sockets have one bound for the whole machine, and nobody is charged for them", []string{"setsockopt"},
 			[]condition{is(1, syscall.SOL_SOCKET), is(2, 26, 50, 51, 52 /* SO_ATTACH… */)}, eperm},
 		{"huge pages are a supply of the whole machine, which the memory limit does not count", []string{"mmap"}, []condition{anyBit(3, 0x40000 /* MAP_HUGETLB */)}, errno(syscall.ENOMEM)},

@@ -254,7 +254,11 @@ func baseTries() []try {
 	for _, option := range []uint64{14, 32, 38, 39, 40, 41, 42, 43} { // TCP_MD5SIG, TCP_AO
 		tries = append(tries, try{"setsockopt", args(3, 6, option), errno(syscall.ENOPROTOOPT)})
 	}
-	for _, option := range []uint64{26, 50, 51, 52} { // SO_ATTACH
+	for _, option := range []uint64{100, 104} { // UDP_ENCAP, UDP_GRO
+		tries = append(tries, try{"setsockopt", args(3, 17, option), errno(syscall.ENOPROTOOPT)}, try{"setsockopt", args(17, 0, option), actAllow})
+	}
+	tries = append(tries, try{"setsockopt", args(3, 17, 103), actAllow}) // UDP_SEGMENT
+	for _, option := range []uint64{26, 50, 51, 52} {                    // SO_ATTACH
 		tries = append(tries, try{"setsockopt", args(3, 1, option), eperm})
 	}
 	for _, bit := range []uint64{0o4000, 0o2000} {
