@@ -1,11 +1,14 @@
 package cli
 
 import (
-	"io/fs"
+	"errors"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -58,9 +61,7 @@ func beginning() change {
 // The tree is the guest's work. It is opened by os.Root, so that no link leads
 // out of it, and the guest cannot set the change times that are asked.
 func (c change) files(mounts []paddock.Mount) (found []changedFile, whole bool) {
-	names := protect.Noteworthy()
-	left := looked
-	whole = true
+	l := &looking{names: protect.Noteworthy(), since: c.since, left: looked, whole: true}
 	for _, m := range mounts {
 		if !m.Write {
 			continue
@@ -69,43 +70,66 @@ func (c change) files(mounts []paddock.Mount) (found []changedFile, whole bool) 
 		if err != nil {
 			continue // a single file, or gone: then it has no names below it
 		}
-		err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-			if d != nil && d.IsDir() && strings.Count(name, "/") > deep {
-				whole = false
-				return fs.SkipDir
-			}
-			if left--; left < 0 || len(found) >= listed {
-				whole = false
-				return fs.SkipAll
-			}
-			switch {
-			case err != nil:
-				whole = false
-				return nil //nolint:nilerr // what cannot be read is told by whole, and the rest is looked at
-			case d.IsDir():
-				if base := path.Base(name); base == "node_modules" || base == "objects" && path.Base(path.Dir(name)) == ".git" {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			rule, hit := names.Match(name)
-			if hit != protect.Protected {
-				return nil
-			}
-			info, err := d.Info()
-			if err != nil {
-				return nil //nolint:nilerr // it was removed in the meantime
-			}
-			if ChangeTime(info).Before(c.since) {
-				return nil
-			}
-			found = append(found, changedFile{filepath.Join(m.Source, name), names.Reason(rule)})
-			return nil
-		})
-		if err != nil {
-			whole = false
-		}
+		l.directory(root, ".", 0)
 		root.Close()
 	}
-	return found, whole
+	slices.SortStableFunc(l.found, func(a, b changedFile) int { return strings.Compare(a.Path, b.Path) })
+	return l.found, l.whole
+}
+
+// looking is what files has seen so far.
+type looking struct {
+	names *protect.Set
+	since time.Time
+	left  int // entries that may still be looked at
+	found []changedFile
+	whole bool
+}
+
+// directory looks at a directory below root. It reads some entries at a time, because there may be more
+// than fit into memory.
+func (l *looking) directory(root *os.Root, name string, depth int) {
+	const batch = 1000
+	// Another sandbox may have put a FIFO in its place.
+	d, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		l.whole = false // the rest is looked at
+		return
+	}
+	defer d.Close()
+	for {
+		entries, err := d.ReadDir(batch)
+		for _, e := range entries {
+			if l.left--; l.left < 0 || len(l.found) >= listed {
+				l.whole = false
+				return
+			}
+			l.entry(root, path.Join(name, e.Name()), e.IsDir(), depth+1)
+		}
+		if err != nil {
+			l.whole = l.whole && errors.Is(err, io.EOF)
+			return
+		}
+	}
+}
+
+func (l *looking) entry(root *os.Root, name string, dir bool, depth int) {
+	if dir {
+		switch base := path.Base(name); {
+		case base == "node_modules" || base == "objects" && path.Base(path.Dir(name)) == ".git":
+		case depth > deep:
+			l.whole = false
+		default:
+			l.directory(root, name, depth)
+		}
+		return
+	}
+	rule, hit := l.names.Match(name)
+	if hit != protect.Protected {
+		return
+	}
+	// Else it was removed meanwhile, or is older.
+	if info, err := root.Lstat(name); err == nil && !ChangeTime(info).Before(l.since) {
+		l.found = append(l.found, changedFile{filepath.Join(root.Name(), name), l.names.Reason(rule)})
+	}
 }

@@ -18,13 +18,24 @@ import (
 // is relative to it, it is not needed.
 func (a *App) host() (policy.Host, error) {
 	home, _ := a.Lookup("HOME")
-	h := policy.Host{Home: home, Env: a.Lookup, Secret: readSecret, Files: os.DirFS("/")}
+	h := policy.Host{Home: home, Env: a.Lookup, Secret: readSecret, Files: unwaited{os.DirFS("/")}}
 	dir, err := a.Dir()
 	if err != nil {
 		return h, WithHint(fmt.Errorf("working directory: %w: %w", err, paddock.NotFound), "it may have been removed: change to another one")
 	}
 	h.Dir = dir
 	return h, nil
+}
+
+// unwaited is the file system of this machine, in which nothing is waited for: a command in a sandbox may
+// have put a FIFO in the place of a file of the project.
+type unwaited struct{ fs.FS }
+
+func (unwaited) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	return os.OpenFile("/"+name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 func readPolicy(name string) (*policy.File, error) {
