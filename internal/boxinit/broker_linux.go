@@ -34,6 +34,7 @@ type broker struct {
 	named    []string // those of hosts that the caller named
 	hostNet  bool     // abstract sockets are those of the host
 	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
+	filters  int      // system-call filters of each command from its beginning
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
 	slow     chan struct{}

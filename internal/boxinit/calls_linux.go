@@ -47,6 +47,8 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"bind":      (*call).bind,
 		"flock":     (*call).flock,
 		"socket":    (*call).socket,
+		"seccomp":   (*call).filter,
+		"prctl":     (*call).filter,
 
 		"inotify_add_watch": (*call).watch,
 	}

@@ -205,7 +205,10 @@ func (p *initProcess) confineCommands() error {
 				return err
 			}
 		}
-		listener, err = kernel.SeccompListen(reported)
+		if listener, err = kernel.SeccompListen(reported); err != nil {
+			return err
+		}
+		br.filters, err = kernel.FiltersOfThread()
 		return err
 	})
 	if err != nil {

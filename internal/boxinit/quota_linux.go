@@ -24,6 +24,11 @@ const (
 	// nobody for them.
 	maxDatagrams = 4096
 
+	// maxFilters is the number of system-call filters that commands may have, where one that several
+	// threads have counts for each. A filter takes up to 56 KB of the kernel's memory for compiled code,
+	// of which there are a few hundred MB for the whole machine.
+	maxFilters = 1024
+
 	// inotifyShare is the divisor: a box may have a quarter of a user's inotify instances and watches.
 	inotifyShare = 4
 
@@ -101,4 +106,16 @@ func (c *call) socket() reply {
 		return fails(err)
 	}
 	return reply{open: true, fd: fd, keep: kind&kernel.SocketClosed == 0}
+}
+
+// filter lets a command put itself behind a system-call filter, unless the box has too many.
+func (c *call) filter() reply {
+	n, err := kernel.FiltersBeyond(c.filters)
+	if err != nil {
+		return fails(err)
+	}
+	if n >= maxFilters {
+		return reply{err: syscall.ENOMEM}
+	}
+	return goOn // nothing that was judged is in memory
 }

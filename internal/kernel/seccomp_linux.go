@@ -1,10 +1,13 @@
 package kernel
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -163,4 +166,59 @@ func ReadMemory(pid int, addr uint64, buf []byte) (int, error) {
 	local := []unix.Iovec{{Base: &buf[0], Len: uint64(len(buf))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(addr), Len: len(buf)}}
 	return unix.ProcessVMReadv(pid, local, remote, 0)
+}
+
+// FiltersOfThread returns how many system-call filters the calling thread is behind.
+func FiltersOfThread() (int, error) { return filtersIn("/proc/thread-self/status") }
+
+// FiltersBeyond returns how many filters the threads of all processes in sight have beyond own each, without
+// the first process. One that several threads have in common counts for each.
+func FiltersBeyond(own int) (int, error) {
+	processes, err := numbersIn("/proc")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0
+	for _, process := range processes {
+		if process == "1" {
+			continue
+		}
+		threads, err := numbersIn("/proc/" + process + "/task")
+		if err != nil {
+			continue // it ended
+		}
+		for _, thread := range threads {
+			if n, err := filtersIn("/proc/" + process + "/task/" + thread + "/status"); err == nil { // else it ended
+				sum += max(n-own, 0)
+			}
+		}
+	}
+	return sum, nil
+}
+
+// numbersIn lists the names in a directory of /proc that are numbers.
+func numbersIn(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name[0] < '0' || name[0] > '9' }), nil
+}
+
+func filtersIn(status string) (int, error) {
+	data, err := os.ReadFile(status)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := bytes.Cut(data, []byte("\nSeccomp_filters:\t"))
+	if !ok {
+		return 0, unix.EIO
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	return strconv.Atoi(string(line))
 }

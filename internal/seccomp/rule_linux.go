@@ -50,6 +50,9 @@ const (
 	openTmpfile     = 0o20000000
 	openChange      = syscall.O_WRONLY | syscall.O_RDWR | syscall.O_CREAT | syscall.O_TRUNC | openTmpfile
 	newListenerFlag = 0x8
+	setModeFilter   = 1  // SECCOMP_SET_MODE_FILTER
+	setSeccomp      = 22 // PR_SET_SECCOMP
+	seccompFilter   = 2  // SECCOMP_MODE_FILTER
 	setSignal       = 10 // F_SETSIG
 	// Commands of fcntl that act on a file for other processes too.
 	setLease      = 1024
@@ -81,6 +84,9 @@ func jailRules() []rule {
 	return []rule{
 		{"others wait for what is locked", []string{"flock"}, nil, actNotify},
 		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, actNotify},
+		{"compiled filters have one bound for the whole machine, and nobody is charged for them, so they are counted", []string{"seccomp"},
+			[]condition{is(0, setModeFilter), {arg: 1, mask: newListenerFlag, value: []uint32{0}}}, actNotify},
+		{"the same, by the older call", []string{"prctl"}, []condition{is(0, setSeccomp), is(1, seccompFilter)}, actNotify},
 		{"the kernel charges nobody for what waits in them, so they are counted", []string{"socket"}, []condition{is(0, syscall.AF_NETLINK)}, actNotify},
 		{"the same, for what is not sent yet", []string{"socket"}, []condition{is(0, syscall.AF_INET, syscall.AF_INET6), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM}}}, actNotify},
 	}

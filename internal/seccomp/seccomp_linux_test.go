@@ -299,6 +299,14 @@ func jailTries() []try {
 	const unixFamily, inet, inet6, netlink = 1, 2, 10, 16
 	return []try{
 		{"flock inotify_add_watch", args(), actNotify},
+		{"seccomp", args(1, 0), actNotify},
+		{"seccomp", args(1, 0x11), actNotify},
+		{"seccomp", args(1, 0x8|0x10), actAllow}, // the rule of commands refuses it
+		{"seccomp", args(0, 0), actAllow},        // strict
+		{"seccomp", args(2, 1), actAllow},        // a question
+		{"prctl", args(22, 2), actNotify},
+		{"prctl", args(22, 1), actAllow},
+		{"prctl", args(15, 2), actAllow}, // a name
 		{"socket", args(netlink, 2), actNotify},
 		{"socket", args(netlink, 3|0o2004000), actNotify},
 		{"socket", args(inet, 2), actNotify},

@@ -80,6 +80,30 @@ func takers() map[string]func(n int) error {
 			_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 			return err
 		},
+		"mptcp": func(int) error { // stands for the protocols that may be in a module of the kernel
+			_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 262)
+			return err
+		},
+		"gro": func(int) error {
+			fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			return syscall.SetsockoptInt(fd, syscall.IPPROTO_UDP, 104, 1) // UDP_GRO
+		},
+		"secret": func(int) error { return call(447, 0, 0, 0, 0) }, // memfd_secret
+		"filters": func(n int) error {
+			const (
+				noNewPrivs, setSeccomp, modeFilter = 38, 22, 2
+				returns, allow                     = 6, 0x7fff0000
+			)
+			if err := call(syscall.SYS_PRCTL, noNewPrivs, 1, 0, 0); n == 0 && err != nil {
+				return err
+			}
+			filter := syscall.SockFilter{Code: returns, K: allow}
+			program := syscall.SockFprog{Len: 1, Filter: &filter}
+			return call(syscall.SYS_PRCTL, setSeccomp, modeFilter, uintptr(unsafe.Pointer(&program)), 0)
+		},
 		"queues": func(n int) error {
 			name, err := syscall.BytePtrFromString("paddock-drivertest-" + strconv.Itoa(n))
 			if err != nil {
