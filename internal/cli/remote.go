@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // A Site is the address of a server, and the key for it.
@@ -204,7 +205,7 @@ func (a *App) stored() (Site, error) {
 	defer f.Close()
 	var p Site
 	if err := json.NewDecoder(io.LimitReader(f, MaxSiteFile)).Decode(&p); err != nil {
-		return Site{}, WithHint(fmt.Errorf("login: %s: %w: %w", name, err, paddock.Invalid), "write it anew: paddock login URL")
+		return Site{}, WithHint(fmt.Errorf("login: %s: %w: %w", name, jsonbody.Explain(err), paddock.Invalid), "write it anew: paddock login URL")
 	}
 	return p, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // Bounds of a body of the control plane.
@@ -123,7 +124,7 @@ func (c *call) body(v any, optional bool) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return invalid("the body does not fit this request: %v", err)
+		return invalid("the body does not fit this request: %v", jsonbody.Explain(err))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // Decode decodes exactly one JSON value of at most limit bytes. An unknown field is an
@@ -30,7 +31,7 @@ func strict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return err
+		return jsonbody.Explain(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("unexpected data after the JSON value")

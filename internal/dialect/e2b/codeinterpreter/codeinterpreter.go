@@ -21,6 +21,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 const (
@@ -231,7 +232,7 @@ func (b *Box) body(w http.ResponseWriter, r *http.Request, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("the request is not the expected JSON: %w: %w", paddock.Invalid, err)
+		return fmt.Errorf("the request is not the expected JSON: %w: %w", paddock.Invalid, jsonbody.Explain(err))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // Bounds of a request to concatenate files.
@@ -38,7 +39,7 @@ func (b *Box) compose(w http.ResponseWriter, r *http.Request) {
 func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) {
 	var c composition
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCompose)).Decode(&c); err != nil {
-		return written{}, invalid(fmt.Sprintf("invalid request body: %v", err))
+		return written{}, invalid(fmt.Sprintf("invalid request body: %v", jsonbody.Explain(err)))
 	}
 	switch {
 	case len(c.Sources) == 0:

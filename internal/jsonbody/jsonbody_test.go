@@ -1,0 +1,73 @@
+package jsonbody_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
+)
+
+type inner struct {
+	Memory int64     `json:"memory"`
+	Port   uint16    `json:"port"`
+	CPUs   float64   `json:"cpus"`
+	Ends   time.Time `json:"ends"`
+}
+
+type outer struct {
+	inner
+
+	Name   string            `json:"name"`
+	Public *bool             `json:"public"`
+	Args   []string          `json:"args"`
+	Labels map[string]string `json:"labels"`
+	Deep   []inner           `json:"deep"`
+	Data   []byte            `json:"data"`
+}
+
+func TestAnErrorNamesTheFieldAndNoTypeOfGo(t *testing.T) {
+	for body, want := range map[string]string{
+		``:                             "it is empty, and must be JSON",
+		`{"name": `:                    "it ends within a JSON value",
+		`{name: 1}`:                    "not JSON at byte 2: invalid character 'n'",
+		`{"memory": "1G"}`:             "memory must be a whole number, not a string",
+		`{"memory": 1.5}`:              "memory must be a whole number, not number 1.5",
+		`{"port": 70000}`:              "port must be a whole number that is not negative of at most 16 bits, not number 70000",
+		`{"cpus": true}`:               "cpus must be a number, not true or false",
+		`{"name": 1}`:                  "name must be a string, not a number",
+		`{"public": "yes"}`:            "public must be true or false, not a string",
+		`{"args": "ls"}`:               "args must be a list, not a string",
+		`{"args": [1]}`:                "must be a string, not a number",
+		`{"labels": []}`:               "labels must be an object, not a list",
+		`{"deep": [{"memory": "1G"}]}`: "memory must be a whole number, not a string",
+		`{"ends": "tomorrow"}`:         "tomorrow is not a time such as 2026-01-02T15:04:05Z",
+		`{"ends": 5}`:                  "a time is a string such as 2026-01-02T15:04:05Z",
+		`{"data": "%%"}`:               "not base64 at byte 0",
+		`{"data": 1}`:                  "data must be a string of base64, not a number",
+		`{"nmae": "x"}`:                `unknown field "nmae"`,
+		`[]`:                           "the value must be an object, not a list",
+	} {
+		d := json.NewDecoder(bytes.NewReader([]byte(body)))
+		d.DisallowUnknownFields()
+		err := d.Decode(new(outer))
+		if err == nil {
+			t.Errorf("%s: no error", body)
+			continue
+		}
+		got := jsonbody.Explain(err).Error()
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+		for _, word := range []string{"json:", "unmarshal", "struct", "Go ", "int64", "uint16", "jsonbody", "parsing time", "EOF", "[]"} {
+			if strings.Contains(got, word) {
+				t.Errorf("%s: %q has the word %q", body, got, word)
+			}
+		}
+	}
+	if jsonbody.Explain(nil) != nil {
+		t.Error("no error became one")
+	}
+}
