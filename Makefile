@@ -98,12 +98,12 @@ demo: build ## Build what is missing, and run a real job in a sandbox of the str
 programs: build
 
 .PHONY: test
-test: deps programs $(if $(CI),referees machine python sdk plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
+test: deps programs $(if $(CI),referees machine python sdk clients plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
 	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
 	$(TESTRUN) -sample -budget=$(BUDGET) -- $(if $(CI),-count=1) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
-matrix: deps programs referees hosts machine disks python sdk plotting ## Run every test whole: every tier, both callers, every machine
+matrix: deps programs referees hosts machine disks python sdk clients plotting ## Run every test whole: every tier, both callers, every machine
 	export $(TESTENV) $(KERNELS) $(DISKS) PADDOCK_TEST_HOSTS=1 CGO_ENABLED=0; \
 	$(TESTRUN) -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 
@@ -155,6 +155,21 @@ $(TMP)/sdk/py.txt: internal/dialect/e2b/testdata/py/requirements.txt
 	@mkdir -p $(TMP)/sdk
 	rm -rf $(TMP)/sdk/py
 	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/sdk/py -r $<
+	@touch $@
+
+.PHONY: clients
+clients: $(TMP)/clients/js.txt $(TMP)/clients/py.txt ## Install what judges the API's contract, and makes clients from it, with npm and pip
+
+$(TMP)/clients/js.txt: internal/server/testdata/clients/package.json internal/server/testdata/clients/package-lock.json
+	@mkdir -p $(TMP)/clients/js
+	cp $^ $(TMP)/clients/js/
+	cd $(TMP)/clients/js && npm ci --no-audit --no-fund --ignore-scripts --silent
+	@touch $@
+
+$(TMP)/clients/py.txt: internal/server/testdata/clients/requirements.txt
+	@mkdir -p $(TMP)/clients
+	rm -rf $(TMP)/clients/py
+	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/clients/py -r $<
 	@touch $@
 
 .PHONY: plotting

@@ -19,17 +19,6 @@ import (
 // files implements paddock.FS for a sandbox.
 type files struct{ s *sandbox }
 
-// octal formats permission bits as chmod does.
-func octal(mode fs.FileMode) string {
-	n := uint64(mode.Perm())
-	for bit, flag := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if mode&flag != 0 {
-			n |= bit
-		}
-	}
-	return strconv.FormatUint(n, 8)
-}
-
 func (f files) do(ctx context.Context, what, name string, c call) error {
 	c.path = "/files" + c.path
 	return f.s.call(ctx, fmt.Sprintf("%s %q", what, name), c)
@@ -47,7 +36,7 @@ func (f files) Stat(ctx context.Context, name string) (paddock.FileInfo, error) 
 func (f files) Mkdir(ctx context.Context, name string, o paddock.MkdirOptions) error {
 	query := url.Values{"path": {name}, "parents": {strconv.FormatBool(o.Parents)}}
 	if o.Mode != 0 {
-		query.Set("mode", octal(o.Mode))
+		query.Set("mode", api.Mode(o.Mode).String())
 	}
 	return f.do(ctx, "mkdir", name, call{method: "POST", path: "/mkdir", query: query})
 }
@@ -64,7 +53,7 @@ func (f files) Remove(ctx context.Context, name string, all bool) error {
 
 func (f files) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
 	return f.do(ctx, "chmod", name, call{
-		method: "POST", path: "/chmod", query: url.Values{"path": {name}, "mode": {octal(mode)}}, repeat: true,
+		method: "POST", path: "/chmod", query: url.Values{"path": {name}, "mode": {api.Mode(mode).String()}}, repeat: true,
 	})
 }
 
@@ -163,7 +152,7 @@ func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions)
 		}
 	}
 	if o.Mode != 0 {
-		query.Set("mode", octal(o.Mode))
+		query.Set("mode", api.Mode(o.Mode).String())
 	}
 	w, err := f.create(ctx, query)
 	if err != nil {

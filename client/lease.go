@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A lease shows the server that this client lives. It is a stream that stays open as long
@@ -151,8 +152,12 @@ func (d *Driver) stream(ctx context.Context, path string, query map[string][]str
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("Accept", streams)
 	return d.do(req)
 }
+
+// streams are the types of streams that this package reads.
+const streams = api.FrameType + ", " + api.LineType
 
 // drain reads the rest of an answer, so that its connection can be reused.
 func drain(r io.ReadCloser) {

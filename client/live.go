@@ -23,6 +23,7 @@ func (d *Driver) post(ctx context.Context, path string, body any) (*http.Respons
 	}
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", streams)
 	return d.do(req)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A contract is openapi.yaml with compiled schemas.
@@ -171,7 +173,17 @@ func (k *contract) answered(t testing.TB, pattern string, res *http.Response, bo
 		if err := k.check(schema, body); err != nil {
 			t.Errorf("%s answered %s: %v\n%s", pattern, code, err, body)
 		}
-	case "application/x-ndjson":
+	case api.EventType:
+		for line := range bytes.Lines(body) {
+			data, ok := bytes.CutPrefix(line, []byte("data: "))
+			if !ok {
+				continue
+			}
+			if err := k.check(schema+"/anyOf/0", data); err != nil {
+				t.Errorf("%s answered the event %s: %v", pattern, data, err)
+			}
+		}
+	case api.LineType:
 		for line := range bytes.Lines(body) {
 			if err := k.check(schema, line); err != nil {
 				t.Errorf("%s answered the line %s: %v", pattern, line, err)

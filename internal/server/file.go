@@ -48,17 +48,8 @@ func (q *request) mode() (fs.FileMode, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, err := strconv.ParseUint(text, 8, 32)
-	if err != nil || n > 0o7777 {
-		return 0, fmt.Errorf("mode: %q is not up to four octal digits: %w", text, paddock.Invalid)
-	}
-	mode := fs.FileMode(n & 0o777)
-	for bit, flag := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if n&bit != 0 {
-			mode |= flag
-		}
-	}
-	return mode, nil
+	mode, err := api.ParseMode(text)
+	return fs.FileMode(mode), err
 }
 
 // readFile handles GET /v1/sandboxes/{id}/files. It reports an error after the start of the

@@ -58,6 +58,10 @@ func (f *frames) output(list []output) error {
 	return nil
 }
 
+func (f *frames) begin(b api.Begun) error { return f.json(api.Begin, b) }
+
+func (f *frames) alive() error { return f.frame(api.Alive, nil) }
+
 // end sends the last frame: the exit, or the error that hides it.
 func (f *frames) end(exit paddock.Exit, err error) error {
 	if err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -185,7 +184,7 @@ func (q *request) interpret() error {
 		err := in.Run(ctx, cell, func(e interpreter.Event) error { return lines.send(e) })
 		cancel()
 		wg.Wait()
-		if err == nil || !lines.begun {
+		if err == nil || !lines.begun() {
 			return err
 		}
 		if q.Context().Err() == nil {
@@ -198,29 +197,27 @@ func (q *request) interpret() error {
 
 // cellLines writes the events of a cell.
 type cellLines struct {
-	q     *request
-	mu    sync.Mutex
-	begun bool      // guarded by mu, or read after live has ended
-	last  time.Time // guarded by mu
+	q    *request
+	mu   sync.Mutex
+	out  *lines    // guarded by mu; nil before the first event
+	last time.Time // guarded by mu
+}
+
+func (l *cellLines) begun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out != nil
 }
 
 func (l *cellLines) send(v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode as JSON: %w", err)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.begun {
-		l.begun = true
-		l.q.w.Header().Set("Content-Type", "application/x-ndjson")
+	if l.out == nil {
+		out := l.q.lines()
+		l.out = &out
 	}
 	l.last = time.Now()
-	l.q.deadline(stall)
-	if _, err := l.q.w.Write(append(line, '\n')); err != nil {
-		return err
-	}
-	return l.q.flush()
+	return l.out.send(v)
 }
 
 // live sends alive lines once the answer has begun, until ctx ends.
@@ -233,7 +230,7 @@ func (l *cellLines) live(ctx context.Context, gone func()) {
 			return
 		case now := <-tick.C:
 			l.mu.Lock()
-			quiet := l.begun && now.Sub(l.last) >= aliveEvery/2
+			quiet := l.out != nil && now.Sub(l.last) >= aliveEvery/2
 			l.mu.Unlock()
 			if quiet && l.send(api.CellEvent{Type: "alive"}) != nil {
 				gone()

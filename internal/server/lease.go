@@ -2,10 +2,8 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -203,42 +201,4 @@ func (q *request) visible(id paddock.ID) bool {
 	defer q.account.mu.Unlock()
 	l := q.account.owners[id]
 	return l == nil || l.token == q.Header.Get(api.LeaseHeader)
-}
-
-// lines writes a stream of JSON lines.
-type lines struct{ q *request }
-
-func (q *request) lines() lines {
-	q.w.Header().Set("Content-Type", api.LineType)
-	q.w.WriteHeader(http.StatusOK)
-	return lines{q}
-}
-
-// put writes a line without flushing it.
-func (l lines) put(v api.Line) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	l.q.deadline(stall)
-	_, err = l.q.w.Write(append(data, '\n'))
-	return err
-}
-
-// send writes a line and flushes it.
-func (l lines) send(v api.Line) error {
-	if err := l.put(v); err != nil {
-		return err
-	}
-	return l.q.flush()
-}
-
-// end writes the last line: the stream is complete, or the error.
-func (l lines) end(err error) error {
-	if err == nil {
-		return l.send(api.Line{End: true})
-	}
-	e := api.FromError(err)
-	e.Request = l.q.id
-	return l.send(api.Line{Error: &e})
 }

@@ -38,8 +38,12 @@ func (q *request) start() error {
 			return q.json(http.StatusCreated, api.Begun{PID: p.ID()})
 		})
 	}
+	from, err := q.seen(0)
+	if err != nil {
+		return err
+	}
 	return q.with(func(sb paddock.Sandbox) error {
-		return q.attach(sb, 0, c.Attachment, 0, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
+		return q.attach(sb, 0, c.Attachment, from, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
 			cmd.Output = out
 			return sb.Start(ctx, cmd)
 		})
@@ -68,6 +72,20 @@ func (q *request) number(name string) (int64, error) {
 	return n, nil
 }
 
+// seen returns the offset at which output continues for a client of text events that lost
+// its connection. It returns from for any other client.
+func (q *request) seen(from int64) (int64, error) {
+	text := q.Header.Get(api.EventHeader)
+	if text == "" {
+		return from, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s: %q is not the id of an event: %w", api.EventHeader, text, paddock.Invalid)
+	}
+	return n, nil
+}
+
 // flag parses a boolean parameter.
 func (q *request) flag(name string) (bool, error) {
 	switch text := q.URL.Query().Get(name); text {
@@ -88,6 +106,9 @@ func (q *request) output() error {
 	}
 	from, err := q.number("from")
 	if err != nil {
+		return err
+	}
+	if from, err = q.seen(from); err != nil {
 		return err
 	}
 	detached, err := q.flag("detached")
@@ -112,8 +133,8 @@ func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 		return err
 	}
 	defer p.Release()
-	f := q.frames()
-	if err := f.json(api.Begin, api.Begun{PID: pid}); err != nil {
+	f := q.outputWriter()
+	if err := f.begin(api.Begun{PID: pid}); err != nil {
 		return nil // the client has gone
 	}
 	for {
@@ -129,7 +150,7 @@ func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 		case q.Context().Err() != nil || q.s.ctx.Err() != nil:
 			return nil
 		}
-		if err := f.frame(api.Alive, nil); err != nil {
+		if err := f.alive(); err != nil {
 			return nil // the client has gone
 		}
 	}
@@ -259,18 +280,18 @@ func (a *account) end(token string, at *attachment) {
 	at.detach()
 }
 
-// follow sends frames up to the end.
+// follow sends output up to the end.
 func (q *request) follow(at *attachment, from int64, turn int) error {
 	m, err := at.look(from, turn)
 	if errors.Is(err, errReplaced) { // send an empty stream; a client that still wants the output returns
-		q.frames()
+		q.outputWriter()
 		return q.flush()
 	}
 	if err != nil {
 		return err
 	}
-	f := q.frames()
-	if err := f.json(api.Begin, api.Begun{PID: at.pid, Offset: at.origin + from}); err != nil {
+	f := q.outputWriter()
+	if err := f.begin(api.Begun{PID: at.pid, Offset: at.origin + from}); err != nil {
 		return nil // the client has gone
 	}
 	alive := time.NewTicker(aliveEvery)
@@ -296,7 +317,7 @@ func (q *request) follow(at *attachment, from int64, turn int) error {
 			select {
 			case <-m.more:
 			case <-alive.C:
-				if err := f.frame(api.Alive, nil); err != nil {
+				if err := f.alive(); err != nil {
 					return nil // the client has gone
 				}
 			case <-q.Context().Done():

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // Bytes is text that need not be UTF-8. In JSON, UTF-8 text is a string. Other text is an
@@ -19,7 +20,7 @@ type packed struct {
 // MarshalJSON returns a string, or an object if a string would lose bytes.
 func (b Bytes) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(b)) {
-		return json.Marshal(string(b))
+		return Encode(string(b))
 	}
 	return json.Marshal(packed{Base64: []byte(b)})
 }
@@ -29,14 +30,14 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '{' {
 		var p packed
 		if err := strict(data, &p); err != nil {
-			return fmt.Errorf("bytes: %w: %w", err, paddock.Invalid)
+			return fmt.Errorf("text: %w: %w", err, paddock.Invalid)
 		}
 		*b = Bytes(p.Base64)
 		return nil
 	}
 	var s string
 	if err := json.Unmarshal(data, &s); err != nil {
-		return fmt.Errorf("bytes: %w: %w", err, paddock.Invalid)
+		return fmt.Errorf("text: %w: %w", jsonbody.Explain(err), paddock.Invalid)
 	}
 	*b = Bytes(s)
 	return nil

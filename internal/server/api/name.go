@@ -8,6 +8,8 @@ const (
 	CreationHeader = "Paddock-Creation"
 	// RequestHeader has the ID of the request, in every answer.
 	RequestHeader = "X-Request-Id"
+	// EventHeader has the id of the last text event that the client has.
+	EventHeader = "Last-Event-ID"
 	// ErrorTrailer holds an Error in JSON after the content of a file that could not be
 	// read to its end.
 	ErrorTrailer = "Paddock-Error"
