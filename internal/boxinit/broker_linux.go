@@ -618,6 +618,9 @@ func (b *broker) refuse(op, target, rule string) {
 		b.order = b.order[1:]
 	}
 	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(rule) + " or files.unprotect in the policy"
+	if !protect.Builtin(rule) { // of the policy itself
+		remedy = "if this is meant, take " + strconv.Quote(rule) + " from files.protect in the policy"
+	}
 	switch {
 	case op == "connect" || op == "bind":
 		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"

@@ -147,11 +147,27 @@ func (e *explainer) denied(name string) (Answer, bool) {
 			return Answer{
 				Rule:   fmt.Sprintf("files.deny_read denies %s", p),
 				Where:  e.where("files.deny_read", denyRead, p),
-				Change: fmt.Sprintf("take %s from files.deny_read", p),
+				Change: e.dropping("files.deny_read", "--deny-read", denyRead, p),
 			}, true
 		}
 	}
 	return Answer{}, false
+}
+
+// dropping says how to give a path up that is denied: in the file, or by the flag.
+func (e *explainer) dropping(key, flag string, list func(*File) []string, p string) string {
+	if e.file == nil {
+		return fmt.Sprintf("leave %s %s out", flag, p)
+	}
+	for _, entry := range list(e.file) {
+		switch {
+		case entry == p:
+			return fmt.Sprintf("take %s from %s", p, key)
+		case e.file.glob(entry) && matchGlob(entry, p):
+			return fmt.Sprintf("take the glob %s from %s", entry, key)
+		}
+	}
+	return fmt.Sprintf("leave %s %s out", flag, p)
 }
 
 // late notes globs that match name and did not when they were expanded.
@@ -231,7 +247,7 @@ func (e *explainer) write(name string) (Answer, error) {
 	for _, p := range e.spec.Policy.Files.DenyWrite {
 		if within(name, p) {
 			return Answer{Rule: fmt.Sprintf("files.deny_write denies %s", p), Where: e.where("files.deny_write", denyWrite, p),
-				Change: fmt.Sprintf("take %s from files.deny_write", p)}, nil
+				Change: e.dropping("files.deny_write", "--deny-write", denyWrite, p)}, nil
 		}
 	}
 	a, err := e.writable(name)
@@ -241,9 +257,11 @@ func (e *explainer) write(name string) (Answer, error) {
 
 func (e *explainer) writable(name string) (Answer, error) {
 	if m, ok := e.mount(name); ok {
+		if m.Overlay {
+			return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is below a private layer at %s; changes stay inside", m.Source, target(m)), Where: e.whereMount(m)}, nil
+		}
 		if !m.Write {
-			return Answer{Rule: fmt.Sprintf("%s is mounted read-only", target(m)), Where: e.whereMount(m),
-				Change: fmt.Sprintf("mount it writable: --write %s, or in the policy file: mounts: [{write: %s}]", m.Source, m.Source)}, nil
+			return Answer{Rule: fmt.Sprintf("%s is mounted read-only", target(m)), Where: e.whereMount(m), Change: "mount it writable: " + mounting(m)}, nil
 		}
 		return e.protected(name, m)
 	}
@@ -272,21 +290,38 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 	rule, hit := set.Match(strings.TrimPrefix(name, strings.TrimSuffix(target(m), "/")))
 	switch hit {
 	case protect.Protected:
-		change := fmt.Sprintf("--unprotect %s, or in the policy file: files: {unprotect: [%q]}", rule, rule)
-		if slices.Contains(files.Protect, rule) {
-			change = fmt.Sprintf("take %q from files.protect", rule)
-		}
-		return Answer{Rule: fmt.Sprintf("%s is a protected name: %s", rule, set.Reason(rule)), Change: change,
+		return Answer{Rule: fmt.Sprintf("%s is a protected name: %s", rule, set.Reason(rule)), Change: unprotecting(rule, files.Protect),
 			Where: e.where("files.protect", func(f *File) []string { return f.Files.Protect }, rule)}, nil
 	case protect.Root:
 		return Answer{Rule: fmt.Sprintf("%s can be used where it exists, and not be made: %s", rule, set.Reason(rule)), Where: e.whereMount(m),
-			Change: fmt.Sprintf("--unprotect %s, or in the policy file: files: {unprotect: [%q]}", rule, rule)}, nil
+			Change: unprotecting(rule, files.Protect)}, nil
 	case protect.Prefix:
 		return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted writable at %s", m.Source, target(m)), Where: e.whereMount(m),
 			Notes: []string{fmt.Sprintf("only as a directory, which cannot be renamed, or removed unless it is empty, because %s is protected", rule)}}, nil
 	}
 	return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted writable at %s", m.Source, target(m)), Where: e.whereMount(m),
 		Change: fmt.Sprintf("add %s to files.deny_write", name)}, nil
+}
+
+// mounting says how to make a mount writable where it is.
+func mounting(m paddock.Mount) string {
+	if to := target(m); to != m.Source {
+		return fmt.Sprintf("--write %s:%s, or in the policy file: mounts: [{write: %s, at: %s}]", m.Source, to, m.Source, to)
+	}
+	return fmt.Sprintf("--write %s, or in the policy file: mounts: [{write: %s}]", m.Source, m.Source)
+}
+
+// unprotecting says how to give a protected name up. Those of the policy itself are no
+// built-in names, which alone can be unprotected; a name may be both.
+func unprotecting(rule string, own []string) string {
+	var changes []string
+	if slices.ContainsFunc(own, func(p string) bool { return strings.TrimRight(p, "/") == rule }) {
+		changes = append(changes, fmt.Sprintf("take %q from files.protect", rule))
+	}
+	if protect.Builtin(rule) {
+		changes = append(changes, fmt.Sprintf("--unprotect %s, or in the policy file: files: {unprotect: [%q]}", rule, rule))
+	}
+	return strings.Join(changes, "; and ")
 }
 
 // system tells whether the root host shows name.
@@ -316,11 +351,22 @@ func (e *explainer) env(name string) Answer {
 		}
 		return a
 	}
+	for _, s := range e.spec.Policy.Network.Secrets {
+		if s.Name == name {
+			return Answer{Allowed: true, Rule: fmt.Sprintf("%s is a secret: commands see a placeholder, and requests to %s get the value", name, strings.Join(s.Hosts, ", ")),
+				Where: e.whereIs("network.secrets." + name)}
+		}
+	}
 	switch name {
 	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR":
 		return Answer{Allowed: true, Rule: name + " is the tier's own; its value is not the caller's", Change: fmt.Sprintf("environment: {set: {%s: \"…\"}}", name)}
 	}
 	a := Answer{Rule: "nothing of the caller's environment enters but what is named", Change: fmt.Sprintf("--env %s, or in the policy file: environment: {pass: [%s]}", name, name)}
+	if e.host.Env != nil {
+		if _, ok := e.host.Env(name); !ok {
+			a.Change = fmt.Sprintf("--env %s=VALUE, or in the policy file: environment: {set: {%s: VALUE}}; it is not set here", name, name)
+		}
+	}
 	if e.file != nil && slices.Contains(e.file.Pass, name) {
 		a.Rule = "it is named in environment.pass, and the caller does not have it"
 		a.Where = e.where("environment.pass", func(f *File) []string { return f.Pass }, name)

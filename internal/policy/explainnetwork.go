@@ -106,6 +106,9 @@ func (e *explainer) decide(v decide.Verdict, answer *Answer) {
 	if v.Rule < 0 {
 		answer.Rule, answer.Where = v.Reason, e.whereIs("network.rules")
 		answer.Secrets = nil
+		if answer.Inspected && v.Hint != "" { // about a request
+			answer.Change = v.Hint
+		}
 		return
 	}
 	key, where := e.ruleAt(v.Rule, v.Allow)

@@ -109,7 +109,7 @@ func New(extra, without []string) (*Set, error) {
 	}
 	drop := make(map[string]bool, len(without))
 	for _, text := range without {
-		if !known(text) {
+		if !Builtin(text) {
 			return nil, fmt.Errorf("%q is not the text of a built-in protected name", text)
 		}
 		drop[text] = true
@@ -192,7 +192,8 @@ func Check(text string) error {
 	return nil
 }
 
-func known(text string) bool {
+// Builtin reports whether text is that of a built-in protected name, which alone can be unprotected.
+func Builtin(text string) bool {
 	for _, n := range builtin() {
 		if n.Text == text {
 			return true

@@ -16,7 +16,7 @@ import (
 func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {
 	addr = addr.Unmap()
 	if what := never(addr); what != "" {
-		return fmt.Errorf("%s is %s: nothing can be reached there: %w", addr, what, paddock.Denied)
+		return &AddressError{addr, what, true}
 	}
 	what := special(addr)
 	if what == "" || (lists != nil && lists(addr)) {
@@ -26,8 +26,36 @@ func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {
 }
 
 // RefuseAddress returns the error of an address that only a rule that lists it allows, with what it is.
-func RefuseAddress(addr netip.Addr, what string) error {
-	return fmt.Errorf("%s is %s: only a rule that lists this address, or a range that holds it, allows it: %w", addr, what, paddock.Denied)
+func RefuseAddress(addr netip.Addr, what string) error { return &AddressError{addr, what, false} }
+
+// An AddressError refuses an address. It is Denied.
+type AddressError struct {
+	Addr  netip.Addr
+	What  string // what kind of address it is
+	Never bool   // no rule can allow it
+}
+
+// Reason returns the error's text without its kind.
+func (e *AddressError) Reason() string {
+	if e.Never {
+		return fmt.Sprintf("%s is %s: nothing can be reached there", e.Addr, e.What)
+	}
+	return fmt.Sprintf("%s is %s: only a rule that lists this address, or a range that holds it, allows it", e.Addr, e.What)
+}
+
+// Error returns the reason and the kind.
+func (e *AddressError) Error() string { return e.Reason() + ": " + paddock.Denied.Error() }
+
+// Unwrap returns the kind.
+func (e *AddressError) Unwrap() error { return paddock.Denied }
+
+// Hint returns how to allow a flow whose host has this address: by a rule that lists the address. It is
+// empty if no rule can.
+func (e *AddressError) Hint(f Flow) string {
+	if e.Never {
+		return ""
+	}
+	return none(Flow{Host: HostOf(e.Addr), Port: f.Port, UDP: f.UDP}).Hint
 }
 
 func never(addr netip.Addr) string {

@@ -241,6 +241,9 @@ func (r *Rules) Request(f Flow, q Request) Verdict {
 	if f.UDP || allowed < 0 {
 		v := none(f)
 		v.Reason = fmt.Sprintf("no rule allows %.16q %.80q of %s", q.Method, q.Path, f)
+		if !f.UDP {
+			v.Hint = permit(f, q, views)
+		}
 		return v
 	}
 	return r.allows(allowed)
@@ -407,11 +410,51 @@ func (c *compiled) words() string {
 	return clip(strings.Join(parts, " ")) + " of " + host
 }
 
+// permit returns how to allow a request that no rule allows or denies: by the narrowest rule
+// that does so. A host that is allowed for some requests must not be opened for all.
+func permit(f Flow, q Request, v views) string {
+	var methods, paths []string
+	for _, m := range v.methods {
+		if !slices.Contains(methods, m) {
+			methods = append(methods, m)
+		}
+	}
+	if len(v.paths) > 0 && !strings.Contains(v.paths[0], "*") && len(q.Path) <= maxHint {
+		paths = v.paths[:1]
+	}
+	for _, rule := range []paddock.NetworkRule{
+		{Methods: methods, Paths: paths},
+		{Methods: methods},
+		{Paths: paths},
+	} {
+		if len(rule.Methods)+len(rule.Paths) == 0 {
+			continue
+		}
+		rule.Host, rule.Ports = f.Host.String(), []uint16{f.Port}
+		r, err := Compile(paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{rule}})
+		if err != nil || !r.rules[0].at(f) || !r.rules[0].meets(v) {
+			continue
+		}
+		text := fmt.Sprintf("in the policy file: network: {mode: list, rules: [{allow: %q", f)
+		if len(rule.Methods) > 0 {
+			text += ", methods: [" + strings.Join(rule.Methods, ", ") + "]"
+		}
+		if len(rule.Paths) > 0 {
+			text += fmt.Sprintf(", paths: [%q]", rule.Paths[0])
+		}
+		return text + "}]}"
+	}
+	return "in the policy file, a rule that allows such requests of " + f.String()
+}
+
+// maxHint bounds the path that a hint repeats.
+const maxHint = 200
+
 func none(f Flow) Verdict {
 	v := Verdict{Rule: -1, Reason: "no rule allows " + f.String(), Hint: "--allow " + f.String()}
 	if f.UDP {
 		f.UDP = false
-		v.Hint = fmt.Sprintf("in the policy file: network: {rules: [{allow: %q, udp: true}]}", f)
+		v.Hint = fmt.Sprintf("in the policy file: network: {mode: list, rules: [{allow: %q, udp: true}]}", f)
 	}
 	return v
 }

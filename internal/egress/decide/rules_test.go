@@ -153,7 +153,7 @@ func TestVerdictsSayWhatToChange(t *testing.T) {
 		"x.bad.example":     {Rule: 1, Reason: "rules[1] denies *.bad.example", Hint: "remove rules[1]"},
 		"b.example:22":      {Rule: -1, Reason: "no rule allows b.example:22", Hint: "--allow b.example:22"},
 		"[2001:db8::1]:443": {Rule: -1, Reason: "no rule allows [2001:db8::1]:443", Hint: "--allow [2001:db8::1]:443"},
-		"b.example:53/udp":  {Rule: -1, Reason: "no rule allows b.example:53/udp", Hint: `in the policy file: network: {rules: [{allow: "b.example:53", udp: true}]}`},
+		"b.example:53/udp":  {Rule: -1, Reason: "no rule allows b.example:53/udp", Hint: `in the policy file: network: {mode: list, rules: [{allow: "b.example:53", udp: true}]}`},
 	} {
 		if v := r.Flow(flow(t, to)); v != want {
 			t.Errorf("%s: %+v; want %+v", to, v, want)

@@ -91,7 +91,11 @@ func (g *Gateway) told(f decide.Flow, q decide.Request, v decide.Verdict, remove
 		}
 		if v.Allow {
 			e.Verdict = gatewayclient.VerdictAllow
-			if o.Err != nil {
+			var failure *inspect.Failure
+			switch {
+			case errors.As(o.Err, &failure):
+				e.Verdict, e.Rule, e.Reason, e.Hint = gatewayclient.VerdictDeny, failure.Rule, failure.Reason, failure.Hint
+			case o.Err != nil:
 				e.Reason = o.Err.Error()
 			}
 		}
@@ -156,6 +160,10 @@ func (b backend) Dial(ctx context.Context, f decide.Flow, via string) (net.Conn,
 		}
 	}
 	conn, err := b.g.dial(ctx, f, via)
+	var denied *refusal
+	if errors.As(err, &denied) {
+		err = &inspect.Refusal{Verdict: denied.Verdict}
+	}
 	if err != nil || via != "" {
 		return conn, err
 	}

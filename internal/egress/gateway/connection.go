@@ -249,9 +249,12 @@ func (c *connection) failed(err error) {
 	e := c.event()
 	e.Reason = err.Error()
 	var r *refusal
+	var address *decide.AddressError
 	switch {
 	case errors.As(err, &r):
 		e.Verdict, e.Reason, e.Hint, e.Rule = gatewayclient.VerdictDeny, r.Reason, r.Hint, r.Rule
+	case errors.As(err, &address):
+		e.Verdict, e.Reason, e.Hint = gatewayclient.VerdictDeny, address.Reason(), address.Hint(c.flow)
 	case errors.Is(context.Cause(c.ctx), errRules):
 		e.Verdict, e.Reason = gatewayclient.VerdictDeny, errRules.Error()
 	case paddock.KindOf(err) == paddock.Denied:

@@ -106,6 +106,10 @@ func (g *Gateway) tunnel(ctx context.Context, f decide.Flow) (func(net.Conn) err
 	if errors.As(err, &r) {
 		return nil, &inspect.Refusal{Verdict: r.Verdict}
 	}
+	var address *decide.AddressError
+	if errors.As(err, &address) {
+		return nil, &inspect.Refusal{Verdict: decide.Verdict{Rule: -1, Reason: address.Reason(), Hint: address.Hint(f)}}
+	}
 	if err != nil && paddock.KindOf(err) == paddock.Denied {
 		return nil, &inspect.Refusal{Verdict: decide.Verdict{Rule: -1, Reason: err.Error()}}
 	}

@@ -175,3 +175,64 @@ func TestTLSIsLookedIntoWhereARuleWantsItAndSecretsArePutIn(t *testing.T) {
 		t.Fatalf("the connection goes on: %v", err)
 	}
 }
+
+// authorityFor makes the authority that a sandbox with a policy has.
+func authorityFor(t *testing.T, p paddock.NetworkPolicy) *authority.CA {
+	t.Helper()
+	rules, err := decide.Compile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := authority.New(rules.Inspected(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+// A rule allows the request, and what is behind its host does not: that is a refusal too.
+func TestARefusalBehindAnAllowedHostIsToldWithWhatHelps(t *testing.T) {
+	port := web(t, nil)
+	looked := allow("a.test", port)
+	looked.Methods = []string{"GET"}
+	request := fmt.Sprintf("GET /x HTTP/1.1\nHost: a.test:%d\n\n", port)
+	ca := authorityFor(t, policy(looked))
+	w := open(t, gateway.Options{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{looked}}, Authority: ca})
+	c := w.reach(t, "a.test", port)
+	code, body := say(t, c, bufio.NewReader(c), request)
+	hint := fmt.Sprintf("--allow 127.0.0.1:%d", port)
+	if code != 403 || !strings.Contains(body, "127.0.0.1 is loopback") || !strings.Contains(body, "how to allow it: "+hint) {
+		t.Errorf("%d, %s", code, body)
+	}
+	e := w.record.waitFor(t, func(e gatewayclient.Event) bool { return e.Kind == gatewayclient.KindHTTP && e.Path == "/x" })
+	if e.Verdict != gatewayclient.VerdictDeny || e.Hint != hint || !strings.Contains(e.Reason, "loopback") || strings.Contains(e.Reason, "dial ") {
+		t.Errorf("it was told as %+v", e)
+	}
+
+	followed := open(t, gateway.Options{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{looked, allow("127.0.0.1", port)}}, Authority: ca})
+	c = followed.reach(t, "a.test", port)
+	if code, body := say(t, c, bufio.NewReader(c), request); code != 200 {
+		t.Errorf("the hint did not help: %d, %s", code, body)
+	}
+}
+
+func TestAnAuthorityThatIsNotTrustedIsToldWithTheVariable(t *testing.T) {
+	cert, _ := trusted(t, "a.test")
+	port := web(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+	looked := allow("a.test", port)
+	looked.Methods = []string{"GET"}
+	p := policy(looked)
+	ca := authorityFor(t, p)
+	w := open(t, gateway.Options{Policy: p, Authority: ca, Roots: x509.NewCertPool()})
+	own := x509.NewCertPool()
+	own.AppendCertsFromPEM(ca.PEM())
+	c := tls.Client(w.reach(t, "a.test", port), &tls.Config{ServerName: "a.test", RootCAs: own})
+	code, body := say(t, c, bufio.NewReader(c), fmt.Sprintf("GET /x HTTP/1.1\nHost: a.test:%d\n\n", port))
+	if code != 502 || !strings.Contains(body, "SSL_CERT_FILE=") {
+		t.Errorf("%d, %s", code, body)
+	}
+	e := w.record.waitFor(t, func(e gatewayclient.Event) bool { return e.Kind == gatewayclient.KindHTTP && e.Path == "/x" })
+	if e.Verdict != gatewayclient.VerdictDeny || !strings.Contains(e.Hint, "SSL_CERT_FILE=") || !strings.Contains(e.Reason, "certificate of a.test is not valid") {
+		t.Errorf("it was told as %+v", e)
+	}
+}

@@ -29,6 +29,8 @@ type answer struct {
 	rule   int // -1 means none
 	reason string
 	hint   string
+
+	refused bool // by the proxy itself, whatever the status
 }
 
 // give writes the answer: for gRPC as its status, as JSON for a client that accepts it, and
@@ -102,6 +104,7 @@ func denied(w http.ResponseWriter, r *http.Request, f decide.Flow, v decide.Verd
 func failure(w http.ResponseWriter, r *http.Request, f decide.Flow, err error) answer {
 	a := answer{w: w, r: r, status: http.StatusBadGateway, what: "the sandbox's gateway could not carry the request", host: join(f), rule: -1, reason: err.Error()}
 	var refusal *Refusal
+	var address *decide.AddressError
 	var certificate *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
 	var timeout net.Error
@@ -111,6 +114,8 @@ func failure(w http.ResponseWriter, r *http.Request, f decide.Flow, err error) a
 		if refusal.Status != 0 {
 			a.status = refusal.Status
 		}
+	case errors.As(err, &address):
+		a.status, a.what, a.reason, a.hint = http.StatusForbidden, deniedByPolicy, address.Reason(), address.Hint(f)
 	case errors.Is(err, paddock.Denied) || errors.Is(err, paddock.Exhausted):
 		a.status, a.what = http.StatusForbidden, deniedByPolicy
 	case errors.Is(err, paddock.Invalid):
@@ -119,6 +124,10 @@ func failure(w http.ResponseWriter, r *http.Request, f decide.Flow, err error) a
 		a.status = http.StatusNotImplemented
 	case errors.As(err, &certificate), errors.As(err, &unknown):
 		a.reason = "the certificate of " + f.Host.String() + " is not valid: " + err.Error()
+		a.refused = true
+		if errors.As(err, &unknown) {
+			a.hint = "if the authority is yours, name its certificate when you start paddock: SSL_CERT_FILE=FILE paddock …"
+		}
 	case errors.Is(err, paddock.Timeout), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		a.status = http.StatusGatewayTimeout
 	}

@@ -256,6 +256,9 @@ func (e *exchange) failed(err error) error {
 	}
 	e.status = a.status
 	a.give()
+	if a.refused || a.status == http.StatusForbidden {
+		return &Failure{Reason: a.reason, Rule: a.rule, Hint: e.set.ScrubText(a.hint), Kind: paddock.KindOf(err)}
+	}
 	return fmt.Errorf("%s: %w", a.reason, paddock.KindOf(err))
 }
 

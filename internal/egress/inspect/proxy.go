@@ -85,6 +85,21 @@ type Refusal struct {
 	decide.Verdict
 }
 
+// A Failure is the error of an Outcome if the proxy refused to carry an allowed request: its destination has
+// an address that must not be dialled, or a certificate that is not valid, or a limit was reached.
+type Failure struct {
+	Reason string // holds no secret
+	Rule   int    // index of the rule that decided; -1 if none
+	Hint   string // how to allow it; may be empty
+	Kind   paddock.Kind
+}
+
+// Error returns the reason and the kind.
+func (f *Failure) Error() string { return f.Reason + ": " + f.Kind.Error() }
+
+// Unwrap returns the kind.
+func (f *Failure) Unwrap() error { return f.Kind }
+
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
