@@ -37,7 +37,7 @@ type Driver interface {
 type Tier string
 
 const (
-	// Auto asks for the strongest tier that this host can really run.
+	// Auto asks for gvisor, or jail where gvisor cannot make the sandbox; never microvm or sim.
 	Auto Tier = ""
 	// Sim is a shell, its tools and a file system in Go. It starts no host process for a
 	// command.

@@ -64,6 +64,9 @@ func (a *App) Execute(ctx context.Context) int {
 	if err == nil {
 		return 0
 	}
+	if readerGone(err) {
+		return 128 + int(syscall.SIGPIPE)
+	}
 	a.complain(err)
 	return statusOf(err)
 }
@@ -102,7 +105,8 @@ func (a *App) Root() *cobra.Command { return a.tree("") }
 
 // tree builds the command tree, or of it only the command of that name.
 func (a *App) tree(only string) *cobra.Command {
-	root := &cobra.Command{
+	var root *cobra.Command
+	root = &cobra.Command{
 		Use:   "paddock",
 		Short: "Run commands in sandboxes",
 		Long: `Paddock runs commands in sandboxes: isolated computers, as strong or as light
@@ -114,14 +118,14 @@ as the work needs. A command sees, changes and reaches only what you name.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return WithHint(fmt.Errorf("unknown command %q: %w", args[0], paddock.Invalid),
-					"`paddock --help` lists the commands; a program is run with `paddock run -- %s`", args[0])
+					"%s`paddock --help` lists the commands; a program is run with `paddock run -- %s`", meantCommand(root, args[0]), args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return WithHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
+		return WithHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "%s`%s --help` lists the flags", meantFlag(c, err), c.CommandPath())
 	})
 	for _, c := range commandsOfThisPackage() {
 		if only == "" || c.name == only {
@@ -133,6 +137,9 @@ as the work needs. A command sees, changes and reaches only what you name.`,
 	}
 	for _, c := range root.Commands() {
 		wordArguments(c)
+	}
+	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
+		completeValues(root)
 	}
 	return root
 }
@@ -157,7 +164,7 @@ func wordArguments(c *cobra.Command) {
 		case err == nil || errors.As(err, &own):
 			return err
 		case c.HasSubCommands():
-			return WithHint(fmt.Errorf("unknown command %q of %s: %w", args[0], c.CommandPath(), paddock.Invalid), "`%s --help` lists them", c.CommandPath())
+			return WithHint(fmt.Errorf("unknown command %q of %s: %w", args[0], c.CommandPath(), paddock.Invalid), "%s`%s --help` lists them", meantCommand(c, args[0]), c.CommandPath())
 		}
 		return WithHint(fmt.Errorf("%s %s, and got %d: %w", c.CommandPath(), taken(err), len(args), paddock.Invalid), "%s", c.UseLine())
 	}
@@ -197,7 +204,7 @@ func refuseTopics(root *cobra.Command) {
 		c.RunE = func(_ *cobra.Command, args []string) error {
 			of, left, err := root.Find(args)
 			if err != nil || len(left) > 0 {
-				return WithHint(fmt.Errorf("unknown command %q of %s: %w", strings.Join(left, " "), of.CommandPath(), paddock.Invalid), "`%s --help` lists them", of.CommandPath())
+				return WithHint(fmt.Errorf("unknown command %q of %s: %w", strings.Join(left, " "), of.CommandPath(), paddock.Invalid), "%s`%s --help` lists them", meantCommand(of, strings.Join(left, " ")), of.CommandPath())
 			}
 			of.InitDefaultHelpFlag()
 			return of.Help()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -226,14 +227,15 @@ func (c checkup) print(w io.Writer, want paddock.Tier) {
 	switch {
 	case c.Strongest != paddock.Auto:
 		fmt.Fprintf(w, "a sandbox can be made here; --tier auto is %s\n", c.Strongest)
+		fold(w, "", "auto is "+auto.Meaning)
 	case c.well() && want != paddock.Auto && want != paddock.Sim:
 		fmt.Fprintf(w, "a sandbox can be made here with --tier %s\n", want)
 	case c.unknown() && c.programs() != "":
-		fmt.Fprintf(w, "a sandbox can be made here with --tier %s; what --tier auto is, is not known: the trial of %s was not ready in time; look again when the machine is less busy\n", c.programs(), Join(c.late()))
+		fold(w, "", fmt.Sprintf("a sandbox can be made here with --tier %s; what --tier auto is, is not known: the trial of %s was not ready in time; look again when the machine is less busy", c.programs(), Join(c.late())))
 	case c.unknown():
-		fmt.Fprintln(w, "it is not known whether a sandbox can be made here: a trial was not ready in time; look again when the machine is less busy")
+		fold(w, "", "it is not known whether a sandbox can be made here: a trial was not ready in time; look again when the machine is less busy")
 	case c.well():
-		fmt.Fprintln(w, "a sandbox can be made here for text and files: --tier sim, which runs no programs of this machine")
+		fold(w, "", "a sandbox can be made here for text and files: --tier sim, which runs no programs of this machine")
 	default:
 		fmt.Fprintln(w, "no sandbox can be made here")
 	}
@@ -247,15 +249,15 @@ func (d diagnosis) print(w io.Writer) {
 	if d.Cause != "" {
 		state = OneLine(d.Cause)
 	}
-	fmt.Fprintf(w, "%s: %s\n  %s", d.Tier, state, d.About)
+	fold(w, fmt.Sprintf("%s: ", d.Tier), state)
 	if d.Info == nil {
-		fmt.Fprintln(w)
+		fold(w, "  ", d.About)
 		return
 	}
-	fmt.Fprintf(w, " (%s)\n", OneLine(d.Info.Version))
+	fold(w, "  ", fmt.Sprintf("%s (%s)", d.About, OneLineOf(d.Info.Version, Paragraph)))
 	sharing := 1
 	for i, f := range d.Info.Controls {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-6s  %-21s  %s", f.Strength, f.Control, OneLineOf(f.How, Paragraph)), " "))
+		fold(w, fmt.Sprintf("  %-6s  %-21s  ", f.Strength, f.Control), OneLineOf(f.How, Paragraph))
 		if i+1 < len(d.Info.Controls) && d.Info.Controls[i+1].Cause == f.Cause && d.Info.Controls[i+1].Remedy == f.Remedy {
 			sharing++
 			continue // told once, below the last of those that share it
@@ -266,13 +268,39 @@ func (d diagnosis) print(w io.Writer) {
 		}
 		sharing = 1
 		if f.Cause != "" {
-			fmt.Fprintf(w, "  %-6s  cause%s: %s\n", "", of, OneLineOf(f.Cause, Paragraph))
+			fold(w, fmt.Sprintf("  %-6s  cause%s: ", "", of), OneLineOf(f.Cause, Paragraph))
 		}
 		if f.Remedy != "" {
-			fmt.Fprintf(w, "  %-6s  remedy: %s\n", "", OneLineOf(f.Remedy, Paragraph))
+			fold(w, fmt.Sprintf("  %-6s  remedy: ", ""), OneLineOf(f.Remedy, Paragraph))
 		}
 	}
-	fmt.Fprintf(w, "  default limits: %s\n", limitsInWords(d.Info.Defaults))
+	fold(w, "  default limits: ", limitsInWords(d.Info.Defaults))
+}
+
+// columns is the width that every terminal has.
+const columns = 80
+
+// fold writes a text behind a prefix, in lines that fit a terminal. The lines after the first are
+// indented as far as the text of the first. A word that is too long has a line of its own.
+func fold(w io.Writer, prefix, text string) {
+	indent := min(utf8.RuneCountInString(prefix), columns/2)
+	line := prefix
+	width, empty := utf8.RuneCountInString(prefix), true
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case !empty && width+1+n > columns:
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+			line, width = strings.Repeat(" ", indent), indent
+		case !empty:
+			line += " "
+			width++
+		}
+		line += word
+		width += n
+		empty = false
+	}
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
 // limitsInWords lists the limits that are set.

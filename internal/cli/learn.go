@@ -33,7 +33,8 @@ func (a *App) policyLearnCommand() *cobra.Command {
 		Short: "Run a command with an open way out, and write the policy that it needs",
 		Long: `Run a command in a sandbox that can reach every public address, on every port,
 and write a policy file that allows what it reached and nothing else. Private
-addresses and this machine's own are refused as ever; the file names what was
+addresses and this machine's own are refused as ever, but for those that
+--allow names, such as that of a mirror of your own; the file names what was
 refused in comments.
 
 While it runs, nothing keeps the command from sending what it can read to
@@ -64,11 +65,11 @@ Exit status: that of the command, as paddock run has it.`,
 // learn runs the command and writes what it reached.
 func (a *App) learn(ctx context.Context, f *runFlags, args []string, to string, changed func(string) bool) error {
 	for _, name := range []string{"allow", "deny", "secret"} {
-		if changed(name) {
-			return WithHint(fmt.Errorf("--%s: while it learns, the command can reach everything that is public: %w", name, paddock.Invalid), "leave it out, and change the file afterwards")
+		if changed(name) && (name != "allow" || !addressesOnly(f.allow)) {
+			return WithHint(fmt.Errorf("--%s: while it learns, the command can reach everything that is public: %w", name, paddock.Invalid), "leave it out, and change the file afterwards; --allow with an address that is not public is the exception")
 		}
 	}
-	l := &lessons{reached: map[destination]bool{}, refused: map[string]string{}}
+	l := newLessons()
 	f.amend = func(p *plan) error {
 		if p.file != nil && p.file.Network.Mode != "" {
 			return WithHint(fmt.Errorf("%s: it has rules of its own: %w", p.file.Where("network"), paddock.Invalid), "take its network away to learn one")
@@ -127,20 +128,53 @@ type destination struct {
 // Lessons are what a command reached, and what it could not.
 type lessons struct {
 	mu      sync.Mutex
-	reached map[destination]bool // guarded by mu
-	refused map[string]string    // guarded by mu: why, by what
-	more    bool                 // guarded by mu: there was more than is kept
+	reached map[destination]bool  // guarded by mu
+	refused map[string]string     // guarded by mu: why, by what
+	listed  map[netip.Addr]string // guarded by mu: a name that leads to an address which is not public
+	more    bool                  // guarded by mu: there was more than is kept
 }
 
-// open lets the plan's command reach what is public, and listens. A rule for all
-// hosts is about web servers; other ports are asked for, and allowed each time.
+func newLessons() *lessons {
+	return &lessons{reached: map[destination]bool{}, refused: map[string]string{}, listed: map[netip.Addr]string{}}
+}
+
+// addressesOnly reports whether each destination of --allow is an address or a range.
+func addressesOnly(flags []string) bool {
+	for _, text := range flags {
+		list, err := destinations(text, false, nil)
+		if err != nil {
+			return false
+		}
+		for _, r := range list {
+			if !isAddress(r) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isAddress(r paddock.NetworkRule) bool {
+	_, err := netip.ParsePrefix(r.Host)
+	_, one := netip.ParseAddr(r.Host)
+	return err == nil || one == nil
+}
+
+// public reports whether an address can be reached without a rule that lists it.
+func public(a netip.Addr) bool {
+	return decide.CheckAddress(a, func(netip.Addr) bool { return false }) == nil
+}
+
+// open lets the plan's command reach what is public, and the addresses that --allow names, and listens. A
+// rule for all hosts is about web servers; other ports are asked for, and allowed each time.
 func (l *lessons) open(p *plan) {
-	p.spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "*"}, {Host: "*", UDP: true}}}
+	own := p.spec.Policy.Network.Rules
+	p.spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: append([]paddock.NetworkRule{{Host: "*"}, {Host: "*", UDP: true}}, own...)}
 	p.spec.Policy.Audit = []paddock.AuditKind{paddock.AuditNetwork}
 	p.audit = l
 	p.ask = func(_ context.Context, q gatewayclient.Question) gatewayclient.Answer {
 		addr, err := netip.ParseAddr(q.Host)
-		if err == nil && decide.CheckAddress(addr, func(netip.Addr) bool { return false }) != nil {
+		if err == nil && !public(addr) {
 			return gatewayclient.AnswerDeny // an answer would list the address, and what is listed may be private
 		}
 		return gatewayclient.AnswerOnce
@@ -177,6 +211,11 @@ func (l *lessons) Record(e audit.Event) {
 		return
 	}
 	l.reached[d] = true
+	if a, err := netip.ParseAddr(n.Address); err == nil && !public(a) && len(l.listed) < maxLessons {
+		if _, named := host.Addr(); !named {
+			l.listed[a] = host.String()
+		}
+	}
 }
 
 // policy writes the file. What it makes is read again, so that it is never one
@@ -207,6 +246,12 @@ func (l *lessons) policy(args []string) ([]byte, error) {
 		if r.udp {
 			fmt.Fprintln(&b, "      udp: true")
 		}
+	}
+	if len(l.listed) > 0 {
+		fmt.Fprintln(&b, "    # addresses that are not public, to which names lead")
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(l.listed), netip.Addr.Compare) {
+		fmt.Fprintf(&b, "    - allow: %q # %s\n", a.String(), l.listed[a])
 	}
 	if len(l.refused) > 0 {
 		fmt.Fprintln(&b, "# Refused, though the way out was open:")

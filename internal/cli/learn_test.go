@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
@@ -112,13 +114,13 @@ func TestLearningWritesOverNothingAndLeavesNothing(t *testing.T) {
 	if _, err := os.Stat(gone); !os.IsNotExist(err) {
 		t.Errorf("a file was left: %v", err)
 	}
-	if v := invoke(dir, nil, []Tier{reaching(t, f)}, "policy", "learn", "--allow", "example.com", "true"); v.Run(t.Context()) == 0 || !strings.Contains(v.Stderr.String(), "--allow: while it learns") {
+	if v := invoke(dir, nil, []Tier{reaching(t, f)}, "policy", "learn", "--allow", "10.0.0.1,example.com", "true"); v.Run(t.Context()) == 0 || !strings.Contains(v.Stderr.String(), "--allow: while it learns") {
 		t.Errorf("%q", v.Stderr.String())
 	}
 }
 
 func TestWhatIsLearnedHasABound(t *testing.T) {
-	l := &lessons{reached: map[destination]bool{}, refused: map[string]string{}}
+	l := newLessons()
 	for port := range uint16(maxLessons + 10) {
 		l.Record(audit.Event{Kind: audit.Network, Network: &audit.Flow{Protocol: "tcp", Host: "a.example", Port: port + 1, Verdict: "allow"}})
 	}
@@ -144,5 +146,38 @@ func TestGroupsOfPackageClientsAreAPieceOfAPolicy(t *testing.T) {
 	}
 	if !slices.Contains(hosts, "pip.example") || !slices.Contains(hosts, "go.example") {
 		t.Errorf("hosts %q", hosts)
+	}
+}
+
+// A mirror of one's own has an address that is not public, which a rule has to list.
+func TestAMirrorWithAPrivateAddressIsLearned(t *testing.T) {
+	f := &fake.Fake{}
+	dir := t.TempDir()
+	row := reaching(t, f, audit.Flow{Protocol: "http", Host: "pypi.corp.example", Address: "10.1.2.3", Port: 443, Verdict: "allow"})
+	v := invoke(dir, nil, []Tier{row}, "policy", "learn", "--allow", "10.1.2.3:443", "--", "true")
+	if code := v.Run(t.Context()); code != 0 {
+		t.Fatalf("%d, %q", code, v.Stderr.String())
+	}
+	if got := f.Made().Policy.Network.Rules; len(got) != 3 || got[2].Host != "10.1.2.3" {
+		t.Errorf("ran with %+v", got)
+	}
+	file, err := policy.Read("learned", []byte(v.Stdout.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec paddock.Spec
+	if err := file.Apply(&spec, policy.Host{}); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := decide.Compile(spec.Policy.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := decide.ParseHost("pypi.corp.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rules.Flow(decide.Flow{Host: host, Port: 443}).Allow || decide.CheckAddress(netip.MustParseAddr("10.1.2.3"), rules.Lists) != nil {
+		t.Errorf("the policy does not allow what was reached:\n%s", v.Stdout.String())
 	}
 }

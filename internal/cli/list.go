@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/client"
+	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
 func (a *App) listCommand() *cobra.Command {
@@ -39,8 +40,8 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 			if err != nil {
 				return err
 			}
-			if !slices.Contains([]string{"", string(paddock.Ready), string(paddock.Paused), string(paddock.Dead)}, state) {
-				return WithHint(fmt.Errorf("--state %s: there is no such state: %w", state, paddock.Invalid), "states are ready, paused, dead")
+			if state != "" && !slices.Contains(stateWords(), state) {
+				return WithHint(fmt.Errorf("--state %s: there is no such state: %w", state, paddock.Invalid), "%sstates are %s", meant(policy.Nearest(state, stateWords())), Join(stateWords()))
 			}
 			return a.With(c.Context(), &f, func(ctx context.Context, r *Remote) error {
 				list, err := r.List(ctx)

@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // specFlags are the flags that say what sandbox to make. run and policy
@@ -59,7 +60,7 @@ type specFlags struct {
 }
 
 func (f *specFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.tier, "tier", "auto", "`tier` of isolation: auto (the strongest that can run here), jail, gvisor, microvm or sim")
+	fs.StringVar(&f.tier, "tier", "auto", "`tier` of isolation: jail, gvisor, microvm, sim, or auto ("+auto.Meaning+")")
 	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only), a `directory` that holds a whole tree (/path or dir:/path), or snapshot:ID")
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` to work in: writable inside at its own path, but for protected names; with --mode, the directory that the mode is about")
 	fs.Var(&f.read, "read", "show a file or directory of this machine inside, read-only: `PATH[:TARGET]` (repeatable)")
@@ -248,18 +249,18 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 	for _, name := range f.unprotect {
 		names := protect.Names()
 		if !slices.ContainsFunc(names, func(n protect.Name) bool { return n.Text == name }) {
-			texts := make([]string, len(names))
+			known := make([]string, len(names))
 			for i, n := range names {
-				texts[i] = n.Text
+				known[i] = n.Text
 			}
-			return WithHint(fmt.Errorf("--unprotect %s: there is no such protected name: %w", name, paddock.Invalid), "names are %s", Join(texts))
+			return WithHint(fmt.Errorf("--unprotect %s: there is no such protected name: %w", name, paddock.Invalid), "%snames are %s", meant(policy.Nearest(name, known)), Join(known))
 		}
 	}
 	s.Policy.Files.Unprotect = append(s.Policy.Files.Unprotect, f.unprotect...)
 	for _, name := range f.allowMissing {
 		if !slices.Contains(controls(), paddock.Control(name)) {
 			return WithHint(fmt.Errorf("--allow-missing %s: there is no such control: %w", name, paddock.Invalid),
-				"controls are %s", Join(controls()))
+				"%scontrols are %s", meant(policy.Nearest(name, texts(controls()))), Join(controls()))
 		}
 		s.AllowMissing = append(s.AllowMissing, paddock.Control(name))
 	}

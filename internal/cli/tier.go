@@ -68,7 +68,7 @@ func parseTier(text string) (paddock.Tier, error) {
 		return t, nil
 	}
 	return "", WithHint(fmt.Errorf("there is no tier %q: %w", text, paddock.Invalid),
-		"tiers are auto, sim, jail, gvisor, microvm; `paddock doctor` tells which this machine can run")
+		"%stiers are %s; `paddock doctor` tells which this machine can run", meant(policy.Nearest(text, tierWords())), Join(tierWords()))
 }
 
 // A oneShot is a sandbox with the driver that made it for one command.

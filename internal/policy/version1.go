@@ -47,7 +47,7 @@ const (
 func version1() *shape {
 	return &shape{kind: object, doc: "A policy of Paddock: what a sandbox is made of, may use and may touch.", need: []string{"version"}, fields: []field{
 		{"version", &shape{kind: whole, doc: "The version of this format.", min: 1, max: 1, read: func(r *reader, _ *yaml.Node, _ string) { r.f.Version = 1 }}},
-		{"tier", &shape{kind: text, doc: "The strength of isolation; auto is the strongest that this host can run.", oneOf: tiers, read: readTier}},
+		{"tier", &shape{kind: text, doc: "The strength of isolation; auto is gvisor, or jail where gvisor cannot make the sandbox; never microvm or sim.", oneOf: tiers, read: readTier}},
 		{"root", &shape{kind: text, doc: `Where the file tree comes from: "host" (this machine's system, read-only), "open" (the whole host, less isolation) or a directory that holds one.`, pattern: `^(host|open|/.*|~/.*)$`, read: readRoot}},
 		{"user", &shape{kind: textOrWhole, doc: "Who commands run as: a name or a number.", pattern: userPattern, read: readUser}},
 		{"workspace", &shape{kind: text, doc: `The directory to work in, writable but for protected names: a path, or "." for the caller's directory.`, pattern: `^(\.$|/|~$|~/)`, read: readWorkspace}},

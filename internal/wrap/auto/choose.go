@@ -35,6 +35,10 @@ func Tried(passed []PassedOver) []paddock.PassedOver {
 	return list
 }
 
+// Meaning says what [paddock.Auto] takes, in the words of flags, schemas and documents. A test keeps
+// the registry of tiers and the texts equal to it.
+const Meaning = "gvisor, or jail where gvisor cannot make the sandbox; never microvm or sim"
+
 // Choose is the meaning of [paddock.Auto], for every caller that has several tiers. It
 // tries the candidates in their order, strongest first, and returns what try made for
 // the first that can. The error [paddock.Unsupported] of try leads to the next
