@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/yamlfault"
 )
 
 // Read parses a policy file, version 1, in YAML. name is for messages. An error is an [*Error] of kind Invalid with
@@ -81,12 +80,12 @@ func parseYAML(data []byte) (*yaml.Node, *Problem) {
 		if errors.Is(err, io.EOF) {
 			return nil, &Problem{Line: 1, Column: 1, Text: "empty document", Hint: `a policy begins with "version: 1"`}
 		}
-		return nil, syntaxProblem(err)
+		return nil, syntaxProblem(data, err)
 	}
 	if err := dec.Decode(&second); err == nil {
 		return nil, &Problem{Line: second.Line, Column: second.Column, Text: "a second document", Hint: "a policy file is one document"}
 	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxProblem(err)
+		return nil, syntaxProblem(data, err)
 	}
 	if len(doc.Content) != 1 {
 		return nil, &Problem{Line: 1, Column: 1, Text: "empty document", Hint: `a policy begins with "version: 1"`}
@@ -115,18 +114,9 @@ func checkText(data []byte) *Problem {
 	return nil
 }
 
-// syntaxProblem takes the line out of the parser's text, its only place for it.
-func syntaxProblem(err error) *Problem {
-	s := strings.TrimPrefix(err.Error(), "yaml: ")
-	p := &Problem{Text: "not YAML: " + clip(s)}
-	if rest, ok := strings.CutPrefix(s, "line "); ok {
-		if number, what, ok := strings.Cut(rest, ": "); ok {
-			if line, err := strconv.Atoi(number); err == nil {
-				p.Line, p.Text = line, "not YAML: "+clip(what)
-			}
-		}
-	}
-	return p
+func syntaxProblem(data []byte, err error) *Problem {
+	line, what := yamlfault.Find(data, err)
+	return &Problem{Line: line, Text: "not YAML: " + clip(what)}
 }
 
 // plain refuses what makes a document mean something else than it shows:

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/yamlfault"
 )
 
 // A Model is a pricing model.
@@ -71,7 +72,7 @@ func ReadPrices(data []byte) (*Prices, error) {
 	}
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {
-		return nil, fmt.Errorf("read prices: %w: %w", err, paddock.Invalid)
+		return nil, fault(data, err)
 	}
 	if len(node.Content) == 0 {
 		return document{}.prices() // its error explains the format
@@ -83,12 +84,17 @@ func ReadPrices(data []byte) (*Prices, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&d); err != nil {
-		return nil, fmt.Errorf("read prices: %w: %w", err, paddock.Invalid)
+		return nil, fault(data, err)
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("prices: there is a second document: %w", paddock.Invalid)
 	}
 	return d.prices()
+}
+
+func fault(data []byte, err error) error {
+	line, what := yamlfault.Find(data, err)
+	return fmt.Errorf("read prices: line %d: %s: %w", line, what, paddock.Invalid)
 }
 
 // plain refuses ambiguous YAML: aliases, tags, and values other than texts and numbers.

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/yamlfault"
 )
 
 // A configuration file of a server has the flags of paddock serve as keys, and
@@ -106,7 +107,8 @@ func parseConfig(name string, data []byte, fs *pflag.FlagSet) (map[string]settin
 		return map[string]setting{}, nil
 	}
 	if err != nil {
-		return nil, cli.WithHint(fmt.Errorf("%s: %w: %w", name, err, paddock.Invalid), "it is YAML: lines of key: value")
+		line, what := yamlfault.Find(data, err)
+		return nil, wrong(max(1, line), "it is YAML: lines of key: value", "%s", "not YAML: "+what)
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
