@@ -530,7 +530,8 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 	return env
 }
 
-// path returns the caller's PATH without directories that are not visible inside.
+// path returns the caller's PATH without directories that are not visible inside. Before shims come the programs that
+// they lead to.
 func (l *Layout) path() string {
 	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	if slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
@@ -538,8 +539,10 @@ func (l *Layout) path() string {
 	}
 	var dirs []string
 	for _, dir := range append(filepath.SplitList(l.env["PATH"]), filepath.SplitList(plain)...) {
-		if at, ok := l.inside(dir); ok && !slices.Contains(dirs, at) {
-			dirs = append(dirs, at)
+		for _, dir := range append(l.behind(dir), dir) {
+			if at, ok := l.inside(dir); ok && !slices.Contains(dirs, at) {
+				dirs = append(dirs, at)
+			}
 		}
 	}
 	return strings.Join(dirs, ":")
