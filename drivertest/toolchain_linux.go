@@ -123,7 +123,12 @@ func ToolChains(t *testing.T, open func(state string, environ []string) (paddock
 		t.Fatal(err)
 	}
 	script = append(script, "cat '"+kept+"'; cat '"+filepath.Join(planted, "key")+"'")
-	path = append(path, planted, "/usr/bin", "/bin")
+	path = append(path, planted, filepath.Join(home, ".pyenv/shims"), "/usr/bin", "/bin")
+	// A shim that cannot do its work inside stands behind the version that it leads to.
+	homeFile(t, filepath.Join(home, ".pyenv/shims/shimmed"), "#!/bin/sh\necho ran the shim.\n", 0o755)
+	homeFile(t, filepath.Join(home, ".pyenv/versions/9.9/bin/shimmed"), "#!/bin/sh\necho ran the version.\n", 0o755)
+	homeFile(t, filepath.Join(home, ".pyenv/version"), "9.9\n", 0o644)
+	script = append(script, "shimmed")
 	s := newSuite(t, Harness{New: func(state string) (paddock.Driver, error) {
 		return open(state, []string{"HOME=" + home, "PATH=" + strings.Join(path, ":"), "DOTNET_ROOT=" + filepath.Join(home, ".dotnet")})
 	}})
@@ -143,6 +148,9 @@ func ToolChains(t *testing.T, open func(state string, environ []string) (paddock
 				t.Errorf("%s is seen beside the programs in %s", name, tool.Path)
 			}
 		}
+	}
+	if !strings.Contains(r.out, "ran the version.") {
+		t.Error("a shim of pyenv runs in place of the program that it leads to")
 	}
 	if strings.Contains(r.out, text) {
 		t.Error("a private file of the home was read")
