@@ -1,3 +1,5 @@
+//go:build !embedguest
+
 package main
 
 import (

@@ -32,6 +32,28 @@ func frontModules() map[string]string {
 	}
 }
 
+// The test of one command takes what make build has built, so that it compiles no kernel, no server and no tier.
+func TestTheTestOfOneCommandCompilesLittle(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-test", "-tags=embedguest", "./cmd/paddock")
+	cmd.Dir = root(t)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Fields(string(out))
+	if len(all) < 100 || len(all) > 450 {
+		t.Errorf("it compiles %d packages", len(all))
+	}
+	for _, path := range all {
+		for _, never := range []string{"gvisor.dev/gvisor", "github.com/aws/aws-sdk-go-v2", "github.com/jackc/pgx/v5", module + "/internal/cli/serve", module + "/internal/sim/command"} {
+			if within(path, never) {
+				t.Errorf("it compiles %s", path)
+			}
+		}
+	}
+}
+
 func TestTheFrontInitialisesWhatItIsAllowed(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-deps", "-tags=embedguest", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./cmd/paddock")
 	cmd.Dir = root(t)
