@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +17,12 @@ import (
 
 func networkPromises() []group {
 	listed := []paddock.Capability{paddock.CanNetworkList}
-	return []group{{can: listed, promises: []promise{
+	return []group{{can: []paddock.Capability{paddock.CanPrograms}, promises: []promise{
+		{"without a network a name is refused at once and finally, and told once with its remedy", networkNone},
+		{"without a network the sandbox knows its own name and the loopback addresses", networkOwn},
+	}}, {can: append(listed, paddock.CanPrograms), promises: []promise{
+		{"a name that no rule allows is refused finally, and a sandbox with a network knows its own name", networkFinal},
+	}}, {can: listed, promises: []promise{
 		{"a list without rules reaches nothing, and says so", networkNothing},
 		{"a host that a rule allows is reached without a proxy, nothing else is, and what was refused is told with its remedy", networkList},
 		{"an address that machines commonly have is the network's, not the sandbox's: a refusal of it is told", networkCommon},
@@ -154,6 +160,75 @@ func (b box) tellsOf(t testing.TB, host string) {
 		last = st
 	}
 	t.Errorf("nobody tells that %s was refused: %+v", host, last.Refused)
+}
+
+// resolve looks a name up in a program inside, which prints the addresses, or how it failed.
+func (b box) resolve(t testing.TB, name string) string {
+	t.Helper()
+	r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "resolve", name}})
+	if r.exit.Code != 0 {
+		t.Fatalf("resolve %s: %+v", name, r)
+	}
+	return strings.TrimSpace(r.out)
+}
+
+func networkNone(t *testing.T, s *suite) {
+	b := s.own(t)
+	for range 2 {
+		if got := b.resolve(t, hostListed); got != "no such host" {
+			t.Errorf("the answer for %s is %q", hostListed, got)
+		}
+	}
+	// Names that no rule could allow are not told, nor are the addresses by which programs look for their own.
+	b.run(t, paddock.Cmd{Args: []string{b.helper(t), "connect", "udp", "192.0.2.1:53"}})
+	for _, name := range []string{"-a.drivertest.test", "7.0.0.127.in-addr.arpa"} {
+		if got := b.resolve(t, name); got != "no such host" {
+			t.Errorf("the answer for %s is %q", name, got)
+		}
+	}
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(st.Refused) != 1 {
+		t.Fatalf("refused: %+v", st.Refused)
+	}
+	r := st.Refused[0]
+	if r.What != "resolve" || r.Target != hostListed || r.Rule == "" || r.Remedy != "--allow "+hostListed || r.Count < 2 || r.Time.IsZero() {
+		t.Errorf("refused: %+v", r)
+	}
+}
+
+func networkOwn(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Hostname = "drivertest-own" })
+	b.knowsItself(t, "drivertest-own")
+	if st, err := b.Status(bounded(t)); err != nil || len(st.Refused) > 0 {
+		t.Errorf("refused: %+v, %v", st.Refused, err)
+	}
+}
+
+// knowsItself checks that programs find the sandbox's own name and addresses.
+func (b box) knowsItself(t testing.TB, hostname string) {
+	t.Helper()
+	for name, want := range map[string]string{hostname: "127.0.0.1", "localhost": "127.0.0.1", "ip6-localhost": "::1", "x.localhost": "127.0.0.1"} {
+		if got := strings.Fields(b.resolve(t, name)); !slices.Contains(got, want) {
+			t.Errorf("%s has the addresses %q, and not %s", name, got, want)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		if r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "self", address}}); r.out != "connected\n" {
+			t.Errorf("a server at %s: %+v", address, r)
+		}
+	}
+}
+
+func networkFinal(t *testing.T, s *suite) {
+	b := s.within(t, paddock.NetworkPolicy{Mode: paddock.NetworkList}, func(spec *paddock.Spec) { spec.Hostname = "drivertest-own" })
+	if got := b.resolve(t, hostOther); got != "no such host" {
+		t.Errorf("the answer for %s is %q", hostOther, got)
+	}
+	b.tellsOf(t, hostOther)
+	b.knowsItself(t, "drivertest-own")
 }
 
 func networkNothing(t *testing.T, s *suite) {

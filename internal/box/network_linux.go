@@ -15,18 +15,27 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // network configures the box's system for the gateway: name lookups go to the gateway, and
 // its certificates for decrypted TLS are trusted.
 func (l *Layout) network(spec *paddock.Spec, g *gatewayclient.Gateway) error {
+	t := treeOf(spec)
 	if g == nil {
-		return nil
+		if l.Config.HostNet {
+			return nil
+		}
+		// The agent answers that no name exists.
+		err := l.names(t, nameserver.Address)
+		if errors.Is(err, paddock.Unsupported) { // programs ask the machine's name server, and nobody answers
+			return nil
+		}
+		return err
 	}
 	l.Config.Link = true
-	t := treeOf(spec)
-	if err := l.names(t); err != nil {
+	if err := l.names(t, boxinit.Resolver4); err != nil {
 		return err
 	}
 	variables := map[string]string{}
@@ -53,13 +62,13 @@ const (
 	hostsFile  = "/etc/hosts"
 )
 
-// names makes the system's libraries query only the gateway.
-func (l *Layout) names(t tree) error {
+// names makes the system's libraries query only this name server.
+func (l *Layout) names(t tree, server string) error {
 	at, there := t.find(resolvConf)
 	if !there && !l.makeable(t, at) {
 		return fmt.Errorf("%s leads to %s, which is not there and cannot be made in a tree that is read-only; make it, empty: %w", resolvConf, at, paddock.Unsupported)
 	}
-	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + boxinit.Resolver4 + "\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
+	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + server + "\nsearch .\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
 	if at, there := t.find(hostsFile); there {
 		l.Add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Mode: 0o644, IsFile: true,
 			Source: "127.0.0.1 localhost " + l.Config.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"})

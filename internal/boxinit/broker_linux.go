@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
@@ -33,6 +34,7 @@ type broker struct {
 	hosts    []string // where host files are mounted
 	named    []string // those of hosts that the caller named
 	hostNet  bool     // abstract sockets are those of the host
+	alone    bool     // there is no way out, not even one with rules
 	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
 	filters  int      // system-call filters of each command from its beginning
 	deny     []string // paths that may be neither made nor changed
@@ -75,7 +77,7 @@ func newBroker(c *Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, netlinks: c.Netlinks, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
+	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, netlinks: c.Netlinks, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
 		refused: map[string]*paddock.Refusal{}}
 	if c.GuestKernel != nil {
 		b.root = Root
@@ -622,6 +624,8 @@ func (b *broker) refuse(op, target, rule string) {
 		remedy = "if this is meant, take " + strconv.Quote(rule) + " from files.protect in the policy"
 	}
 	switch {
+	case rule == nameserver.NoNetwork:
+		remedy = "--allow " + target
 	case op == "connect" || op == "bind":
 		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"
 	case op == "socket":
@@ -642,6 +646,13 @@ func (b *broker) refuse(op, target, rule string) {
 	b.refused[key] = &paddock.Refusal{Time: time.Now(), What: op, Target: target, Rule: rule, Remedy: remedy, Count: 1}
 	b.order = append(b.order, key)
 	b.ledger.add(*b.refused[key])
+}
+
+// record writes a refusal that is not the broker's own into the ledger.
+func (b *broker) record(r paddock.Refusal) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledger.add(r)
 }
 
 // ours reports whether a path belongs to the box itself: it is in a private place, and not

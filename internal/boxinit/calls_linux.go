@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -555,7 +556,11 @@ func (c *call) connect() reply {
 		if c.abstract(fd, addr) {
 			return reply{err: syscall.EPERM}
 		}
-		return result(kernel.ConnectRaw(fd, addr))
+		err := kernel.ConnectRaw(fd, addr)
+		if c.alone && errors.Is(err, syscall.ENETUNREACH) {
+			c.unreachable(fd, addr)
+		}
+		return result(err)
 	}
 	file, full, err := c.socketFile(path)
 	if err != nil {
@@ -567,6 +572,14 @@ func (c *call) connect() reply {
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.ConnectFile(fd, file))
+}
+
+// unreachable records a connection out of a box without a network. A datagram socket is not recorded,
+// because programs connect it only to learn their own address.
+func (c *call) unreachable(fd int, addr []byte) {
+	if to, ok := kernel.RawAddress(addr); ok && kernel.IsStream(fd) {
+		c.refuse("connect", to.String(), nameserver.NoNetwork)
+	}
 }
 
 // abstract reports whether an address is an abstract Unix socket of the host. With the

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
@@ -249,6 +250,9 @@ func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 		i := Inspection{Refusals: p.broker.Refusals(), PIDs: -1}
 		if a, err := p.tell(guestinit.Inspect); err == nil {
 			i.PIDs = a.PIDs
+			if !p.config.Link { // otherwise the gateway answers, and the agent's list says nothing
+				i.Refusals = byTime(i.Refusals, nameserver.Refusals(a.Asked))
+			}
 		}
 		if m, ok := p.guestKernel.(Bounder); ok {
 			i.Kills, i.Memory, i.Peak, _ = m.Measure() // missing figures are zero

@@ -9,12 +9,14 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
@@ -49,6 +51,7 @@ type initProcess struct {
 	spawn       *spawner
 	ledger      *os.File // of FileLedger; nil without one
 	broker      *broker
+	names       *nameserver.Server // nil with a network
 
 	mu     sync.Mutex // guards config.PIDs once the box serves
 	saving sync.Mutex // held while the kernel is saved or continued
@@ -106,7 +109,7 @@ func (p *initProcess) run(report func(Report)) error {
 		return err
 	}
 	if !p.config.HostNet {
-		if err := kernel.LoopbackUp(); err != nil {
+		if err := p.openLoopback(); err != nil {
 			return err
 		}
 	}
@@ -114,6 +117,28 @@ func (p *initProcess) run(report func(Report)) error {
 		return err
 	}
 	return p.serve(report)
+}
+
+// openLoopback brings up the loopback interface. Without another one, this process answers queries for
+// names there.
+func (p *initProcess) openLoopback() error {
+	if err := kernel.LoopbackUp(); err != nil || p.config.Link {
+		return err
+	}
+	c, err := nameserver.Listen()
+	if err != nil {
+		return err
+	}
+	p.names = nameserver.New(os.Hostname, func(a nameserver.Asked) {
+		for _, r := range nameserver.Refusals([]nameserver.Asked{a}) {
+			p.broker.record(r)
+		}
+	})
+	go func() {
+		<-p.gate // there is a broker
+		_ = p.names.Serve(c)
+	}()
+	return nil
 }
 
 // receive reads the configuration and the descriptors that come with it.
@@ -252,7 +277,18 @@ func (p *initProcess) Check(op string, dir *os.File, base string) (done func(), 
 }
 
 func (p *initProcess) refusals() []paddock.Refusal {
-	return p.broker.Refusals()
+	list := p.broker.Refusals()
+	if p.names != nil {
+		list = byTime(list, nameserver.Refusals(p.names.Asked()))
+	}
+	return list
+}
+
+// byTime joins two lists of refusals, oldest first.
+func byTime(a, b []paddock.Refusal) []paddock.Refusal {
+	list := slices.Concat(a, b)
+	slices.SortStableFunc(list, func(x, y paddock.Refusal) int { return x.Time.Compare(y.Time) })
+	return list
 }
 
 // serve opens the gate and accepts further connections until the host closes the control

@@ -10,6 +10,7 @@ package guestinit
 import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 )
 
 // Argv0 is the path of the agent's program. The program checks it to detect that it was
@@ -101,9 +102,10 @@ type Settings struct {
 
 // An Answer reports that a command has run, or why not.
 type Answer struct {
-	PIDs  int          `json:"pids"` // processes and threads of commands now
-	Error string       `json:"error,omitempty"`
-	Kind  paddock.Kind `json:"kind,omitempty"`
+	PIDs  int                `json:"pids"` // processes and threads of commands now
+	Error string             `json:"error,omitempty"`
+	Kind  paddock.Kind       `json:"kind,omitempty"`
+	Asked []nameserver.Asked `json:"asked,omitempty"` // names that do not exist without a network
 }
 
 // MaxSettings is the maximum size of encoded Settings, in bytes.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -35,6 +36,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	names, err := nameserver.Listen()
+	if err != nil {
+		return err
+	}
 	var sudo *net.UnixListener
 	if len(os.Args) == 2 && os.Args[1] == WithSudo {
 		if err := showSudo(); err != nil {
@@ -48,6 +53,7 @@ func run() error {
 	a, err := newAgent(Dir)
 	if err == nil {
 		a.sudo = sudo
+		a.serveNames(names)
 		err = a.giveUp()
 	}
 	if err != nil {
@@ -79,13 +85,19 @@ func newAgent(dir string) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{spawn: s, gate: make(chan struct{})}
+	a := &agent{spawn: s, gate: make(chan struct{}), names: nameserver.New(os.Hostname, nil)}
 	o := guest.Options{Init: true, StartProcess: s.start, Signal: s.signal, Gate: a.gate}
 	if s.count.events != nil {
 		o.Killed = s.count.killed
 	}
 	a.made, err = guest.New(o)
 	return a, err
+}
+
+// serveNames answers the queries of a box without a network. The agent always does it, because a saved
+// box may go on with another network, and its file resolv.conf says who is asked.
+func (a *agent) serveNames(c net.PacketConn) {
+	go func() { _ = a.names.Serve(c) }() // as long as the agent lives
 }
 
 // giveUp drops all privileges that the agent does not need.
@@ -129,6 +141,7 @@ func fromOutside(conn net.Conn) bool {
 type agent struct {
 	spawn *spawner
 	form  Form
+	names *nameserver.Server
 	probe *guest.Probe      // made before there was a box; nil means none
 	sudo  *net.UnixListener // address for sudo requests of commands; nil means none
 	made  *guest.Server
@@ -160,6 +173,9 @@ func (a *agent) answer(conn net.Conn) {
 		var answer Answer
 		if err == nil {
 			answer.PIDs, err = a.spawn.count.read()
+			if what == Inspect {
+				answer.Asked = a.names.Asked()
+			}
 		}
 		if err != nil {
 			answer = Answer{Error: err.Error(), Kind: paddock.KindOf(err)}

@@ -3,10 +3,12 @@ package guestinit
 import (
 	"encoding/json"
 	"io"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/framing"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 )
 
 // A Form is the encoding of Settings and Answers. A restored box keeps its agent, which
@@ -90,8 +92,18 @@ func (s *Settings) Take(r *framing.Reader) {
 func (a *Answer) Append(b []byte) []byte {
 	b = framing.AppendInt(b, int64(a.PIDs))
 	b = framing.AppendText(b, a.Error)
-	return framing.AppendInt(b, int64(a.Kind))
+	b = framing.AppendInt(b, int64(a.Kind))
+	b = framing.AppendInt(b, int64(len(a.Asked)))
+	for _, it := range a.Asked {
+		b = framing.AppendText(b, it.Name)
+		b = framing.AppendInt(b, int64(it.Count))
+		b = framing.AppendInt(b, it.Time.UnixNano())
+	}
+	return b
 }
+
+// askedLeast is the minimum encoded size of a name, in bytes.
+const askedLeast = 4 + 8 + 8
 
 // Take implements framing.Message.
 func (a *Answer) Take(r *framing.Reader) {
@@ -99,5 +111,8 @@ func (a *Answer) Take(r *framing.Reader) {
 	kind := r.Int()
 	if a.Kind = paddock.Kind(kind); int64(a.Kind) != kind {
 		r.Refuse()
+	}
+	for range r.Count(askedLeast) {
+		a.Asked = append(a.Asked, nameserver.Asked{Name: r.Text(), Count: int(r.Int()), Time: time.Unix(0, r.Int()).UTC()})
 	}
 }

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/framing"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 )
 
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	settings := &Settings{User: guest.User{Name: "user", UID: 1, GID: 2, Home: "/home", Shell: "/bin/sh"}, Env: map[string]string{"A": "1", "B": ""}, Dir: "/tmp", Files: 3, PIDs: 4}
-	answer := &Answer{PIDs: 5, Error: "no", Kind: paddock.Denied}
+	answer := &Answer{PIDs: 5, Error: "no", Kind: paddock.Denied, Asked: []nameserver.Asked{{Name: "a.example", Count: 6, Time: time.Unix(7, 8).UTC()}}}
 	for _, form := range []Form{OfLink, OfMachine} {
 		for _, m := range []struct{ want, got framing.Message }{
 			{settings, &Settings{}}, {&Settings{PIDs: 1}, &Settings{}}, {answer, &Answer{}}, {&Answer{}, &Answer{}},
@@ -38,7 +40,7 @@ func TestBehindALinkMessagesAreJSON(t *testing.T) {
 		t.Errorf("%s, %v", &b, err)
 	}
 	var a Answer
-	if err := OfLink.Read(bytes.NewReader([]byte(`{"pids":2,"error":"no","kind":3}`)), &a); err != nil || a != (Answer{PIDs: 2, Error: "no", Kind: 3}) {
+	if err := OfLink.Read(bytes.NewReader([]byte(`{"pids":2,"error":"no","kind":3}`)), &a); err != nil || !reflect.DeepEqual(a, Answer{PIDs: 2, Error: "no", Kind: 3}) {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

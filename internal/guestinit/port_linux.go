@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/framing"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -42,6 +43,11 @@ func runOnPort() error {
 		return err
 	}
 	a.form = OfMachine
+	names, err := nameserver.Listen()
+	if err != nil {
+		return err
+	}
+	a.serveNames(names)
 	if a.probe, err = guest.NewProbe(); err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"os"
 	"strconv"
 	"syscall"
@@ -200,6 +202,27 @@ func ConnectRaw(fd int, addr []byte) error {
 		return e
 	}
 	return nil
+}
+
+// RawAddress returns an internet address that is in the kernel's own encoding.
+func RawAddress(addr []byte) (netip.AddrPort, bool) {
+	if len(addr) < 8 {
+		return netip.AddrPort{}, false
+	}
+	port := binary.BigEndian.Uint16(addr[2:])
+	switch family := binary.NativeEndian.Uint16(addr); {
+	case family == unix.AF_INET:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(addr[4:8])), port), true
+	case family == unix.AF_INET6 && len(addr) >= 24:
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(addr[8:24])).Unmap(), port), true
+	}
+	return netip.AddrPort{}, false
+}
+
+// IsStream reports whether an open socket is one for connections.
+func IsStream(fd int) bool {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_STREAM
 }
 
 // ConnectFile connects a socket to the socket file that is open as file.

@@ -147,10 +147,10 @@ func (l Link) set(r *router) error {
 }
 
 // AgentCaps returns the capabilities that the agent needs in a machine: to make a control group, to
-// enter the box's tree as its user, to be out of the commands' reach, to start commands, and to
+// answer name queries, to enter the box's tree as its user, to be out of the commands' reach, to start commands, and to
 // give up the rest.
 func AgentCaps() []uintptr {
-	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_SETUID, unix.CAP_SETGID}
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_NET_BIND_SERVICE}
 }
 
 // KeepBounding removes all capabilities but these from the bounding set of the calling thread, and

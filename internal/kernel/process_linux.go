@@ -38,7 +38,7 @@ func StartCaps() []uintptr {
 // BuildCaps returns the capabilities that a box needs while it is built, for
 // syscall.SysProcAttr.AmbientCaps.
 func BuildCaps() []uintptr {
-	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_SYS_RESOURCE}
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_SYS_RESOURCE, unix.CAP_NET_BIND_SERVICE}
 }
 
 // SealedFile returns an executable file in memory with this content, sealed so that nobody can

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -33,6 +34,10 @@ func run(args []string) error {
 		return echo(args[1])
 	case len(args) == 3 && args[0] == "connect":
 		return connect(args[1], args[2])
+	case len(args) == 2 && args[0] == "resolve":
+		return resolve(args[1])
+	case len(args) == 2 && args[0] == "self":
+		return self(args[1])
 	case len(args) == 2 && args[0] == "get":
 		return get(args[1])
 	case len(args) == 2 && args[0] == "hold":
@@ -56,7 +61,7 @@ func run(args []string) error {
 	case len(args) == 3 && args[0] == "watch":
 		return watch(args[1], args[2])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | resolve NAME | self ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE, not %q", args)
 	}
 }
 
@@ -96,6 +101,32 @@ func connect(network, address string) error {
 	}
 	_, err = fmt.Println("connected")
 	return err
+}
+
+// resolve prints the addresses of a name, or how that failed: a name that is not found is not asked
+// for again.
+func resolve(name string) error {
+	addresses, err := net.DefaultResolver.LookupHost(context.Background(), name)
+	var failed *net.DNSError
+	switch {
+	case errors.As(err, &failed) && failed.IsNotFound && !failed.IsTemporary && !failed.IsTimeout:
+		_, err = fmt.Println("no such host")
+	case err != nil:
+		_, err = fmt.Println("not for now:", err)
+	default:
+		_, err = fmt.Println(strings.Join(addresses, " "))
+	}
+	return err
+}
+
+// self listens at an address of this machine, and connects to it.
+func self(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return connect("tcp", l.Addr().String())
 }
 
 // patience bounds what takes milliseconds.

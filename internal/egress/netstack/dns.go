@@ -118,7 +118,8 @@ func (s *DNSServer) decideName(r *dnsReply) {
 		return
 	}
 	if r.asked.Verdict = s.Lookup(h); !r.asked.Verdict.Allow {
-		r.code = dnsmessage.RCodeRefused
+		// Programs try REFUSED again, and other servers, for seconds. A name that does not exist is final.
+		r.code = dnsmessage.RCodeNameError
 		return
 	}
 	if service || (r.query.question.Type != dnsmessage.TypeA && r.query.question.Type != dnsmessage.TypeAAAA) {

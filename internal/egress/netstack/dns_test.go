@@ -145,21 +145,21 @@ func TestOtherRecordsOfAllowedNamesAreEmpty(t *testing.T) {
 	}
 }
 
-func TestADeniedNameIsRefusedWithTheReason(t *testing.T) {
+func TestADeniedNameDoesNotExistAndTheReasonIsTold(t *testing.T) {
 	s := server(nil)
 	q := question{name: "evil.test.", kind: dnsmessage.TypeA, size: 1232}
 	m, asked := q.ask(t, s)
-	if m.RCode != dnsmessage.RCodeRefused || len(m.Answers) != 0 || reason(m) != "no rule allows evil.test; to allow it: --allow evil.test" {
+	if m.RCode != dnsmessage.RCodeNameError || len(m.Answers) != 0 || reason(m) != "no rule allows evil.test; to allow it: --allow evil.test" {
 		t.Errorf("%s; the reason is %q", m.GoString(), reason(m))
 	}
-	if asked.Code != "REFUSED" || asked.Verdict.Allow || asked.Host.String() != "evil.test" || asked.Type != "A" {
+	if asked.Code != "NXDOMAIN" || asked.Verdict.Allow || asked.Host.String() != "evil.test" || asked.Type != "A" {
 		t.Errorf("asked %+v", asked)
 	}
 	q.size = 0
-	if m, _ := q.ask(t, s); m.RCode != dnsmessage.RCodeRefused || len(m.Additionals) != 0 {
+	if m, _ := q.ask(t, s); m.RCode != dnsmessage.RCodeNameError || len(m.Additionals) != 0 {
 		t.Errorf("without EDNS: %s", m.GoString())
 	}
-	if m, _ := (question{name: "_dns.resolver.arpa.", kind: 64}).ask(t, s); m.RCode != dnsmessage.RCodeRefused {
+	if m, _ := (question{name: "_dns.resolver.arpa.", kind: 64}).ask(t, s); m.RCode != dnsmessage.RCodeNameError {
 		t.Errorf("a service of a denied name: %s", m.GoString())
 	}
 	if n := len(s.Table.Names()); n != 0 {

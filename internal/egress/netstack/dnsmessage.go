@@ -111,7 +111,7 @@ func (r *dnsReply) refuse(code dnsmessage.RCode, reason string) {
 func (r *dnsReply) reason() string {
 	v := r.asked.Verdict
 	switch {
-	case r.code == dnsmessage.RCodeSuccess || r.code == dnsmessage.RCodeNameError || v.Reason == "":
+	case r.code == dnsmessage.RCodeSuccess || v.Allow || v.Reason == "", r.code == dnsmessage.RCodeNameError && v.Hint == "":
 		return ""
 	case v.Hint == "":
 		return v.Reason

@@ -150,7 +150,6 @@ func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 	}
 	args.FDBasedLinks = append(args.FDBasedLinks, way)
 	args.Files = append(args.Files, l.way)
-	args.LoopbackLinks[0].Addresses = append(args.LoopbackLinks[0].Addresses, boot.IPWithPrefix{Address: net.IPv6loopback, PrefixLen: 128})
 	return args
 }
 
@@ -159,7 +158,7 @@ func (l *link) ownArguments() *boot.CreateLinksAndRoutesArgs {
 	mask := func(ones int) net.IPMask { return net.CIDRMask(ones, 32) }
 	return &boot.CreateLinksAndRoutesArgs{
 		FilePayload:   urpc.FilePayload{Files: []*os.File{l.theirs}},
-		LoopbackLinks: []boot.LoopbackLink{{Name: "lo", Addresses: []boot.IPWithPrefix{{Address: net.IP{127, 0, 0, 1}, PrefixLen: 8}}}},
+		LoopbackLinks: []boot.LoopbackLink{{Name: "lo", Addresses: []boot.IPWithPrefix{{Address: net.IP{127, 0, 0, 1}, PrefixLen: 8}, {Address: net.IPv6loopback, PrefixLen: 128}}}},
 		FDBasedLinks: []boot.FDBasedLink{{
 			Name: "eth0", InterfaceIndex: 2, MTU: mtu,
 			Addresses:         []boot.IPWithPrefix{{Address: theirAddress, PrefixLen: 32}},
