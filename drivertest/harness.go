@@ -113,6 +113,7 @@ func groups() []group {
 		{"network", networkPromises()},
 		{"refusal", refusalPromises()},
 		{"quota", quotaPromises()},
+		{"socket", socketPromises()},
 	} {
 		for _, g := range subject.groups {
 			g.subject = subject.name

@@ -35,6 +35,7 @@ type broker struct {
 	named    []string // those of hosts that the caller named
 	hostNet  bool     // abstract sockets are those of the host
 	alone    bool     // there is no way out, not even one with rules
+	landlock bool     // it stands around commands, and can stand around a thread
 	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
 	filters  int      // system-call filters of each command from its beginning
 	deny     []string // paths that may be neither made nor changed
@@ -77,7 +78,7 @@ func newBroker(c *Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, netlinks: c.Netlinks, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
+	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
 		refused: map[string]*paddock.Refusal{}}
 	if c.GuestKernel != nil {
 		b.root = Root

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -648,12 +650,45 @@ func (c *call) bind() reply {
 		c.refuse("bind", full, "sockets outside the sandbox's own directories")
 		return reply{err: syscall.EACCES}
 	}
-	if err := kernel.BindUnix(fd, dir, base); err != nil {
-		return fails(err)
-	}
-	mode, err := c.masked(0o777)
+	mask, err := kernel.UmaskOf(c.tid)
 	if err != nil {
 		return fails(err)
 	}
-	return result(kernel.ChmodAt(dir, base, mode))
+	if c.keepsAddress(start, dirPart, full) {
+		return result(kernel.BindBelow(fd, addr, start, dir, mask))
+	}
+	if err := kernel.BindUnix(fd, dir, base); err != nil {
+		return fails(err)
+	}
+	return result(kernel.ChmodAt(dir, base, 0o777&^mask))
+}
+
+// keepsAddress reports whether a socket may be bound by the path that the program gave, dirPart in start,
+// for a socket file at full. Then the kernel walks the path again, and only Landlock keeps the file in the
+// directory that was judged, or below. So if a mount of the host is below, the path must be plain: every
+// directory on it holds a mount, and stays where it is.
+func (c *call) keepsAddress(start int, dirPart, full string) bool {
+	if !c.landlock || c.root != "" {
+		return false
+	}
+	dir := filepath.Dir(full)
+	if !slices.ContainsFunc(c.hosts, func(h string) bool { return below(h, dir) }) {
+		return true
+	}
+	return c.plain(start, dirPart, dir)
+}
+
+// plain reports whether dirPart leads from start to dir without a link or a step upwards.
+func (c *call) plain(start int, dirPart, dir string) bool {
+	if slices.Contains(strings.Split(dirPart, "/"), "..") {
+		return false
+	}
+	from := "/"
+	if !strings.HasPrefix(dirPart, "/") {
+		var err error
+		if from, err = c.where(start); err != nil {
+			return false
+		}
+	}
+	return filepath.Join(from, dirPart) == dir
 }

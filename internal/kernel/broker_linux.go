@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -270,6 +271,41 @@ func BindRaw(fd int, addr []byte) error {
 // BindUnix binds a socket to a new socket file, name in dir.
 func BindUnix(fd, dir int, name string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir, name)})
+}
+
+// BindBelow binds a socket to an address in the kernel's own encoding that is a path. The kernel makes
+// the socket file in the directory dir or below, or not at all, whatever the path leads to by then. A
+// relative path begins at the directory start. mask is the umask. The process must have no_new_privs.
+func BindBelow(fd int, addr []byte, start, dir int, mask uint32) error {
+	return onOwnThread(func() error {
+		if err := OwnFiles(); err != nil {
+			return err
+		}
+		Umask(int(mask))
+		if err := unix.Fchdir(start); err != nil {
+			return err
+		}
+		if err := landlockSockets(dir); err != nil {
+			return err
+		}
+		return BindRaw(fd, addr)
+	})
+}
+
+// onOwnThread calls f on a thread that ends with it. That is never the process's first thread, which
+// could not end.
+func onOwnThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // until the goroutine ends, and the thread with it
+		if Leader() {
+			done <- onOwnThread(f) // on another one, because this one is taken
+			runtime.UnlockOSThread()
+			return
+		}
+		done <- f()
+	}()
+	return <-done
 }
 
 // Lock applies an operation of flock to an open file, and never waits: if somebody else has the lock,

@@ -60,6 +60,20 @@ func LandlockThread(writable []string) error {
 	return nil
 }
 
+// landlockSockets restricts the calling thread: of all changes to files, it may only make socket files
+// below an open directory.
+func landlockSockets(dir int) error {
+	ruleset, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: landlockWrite}, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(ruleset)
+	if err := ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: ll.AccessFSMakeSock, ParentFd: dir}, 0); err != nil {
+		return err
+	}
+	return ll.LandlockRestrictSelf(ruleset, 0)
+}
+
 func landlockAllow(ruleset int, rights uint64, path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -228,6 +228,11 @@ func holdUntilGone(file string) error {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return err
 	}
+	return untilGone(file)
+}
+
+// untilGone waits until somebody removes a file.
+func untilGone(file string) error {
 	for {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 			return nil

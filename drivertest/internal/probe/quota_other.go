@@ -11,3 +11,10 @@ func lease(string, string) error { return errLinux }
 func lock(string, string) error  { return errLinux }
 func threads(string) error       { return errLinux }
 func watch(string, string) error { return errLinux }
+
+func addresses(string, string) error  { return errLinux }
+func serve(string) error              { return errLinux }
+func ask(string) error                { return errLinux }
+func pair(string) error               { return errLinux }
+func undumpable(string, string) error { return errLinux }
+func race(string, int) error          { return errLinux }

@@ -1,0 +1,3 @@
+package main
+
+const renameat2 = 316
