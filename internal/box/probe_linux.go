@@ -266,7 +266,7 @@ func Findings(words map[paddock.Control]string, rules paddock.Finding) []paddock
 		{paddock.ControlReadOnly, ""},
 		{paddock.ControlSeccomp, ""},
 		{paddock.ControlNoNewPrivs, "set-id programs and file capabilities have no effect"},
-		{paddock.ControlCapabilities, "every set is empty, the bounding set too"},
+		{paddock.ControlCapabilities, "every set of a command is empty, the bounding set too"},
 		{paddock.ControlKeyring, ""},
 		{paddock.ControlEnvironment, "an allow list"},
 		{paddock.ControlDescriptors, "none but the command's own"},

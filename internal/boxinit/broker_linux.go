@@ -251,8 +251,8 @@ var errGoOn = errors.New("not the broker's")
 // find resolves a path argument to a place in one of the trees. It returns errGoOn for
 // everything else, including what the kernel refuses by itself.
 func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
-	// If the memory of a process cannot be read (because it is not dumpable), the kernel
-	// and Landlock decide, as for every invalid call.
+	// If the memory of a process cannot be read (because its program may only be executed), the
+	// kernel and Landlock decide, as for every invalid call.
 	path, err := kernel.ReadString(c.tid, addr, pathMax)
 	if err != nil {
 		return nil, errGoOn

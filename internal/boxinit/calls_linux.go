@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -517,6 +518,9 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 	return result(kernel.ChmodFile(fd, mode&0o1777))
 }
 
+// errUnreadable means that the memory of a program cannot be read, which its user may execute only.
+var errUnreadable = fmt.Errorf("the program may only be executed: %w", syscall.EACCES)
+
 const addressMax = 128 // of a socket, as in sockaddr_storage
 
 // address copies a socket address and the socket of the call. It returns the path if the
@@ -527,7 +531,9 @@ func (c *call) address() (fd int, addr []byte, path string, err error) {
 		return -1, nil, "", syscall.EINVAL
 	}
 	addr = make([]byte, n)
-	if got, err := kernel.ReadMemory(c.tid, c.args[1], addr); err != nil || got != len(addr) {
+	if got, err := kernel.ReadMemory(c.tid, c.args[1], addr); errors.Is(err, syscall.EPERM) {
+		return -1, nil, "", errUnreadable
+	} else if err != nil || got != len(addr) {
 		return -1, nil, "", syscall.EFAULT
 	}
 	fd, err = c.descriptor(c.fd(0))
@@ -618,6 +624,9 @@ func (c *call) socketFile(path string) (file int, full string, err error) {
 // connect to the box.
 func (c *call) bind() reply {
 	fd, addr, path, err := c.address()
+	if errors.Is(err, errUnreadable) && c.landlock && !c.hostNet {
+		return goOn // Landlock allows socket files in the box's own directories only
+	}
 	if err != nil {
 		return fails(err)
 	}

@@ -187,7 +187,11 @@ func (p *initProcess) confine() error {
 	if err := p.spawn.do(kernel.NewSessionKeyring); err != nil {
 		return err
 	}
-	if err := kernel.DropCapabilities(); err != nil {
+	// The broker reads the arguments of commands that are not dumpable. Commands have no capability.
+	if err := kernel.KeepOnlyPtrace(); err != nil {
+		return err
+	}
+	if err := p.spawn.do(kernel.DropThreadCapabilities); err != nil {
 		return err
 	}
 	p.step = "filter system calls"

@@ -48,11 +48,19 @@ func ReadString(pid int, addr uint64, limit int) (string, error) {
 // DirOf opens the directory that a thread means by a directory descriptor: its own descriptor fd,
 // or its working directory for AT_FDCWD.
 func DirOf(tid, fd int) (int, error) {
-	path := "/proc/" + strconv.Itoa(tid) + "/cwd"
-	if fd != unix.AT_FDCWD {
-		path = "/proc/" + strconv.Itoa(tid) + "/fd/" + strconv.Itoa(fd)
+	if fd == unix.AT_FDCWD {
+		return unix.Open("/proc/"+strconv.Itoa(tid)+"/cwd", unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
-	return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	dir, err := unix.Open("/proc/"+strconv.Itoa(tid)+"/fd/"+strconv.Itoa(fd), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != unix.EACCES {
+		return dir, err
+	}
+	// The directory /proc/TID/fd of a process that is not dumpable belongs to the host's root.
+	tgid, err := ProcessOf(tid)
+	if err != nil {
+		return -1, err
+	}
+	return DescriptorOf(tgid, fd)
 }
 
 // UmaskOf returns the umask of a thread.

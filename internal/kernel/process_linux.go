@@ -35,6 +35,10 @@ func StartCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_CHROOT, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 }
 
+// BrokerCaps returns the capabilities that the init of a box on the host's kernel needs in addition to
+// BuildCaps: to read the arguments of commands that are not dumpable.
+func BrokerCaps() []uintptr { return []uintptr{unix.CAP_SYS_PTRACE} }
+
 // BuildCaps returns the capabilities that a box needs while it is built, for
 // syscall.SysProcAttr.AmbientCaps.
 func BuildCaps() []uintptr {
@@ -86,6 +90,17 @@ func DropCapabilities() error {
 func KeepOnlyPtrace() error {
 	bit := uint32(1) << unix.CAP_SYS_PTRACE
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: bit, Permitted: bit}})
+}
+
+// DropThreadCapabilities empties the effective, permitted, inheritable and ambient capability sets of the
+// calling thread, for good.
+func DropThreadCapabilities() error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capset(&hdr, &data[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
 }
 
 // starting is what a thread needs that starts processes as another user: see Spawn.

@@ -27,7 +27,7 @@ func New(o Options) (*box.Driver, error) {
 // Runtime is the tier's part in the process that owns a box, for box.Main. The init of a jail is the
 // agent itself, and commands are its children.
 func Runtime() *box.Runtime {
-	return &box.Runtime{Argv0: boxinit.Argv0, Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
+	return &box.Runtime{Argv0: boxinit.Argv0, Capabilities: kernel.BrokerCaps(), Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
 }
 
 // configure sends the box's init the device with which it makes its link. For a root caller

@@ -163,3 +163,8 @@ func descriptors(t *testing.T) int {
 func TestABoxWhoseInitIsKilledStillTellsWhatWasRefused(t *testing.T) {
 	drivertest.KilledInit(t, open, Runtime().Argv0)
 }
+
+// The kernel lets nobody look into a program that its user may execute, but not read.
+func TestAProgramThatMayOnlyBeExecutedBindsSockets(t *testing.T) {
+	drivertest.Unreadable(t, open)
+}
