@@ -91,10 +91,10 @@ func socketMount(t *testing.T, s *suite) {
 	b := s.own(t, func(spec *paddock.Spec) { spec.Mounts = []paddock.Mount{s.desk(dir)} })
 	b.wantAddresses(t, inside, inside+"/a.sock", "b.sock")
 	var out syncBuffer
-	p := b.start(t, paddock.Cmd{Args: []string{b.helper(t), "serve", inside + "/dev.sock"}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	p := b.start(t, paddock.Cmd{Args: []string{b.helper(t), "serve", inside + "/dev.sock", b.in("serving")}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
 	says(t, &out, "listening")
 	// As programs wait for a server.
-	b.must(t, `test -S dev.sock && ls | grep -q '^dev.sock$' && chmod 600 dev.sock`+" || exit 1", inside)
+	b.must(t, `cd "$1" && test -S dev.sock && ls | grep -q '^dev.sock$' && chmod 600 dev.sock`, inside)
 	for _, step := range []string{"true", "mv dev.sock moved.sock", "mv moved.sock dev.sock"} {
 		name := "dev.sock"
 		if strings.HasSuffix(step, " moved.sock") {
@@ -112,11 +112,12 @@ func socketMount(t *testing.T, s *suite) {
 	if r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "ask", inside + "/host.sock"}}); r.exit.Code == 0 || r.out != "" {
 		t.Errorf("a socket of the host: %+v", r)
 	}
-	b.must(t, "rm "+inside+"/dev.sock")
-	wait(t, p)
+	b.must(t, `rm "$1/dev.sock"`, inside)
 	if r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "ask", inside + "/dev.sock"}}); r.exit.Code == 0 {
 		t.Errorf("a socket that was removed: %+v", r)
 	}
+	b.must(t, `rm "$1"`, b.in("serving"))
+	wait(t, p)
 	select {
 	case <-heard:
 		t.Error("the socket of a host program was reached")

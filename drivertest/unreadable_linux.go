@@ -38,15 +38,15 @@ func Unreadable(t *testing.T, open func(state string) (paddock.Driver, error)) {
 	}
 	at := b.sockets(t)
 	var out syncBuffer
-	p := b.start(t, paddock.Cmd{Args: []string{"/mnt/desk/probe", "serve", at + "/a.sock"}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	p := b.start(t, paddock.Cmd{Args: []string{"/mnt/desk/probe", "serve", at + "/a.sock", at + "/serving"}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
 	says(t, &out, "listening")
 	if r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "ask", at + "/a.sock"}}); r.out != "a guest answers\n" {
 		t.Errorf("%+v", r)
 	}
-	b.must(t, `rm "$1"`, at+"/a.sock")
+	b.must(t, `rm "$1"`, at+"/serving")
 	wait(t, p)
 	for _, path := range []string{"/mnt/desk/b.sock", "/mnt/desk/.git"} {
-		if r := b.run(t, paddock.Cmd{Args: []string{"/mnt/desk/probe", "serve", path}}); r.exit.Code == 0 || strings.Contains(r.out, "listening") {
+		if r := b.run(t, paddock.Cmd{Args: []string{"/mnt/desk/probe", "serve", path, at + "/serving"}}); r.exit.Code == 0 || strings.Contains(r.out, "listening") {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}

@@ -53,6 +53,7 @@ type broker struct {
 	turn sync.Mutex
 
 	mu      sync.Mutex
+	sockets []mountSocket               // guarded by mu
 	refused map[string]*paddock.Refusal // guarded by mu
 	order   []string                    // guarded by mu
 	ledger  ledger                      // guarded by mu
@@ -627,8 +628,8 @@ func (b *broker) refuse(op, target, rule string) {
 	switch {
 	case rule == nameserver.NoNetwork:
 		remedy = "--allow " + target
-	case op == "connect" || op == "bind":
-		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"
+	case rule == foreignSocket:
+		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm) or in a mount that may be written"
 	case op == "socket":
 		remedy = "close sockets that are not needed; gvisor and microvm have no such bound"
 	case strings.HasPrefix(rule, "at most "):

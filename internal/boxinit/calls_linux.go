@@ -54,6 +54,8 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"seccomp":   (*call).filter,
 		"prctl":     (*call).filter,
 
+		"socketpair": (*call).socketpair,
+
 		"inotify_add_watch": (*call).watch,
 	}
 	table := make(map[uint32]func(*call) reply, len(byName))
@@ -203,7 +205,7 @@ func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
 		return reply{err: syscall.EACCES}
 	}
 	switch kind := mode & kernel.TypeMask; kind {
-	case 0, kernel.TypeRegular, kernel.TypeFIFO:
+	case 0, kernel.TypeRegular, kernel.TypeFIFO, kernel.TypeSocket: // one that nobody has bound
 		if mode, err = c.masked(mode); err != nil {
 			return fails(err)
 		}
@@ -576,8 +578,13 @@ func (c *call) connect() reply {
 	}
 	defer kernel.Close(file)
 	if !c.ours(full) {
-		c.refuse("connect", full, "sockets outside the sandbox's own directories")
-		return reply{err: syscall.EACCES}
+		bound := c.hidden(file)
+		if bound < 0 {
+			c.refuse("connect", full, foreignSocket)
+			return reply{err: syscall.EACCES}
+		}
+		defer kernel.Close(bound)
+		return result(kernel.ConnectFile(fd, bound))
 	}
 	return result(kernel.ConnectFile(fd, file))
 }
@@ -620,8 +627,11 @@ func (c *call) socketFile(path string) (file int, full string, err error) {
 	return file, full, nil
 }
 
-// bind makes socket files in private trees only. In other trees a socket would let the host
-// connect to the box.
+// foreignSocket is the rule about sockets that are not the sandbox's own.
+const foreignSocket = "sockets of programs outside the sandbox"
+
+// bind makes socket files in private trees, and in writable mounts of the host. There it hides them,
+// because otherwise the host could connect to the box.
 func (c *call) bind() reply {
 	fd, addr, path, err := c.address()
 	if errors.Is(err, errUnreadable) && c.landlock && !c.hostNet {
@@ -655,33 +665,39 @@ func (c *call) bind() reply {
 	if err != nil {
 		return fails(err)
 	}
-	if !c.ours(full) {
-		c.refuse("bind", full, "sockets outside the sandbox's own directories")
+	own := c.ours(full)
+	if t := c.treeOf(full); !own && (t == nil || c.root != "" || !c.changes(full)) {
+		c.refuse("bind", full, foreignSocket)
+		return reply{err: syscall.EACCES}
+	} else if !own && !c.may("bind", full, t, false) {
 		return reply{err: syscall.EACCES}
 	}
 	mask, err := kernel.UmaskOf(c.tid)
 	if err != nil {
 		return fails(err)
 	}
-	if c.keepsAddress(start, dirPart, full) {
-		return result(kernel.BindBelow(fd, addr, start, dir, mask))
+	if c.keepsAddress(start, dirPart, full, own) {
+		err = kernel.BindBelow(fd, addr, start, dir, mask)
+	} else if err = kernel.BindUnix(fd, dir, base); err == nil {
+		err = kernel.ChmodAt(dir, base, 0o777&^mask)
 	}
-	if err := kernel.BindUnix(fd, dir, base); err != nil {
-		return fails(err)
+	if err == nil && !own {
+		err = c.hide(dir, base, mask)
 	}
-	return result(kernel.ChmodAt(dir, base, 0o777&^mask))
+	return result(err)
 }
 
 // keepsAddress reports whether a socket may be bound by the path that the program gave, dirPart in start,
 // for a socket file at full. Then the kernel walks the path again, and only Landlock keeps the file in the
 // directory that was judged, or below. So if a mount of the host is below, the path must be plain: every
-// directory on it holds a mount, and stays where it is.
-func (c *call) keepsAddress(start int, dirPart, full string) bool {
+// directory on it holds a mount, and stays where it is. In a mount, where names are judged, it must be plain
+// too: the guest moves nothing there without the broker, which makes one change after another.
+func (c *call) keepsAddress(start int, dirPart, full string, own bool) bool {
 	if !c.landlock || c.root != "" {
 		return false
 	}
 	dir := filepath.Dir(full)
-	if !slices.ContainsFunc(c.hosts, func(h string) bool { return below(h, dir) }) {
+	if own && !slices.ContainsFunc(c.hosts, func(h string) bool { return below(h, dir) }) {
 		return true
 	}
 	return c.plain(start, dirPart, dir)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"runtime"
@@ -246,6 +247,7 @@ const (
 	TypeDir     = unix.S_IFDIR
 	TypeLink    = unix.S_IFLNK
 	TypeFIFO    = unix.S_IFIFO
+	TypeSocket  = unix.S_IFSOCK
 	TypeChar    = unix.S_IFCHR
 	TypeBlock   = unix.S_IFBLK
 	SetIDs      = unix.S_ISUID | unix.S_ISGID
@@ -314,6 +316,66 @@ func onOwnThread(f func() error) error {
 		done <- f()
 	}()
 	return <-done
+}
+
+// OpenSocketFile opens a socket file with O_PATH, without following a link.
+func OpenSocketFile(dir int, name string) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	st, err := StatAt(fd, "")
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		err = unix.ENOTSOCK
+	}
+	if err != nil {
+		Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// DuplicateFD returns another descriptor of an open file.
+func DuplicateFD(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
+
+// PacketsOf returns the two ends of a pair of sequenced-packet sockets with these flags.
+func PacketsOf(flags int) ([2]int, error) {
+	return unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|flags, 0)
+}
+
+// A Memory is the memory of another process. It stays that process's when its ID is used again.
+type Memory struct{ file *os.File }
+
+// OpenMemory opens the memory of the process of a thread, which must be dumpable.
+func OpenMemory(tid int) (Memory, error) {
+	f, err := os.OpenFile("/proc/"+strconv.Itoa(tid)+"/mem", os.O_RDWR, 0)
+	return Memory{f}, err
+}
+
+// Close closes it and ignores errors.
+func (m Memory) Close() { m.file.Close() }
+
+// Check returns an error if there are not n bytes at an address.
+func (m Memory) Check(addr uint64, n int) error {
+	_, err := m.at(addr, make([]byte, n), (*os.File).ReadAt)
+	return err
+}
+
+// WriteNumbers writes numbers of 32 bits to an address.
+func (m Memory) WriteNumbers(addr uint64, numbers []int32) error {
+	var b []byte
+	for _, n := range numbers {
+		b = binary.NativeEndian.AppendUint32(b, uint32(n))
+	}
+	_, err := m.at(addr, b, (*os.File).WriteAt)
+	return err
+}
+
+func (m Memory) at(addr uint64, b []byte, do func(*os.File, []byte, int64) (int, error)) (int, error) {
+	if addr > math.MaxInt64-uint64(len(b)) {
+		return 0, unix.EFAULT
+	}
+	return do(m.file, b, int64(addr))
 }
 
 // Lock applies an operation of flock to an open file, and never waits: if somebody else has the lock,

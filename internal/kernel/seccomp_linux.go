@@ -140,9 +140,30 @@ func NotifGive(listener int, id uint64, fd int, cloexec bool) error {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &was); err != nil {
 		return err
 	}
-	err := ioctl(listener, 0x40182103, unsafe.Pointer(&a)) // SECCOMP_IOCTL_NOTIF_ADDFD
+	err := ioctl(listener, notifAddition, unsafe.Pointer(&a))
 	return errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &was, nil))
 }
+
+// NotifAdd gives the caller of a reported system call a descriptor, and returns its number there. The
+// call still waits for an answer.
+func NotifAdd(listener int, id uint64, fd int, cloexec bool) (int, error) {
+	a := notifAddFD{id: id, srcfd: uint32(fd)}
+	if cloexec {
+		a.newfdFlags = unix.O_CLOEXEC
+	}
+	for {
+		n, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), notifAddition, uintptr(unsafe.Pointer(&a)))
+		switch e {
+		case 0:
+			return int(n), nil
+		case unix.EINTR: // nothing was given
+		default:
+			return -1, e
+		}
+	}
+}
+
+const notifAddition = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD
 
 func ioctl(fd int, req uintptr, arg unsafe.Pointer) error {
 	for {

@@ -12,7 +12,9 @@ import (
 func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
 
 // GuestKernel returns the filter for a guest kernel and the program that starts it.
-func GuestKernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
+func GuestKernel() ([]kernel.Instruction, error) {
+	return assemble(slices.Concat(starterRules(), kernelRules()), kernel.Numbers())
+}
 
 // Reported returns the filter that reports system calls to the broker, on top of Base. With trees the
 // broker decides about changes of files too.

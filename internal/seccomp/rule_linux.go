@@ -82,6 +82,7 @@ func insideRules() []rule {
 // jailRules hold for commands on the host's kernel, on top of guestRules.
 func jailRules() []rule {
 	return []rule{
+		{"the broker makes a pair that cannot be sent anywhere by name", []string{"socketpair"}, []condition{datagramPair}, actNotify},
 		{"others wait for what is locked", []string{"flock"}, nil, actNotify},
 		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, actNotify},
 		{"compiled filters have one bound for the whole machine, and nobody is charged for them, so they are counted", []string{"seccomp"},
@@ -90,6 +91,14 @@ func jailRules() []rule {
 		{"the kernel charges nobody for what waits in them, so they are counted", []string{"socket"}, []condition{is(0, syscall.AF_NETLINK)}, actNotify},
 		{"the same, for what is not sent yet", []string{"socket"}, []condition{is(0, syscall.AF_INET, syscall.AF_INET6), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM}}}, actNotify},
 	}
+}
+
+// datagramPair is of a pair of datagram sockets.
+var datagramPair = condition{arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM}}
+
+// starterRules hold for a guest kernel and its starter, on top of kernelRules.
+func starterRules() []rule {
+	return []rule{{"a datagram socket can be sent anywhere by name, past connect", []string{"socketpair"}, []condition{datagramPair}, errno(syscall.EPROTONOSUPPORT)}}
 }
 
 // engineRules hold for the processes of a kernel of the box's own. It has locks and watches of its own for
@@ -174,7 +183,7 @@ func kernelRules() []rule {
 			[]condition{is(0, syscall.AF_NETLINK), isNot(2, syscall.NETLINK_ROUTE)}, errno(syscall.EPROTONOSUPPORT)},
 		{"raw sockets", []string{"socket"}, []condition{is(0, syscall.AF_INET, syscall.AF_INET6),
 			{arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_RAW, syscall.SOCK_PACKET}}}, eperm},
-		{"a datagram socket can be sent anywhere by name, past connect", []string{"socket", "socketpair"},
+		{"a datagram socket can be sent anywhere by name, past connect", []string{"socket"},
 			[]condition{is(0, syscall.AF_UNIX), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM, syscall.SOCK_RAW}}}, errno(syscall.EPROTONOSUPPORT)},
 		{"for another kind the kernel starts modprobe, twice for each call and as root, which loads modules or does nothing", []string{"socket"},
 			[]condition{is(0, syscall.AF_INET, syscall.AF_INET6), {arg: 1, mask: 0xf, not: true, value: []uint32{syscall.SOCK_STREAM, syscall.SOCK_DGRAM}}}, errno(syscall.ESOCKTNOSUPPORT)},
@@ -203,6 +212,8 @@ func kernelRules() []rule {
 		{"the same", []string{"preadv2"}, []condition{anyBit(5, 0x8 /* RWF_NOWAIT */)}, errno(syscall.EOPNOTSUPP)},
 		{"whether a page could be merged tells what is in memory of the host and of neighbours", []string{"madvise"}, []condition{is(2, 12 /* MADV_MERGEABLE */)}, errno(syscall.EINVAL)},
 		{"a group of tasks that shares no core makes others wait for cores", []string{"prctl"}, []condition{is(0, 62 /* PR_SCHED_CORE */)}, errno(syscall.EINVAL)},
+		{"a datagram socket can be sent anywhere by name, also of a pair", []string{"socketpair"},
+			[]condition{is(0, syscall.AF_UNIX), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_RAW}}}, errno(syscall.EPROTONOSUPPORT)},
 		{"pairs are of Unix sockets", []string{"socketpair"}, []condition{isNot(0, syscall.AF_UNIX)}, errno(syscall.EAFNOSUPPORT)},
 		{"btrfs, bcachefs and OCFS2 make directory entries by ioctl, where neither Landlock nor a filter of names sees them", []string{"ioctl"},
 			[]condition{{arg: 1, mask: 0xff00, value: []uint32{0x9400, 0xbc00, 0x6f00}}, isNot(1, 0x40049409 /* FICLONE */, 0x4020940d /* FICLONERANGE */, 0xc0189436 /* FIDEDUPERANGE */)}, errno(syscall.ENOTTY)},

@@ -153,8 +153,9 @@ func baseTries() []try {
 		{"socket", args(inet6, stream, 6), actAllow},
 		{"socket socketpair", args(unixFamily, stream), actAllow},
 		{"socket socketpair", args(unixFamily, 5|flags), actAllow},
-		{"socket socketpair", args(unixFamily, dgram), noProtocol},
-		{"socket socketpair", args(unixFamily, dgram|flags), noProtocol},
+		{"socket", args(unixFamily, dgram), noProtocol},
+		{"socket", args(unixFamily, dgram|flags), noProtocol},
+		{"socketpair", args(unixFamily, dgram), actAllow}, // refused or reported by another table
 		{"socket socketpair", args(unixFamily, raw), noProtocol},
 		{"socket", args(inet, dgram, 0), actAllow},
 		{"socket", args(inet, dgram, 1), actAllow}, // ping
@@ -317,6 +318,21 @@ func jailTries() []try {
 		{"socket", args(inet, 6), actAllow},
 		{"socket", args(inet, 10), actAllow},
 		{"socket", args(unixFamily, 2), actAllow},
+		{"socketpair", args(unixFamily, 2), actNotify},
+		{"socketpair", args(unixFamily, 2|0o2004000), actNotify},
+		{"socketpair", args(unixFamily, 1), actAllow},
+		{"socketpair", args(unixFamily, 5|0o2004000), actAllow},
+		{"read write", args(), actAllow},
+	}
+}
+
+func starterTries() []try {
+	const unixFamily = 1
+	return []try{
+		{"socketpair", args(unixFamily, 2), errno(syscall.EPROTONOSUPPORT)},
+		{"socketpair", args(unixFamily, 2|0o2004000), errno(syscall.EPROTONOSUPPORT)},
+		{"socketpair", args(unixFamily, 1), actAllow},
+		{"socketpair", args(unixFamily, 5|0o2004000), actAllow},
 		{"read write", args(), actAllow},
 	}
 }
@@ -413,6 +429,7 @@ func tables() map[string]table {
 		"inside":      {insideRules(), insideTries()},
 		"jail":        {jailRules(), jailTries()},
 		"engine":      {engineRules(), engineTries()},
+		"starter":     {starterRules(), starterTries()},
 		"guest":       {guestRules(false), guestTries(false)},
 		"guest trees": {guestRules(true), guestTries(true)},
 

@@ -231,7 +231,7 @@ func holdUntilGone(file string) error {
 	return untilGone(file)
 }
 
-// untilGone waits until somebody removes a file.
+// untilGone waits until a file is gone.
 func untilGone(file string) error {
 	for {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {

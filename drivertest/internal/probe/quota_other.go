@@ -13,7 +13,7 @@ func threads(string) error       { return errLinux }
 func watch(string, string) error { return errLinux }
 
 func addresses(string, string) error  { return errLinux }
-func serve(string) error              { return errLinux }
+func serve(string, string) error      { return errLinux }
 func ask(string) error                { return errLinux }
 func pair(string) error               { return errLinux }
 func undumpable(string, string) error { return errLinux }

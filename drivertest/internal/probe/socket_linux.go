@@ -43,10 +43,14 @@ func addresses(server, client string) error {
 	return again.Close()
 }
 
-// serve listens on a Unix socket, prints that it does, and answers until the socket is removed.
-func serve(path string) error {
+// serve listens on a Unix socket, prints that it does, and answers until somebody removes the file that it
+// makes.
+func serve(path, until string) error {
 	l, err := net.Listen("unix", path)
 	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(until, nil, 0o600); err != nil {
 		return err
 	}
 	fmt.Println("listening")
@@ -60,7 +64,7 @@ func serve(path string) error {
 			c.Close()
 		}
 	}()
-	return untilGone(path)
+	return untilGone(until)
 }
 
 // ask connects to a Unix socket, and prints what it says.
