@@ -57,11 +57,7 @@ func DirOf(tid, fd int) (int, error) {
 		return dir, err
 	}
 	// The directory /proc/TID/fd of a process that is not dumpable belongs to the host's root.
-	tgid, err := ProcessOf(tid)
-	if err != nil {
-		return -1, err
-	}
-	return DescriptorOf(tgid, fd)
+	return DescriptorOf(tid, fd)
 }
 
 // UmaskOf returns the umask of a thread.
