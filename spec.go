@@ -34,9 +34,10 @@ type Spec struct {
 	Sudo bool `json:"sudo,omitempty"`
 
 	// Env is added to the environment of every command, on top of the tier's own variables:
-	// PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR, and those of
-	// [ToolchainVariables] that name a directory visible inside. No other variable of the
-	// caller is passed on.
+	// PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR, those of [ToolchainVariables]
+	// that name a directory visible inside, those of [CertificateVariables] that name a file
+	// of certificates, and those of [InstallVariables]. No other variable of the caller is
+	// passed on.
 	Env map[string]string `json:"env,omitempty"`
 
 	// Dir is the working directory of commands that name none. Empty is the target of the
@@ -315,6 +316,20 @@ type Update struct {
 	Limits *Limits           `json:"limits,omitempty"`
 	Policy *Policy           `json:"policy,omitempty"`
 	Labels map[string]string `json:"labels,omitzero"` // replaces all labels; nil keeps them
+}
+
+// CertificateVariables returns the names of environment variables that point to a file of
+// trusted certificates. A tier that shows the host's system shows the files that the caller's
+// variables name, and passes the variables on.
+func CertificateVariables() []string {
+	return []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "NODE_EXTRA_CA_CERTS", "DENO_CERT"}
+}
+
+// InstallVariables returns the names of environment variables by which a tier that shows the
+// host's system gives a writable place to programs that install others: npm, pip, uv, go and
+// cargo. Some of them are set only if the place that the program chooses cannot be written.
+func InstallVariables() []string {
+	return []string{"NPM_CONFIG_PREFIX", "PIP_BREAK_SYSTEM_PACKAGES", "UV_TOOL_DIR", "UV_TOOL_BIN_DIR", "GOBIN", "CARGO_INSTALL_ROOT"}
 }
 
 // ToolchainVariables returns the names of environment variables that point to the

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -23,7 +24,24 @@ func environmentPromises() []group {
 		{"the spec's directory is where commands run", specDir},
 		{"a command's own directory wins", commandDir},
 		{"a directory that does not exist is told as such", missingDir},
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, promises: []promise{
+		{"programs that a command installs below the home are found by the next one", installedPrograms},
 	}}}
+}
+
+// installedPrograms does what npm, uv, go and cargo do with the variables that they obey.
+func installedPrograms(t *testing.T, s *suite) {
+	b := s.own(t)
+	if s.h.Base.Root.Kind == paddock.RootDir {
+		return // the tree has its own places
+	}
+	for i, dir := range []string{`$NPM_CONFIG_PREFIX/bin`, `${UV_TOOL_BIN_DIR:-$HOME/.local/bin}`, `${GOBIN:-$HOME/go/bin}`, `${CARGO_INSTALL_ROOT:-$HOME/.cargo}/bin`} {
+		name := fmt.Sprint("dt-installed-", i)
+		b.must(t, `mkdir -p "`+dir+`" && printf '#!/bin/sh\necho found\n' >"`+dir+`/$1" && chmod +x "`+dir+`/$1"`, name)
+		if r := b.run(t, paddock.Cmd{Args: []string{name}}); r.out != "found\n" {
+			t.Errorf("%s: %+v", dir, r)
+		}
+	}
 }
 
 // tierVariables returns the list in the comment of Spec.Env.
@@ -61,6 +79,7 @@ func onlyAllowed(t *testing.T, s *suite) {
 			allowed = append(allowed, name)
 		}
 	}
+	allowed = slices.Concat(allowed, paddock.CertificateVariables(), paddock.InstallVariables())
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("%s=%q is on no list", name, clip(vars[name]))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,11 +27,13 @@ type Layout struct {
 	env    environ  // of the caller
 	pins   []string // of one mount, while it is added
 	// partial lists directories of homes of which a part is shown: those of tool chains.
-	partial map[string]bool
-	own     []string        // host paths of which sandboxes are made
-	Mounts  []boxinit.Mount // the spec's mounts
-	paths   []string        // host paths to which an io limit applies
-	data    string          // directory of saved sandboxes
+	partial  map[string]bool
+	adopted  map[string]string // files of certificates inside, by the variables that name them
+	installs bool              // commands may install programs below the home
+	own      []string          // host paths of which sandboxes are made
+	Mounts   []boxinit.Mount   // the spec's mounts
+	paths    []string          // host paths to which an io limit applies
+	data     string            // directory of saved sandboxes
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
 	overlay, saves bool
@@ -190,6 +193,8 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		l.replace("/etc/passwd", passwd)
 		l.replace("/etc/group", group)
 		l.toolchains(user)
+		l.certificates()
+		l.installs = true
 		for _, path := range hostroot.Credentials() {
 			if readable(path, l.ID.Root) {
 				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
@@ -519,8 +524,18 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 	if t := l.env["TERM"]; t != "" && len(t) < 64 && !strings.ContainsAny(t, "/\n\x00") {
 		env["TERM"] = t
 	}
+	if l.installs {
+		dirs, variables := l.installed()
+		maps.Copy(env, variables)
+		env["PATH"] = strings.Join(append(dirs, env["PATH"]), ":")
+	}
+	maps.Copy(env, l.adopted)
 	for _, name := range paddock.ToolchainVariables() {
-		if v, ok := l.inside(l.env[name]); ok {
+		v, set := l.env[name]
+		if dir := chainHomes()[name]; !set && dir != "" && u.Home != l.env["HOME"] {
+			v = filepath.Join(l.env["HOME"], dir)
+		}
+		if v, ok := l.inside(v); ok {
 			env[name] = v
 		}
 	}

@@ -129,11 +129,24 @@ func (l *Layout) trust(t tree, cert string, variables map[string]string) {
 	for _, at := range t.keystores(l.env["JAVA_HOME"]) {
 		l.Add(boxinit.Mount{Kind: boxinit.MountKeys, Target: at, Source: bundle, Mode: 0o644, IsFile: true})
 	}
+	// The caller's own files of certificates also hold what the caller's network needs.
+	place := func(name, otherwise string) {
+		at, ok := l.adopted[name]
+		if !ok {
+			variables[name] = otherwise
+			return
+		}
+		variables[name] = at
+		if !slices.Contains(done, at) {
+			done = append(done, at)
+			l.Add(boxinit.Mount{Kind: boxinit.MountAppend, Target: at, Source: cert, Mode: 0o644, IsFile: true})
+		}
+	}
 	for _, name := range hostroot.BundleVariables() {
-		variables[name] = bundle
+		place(name, bundle)
 	}
 	for _, name := range hostroot.AuthorityVariables() {
-		variables[name] = authorityFile
+		place(name, authorityFile)
 	}
 }
 

@@ -163,6 +163,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return err
 	}
 	p.spec.Ephemeral = true
+	proxy := p.throughProxy(a.Lookup)
 	if p.file != nil {
 		r.Notes = p.file.Notes
 	}
@@ -212,6 +213,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 			fmt.Fprintf(a.Stderr, "paddock: note: %s\n", OneLine(n.In(p.file.Name)))
 		}
 		fmt.Fprintf(a.Stderr, "paddock: %s\n", OneLine(b.choice()))
+		a.surroundings(a.Stderr, p, b.tier, proxy)
 		for _, m := range p.spec.Mounts {
 			if m.Overlay {
 				fmt.Fprintf(a.Stderr, "paddock: note: %s is seen through an overlay: what changes there stays inside and vanishes with the sandbox\n", OneLine(m.Source))
