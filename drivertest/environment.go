@@ -24,7 +24,7 @@ func environmentPromises() []group {
 		{"the spec's directory is where commands run", specDir},
 		{"a command's own directory wins", commandDir},
 		{"a directory that does not exist is told as such", missingDir},
-	}}, {can: []paddock.Capability{paddock.CanPrograms}, promises: []promise{
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, walls: []paddock.Control{paddock.ControlMountNS}, promises: []promise{
 		{"programs that a command installs below the home are found by the next one", installedPrograms},
 	}}}
 }

@@ -17,7 +17,7 @@ import (
 
 func networkPromises() []group {
 	listed := []paddock.Capability{paddock.CanNetworkList}
-	return []group{{can: []paddock.Capability{paddock.CanPrograms}, promises: []promise{
+	return []group{{can: []paddock.Capability{paddock.CanPrograms}, walls: []paddock.Control{paddock.ControlNetwork}, promises: []promise{
 		{"without a network a name is refused at once and finally, and told once with its remedy", networkNone},
 		{"without a network the sandbox knows its own name and the loopback addresses", networkOwn},
 	}}, {can: append(listed, paddock.CanPrograms), promises: []promise{

@@ -68,7 +68,7 @@ func (l *Layout) names(t tree, server string) error {
 	if !there && !l.makeable(t, at) {
 		return fmt.Errorf("%s leads to %s, which is not there and cannot be made in a tree that is read-only; make it, empty: %w", resolvConf, at, paddock.Unsupported)
 	}
-	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + server + "\nsearch .\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
+	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + server + "\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
 	if at, there := t.find(hostsFile); there {
 		l.Add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Mode: 0o644, IsFile: true,
 			Source: "127.0.0.1 localhost " + l.Config.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"})
