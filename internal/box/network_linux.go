@@ -27,12 +27,12 @@ func (l *Layout) network(spec *paddock.Spec, g *gatewayclient.Gateway) error {
 		if l.Config.HostNet {
 			return nil
 		}
-		// The agent answers that no name exists.
-		err := l.names(t, nameserver.Address)
-		if errors.Is(err, paddock.Unsupported) { // programs ask the machine's name server, and nobody answers
+		// The agent answers that no name exists, if programs ask it. A tree that says nothing about name
+		// servers stays as it is.
+		if at, there := t.find(resolvConf); !there && !private(at) {
 			return nil
 		}
-		return err
+		return l.names(t, nameserver.Address)
 	}
 	l.Config.Link = true
 	if err := l.names(t, boxinit.Resolver4); err != nil {
@@ -98,10 +98,12 @@ func withoutDaemons(conf string) string {
 
 // makeable reports whether a missing file can be made.
 func (l *Layout) makeable(t tree, at string) bool {
-	if slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(at, dir) }) {
-		return true
-	}
-	return t.own && l.overlay // the layer is above it
+	return private(at) || t.own && l.overlay // the layer is above it
+}
+
+// private reports whether a path is in a directory of the box's own.
+func private(path string) bool {
+	return slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(path, dir) })
 }
 
 // authorityFile is the file in the box with only the gateway's authority.
@@ -192,7 +194,7 @@ func (t tree) find(name string) (real string, there bool) {
 		}
 		left = append(strings.Split(strings.Trim(path.Clean(to), "/"), "/"), left...)
 	}
-	if slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(real, dir) }) {
+	if private(real) {
 		return real, false // the box's own directory is empty
 	}
 	st, err := os.Lstat(filepath.Join(t.base, real))
