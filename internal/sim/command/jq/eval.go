@@ -267,6 +267,8 @@ func (m *machine) general(n *node, e *env, v value, yield yieldFn) error {
 		})
 	case opTry:
 		return m.try(n, e, v, yield)
+	case opOptional:
+		return m.optional(n.l, e, v, yield)
 	case opReduce:
 		return m.eval(n.r, e, v, func(state value) error {
 			r, err := m.reduce(n, e, v, state)
@@ -480,6 +482,37 @@ func (m *machine) try(n *node, e *env, v value, yield yieldFn) error {
 		return nil
 	}
 	return m.eval(n.r, e, own.v, yield)
+}
+
+// optional computes an access whose last step gives nothing where it fails.
+func (m *machine) optional(n *node, e *env, v value, yield yieldFn) error {
+	give := func(r value, err error) error {
+		if _, failed := err.(*jqError); failed {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return yield(r)
+	}
+	switch n.op {
+	case opIndex:
+		return m.eval(n.r, e, v, func(k value) error {
+			return m.term(n.l, e, v, func(x value) error { return give(m.index(x, k)) })
+		})
+	case opSlice:
+		return m.bounds(n, e, v, func(from, to value) error {
+			return m.term(n.l, e, v, func(x value) error { return give(m.slice(x, from, to)) })
+		})
+	case opIterate:
+		return m.term(n.l, e, v, func(x value) error {
+			if kind(x) < 5 {
+				return nil
+			}
+			return m.each(x, yield)
+		})
+	}
+	return m.term(n.l, e, v, func(x value) error { return give(m.field(x, n.str)) })
 }
 
 // isBreak tells the error that ends a try without its handler.

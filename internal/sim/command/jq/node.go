@@ -27,6 +27,7 @@ const (
 	opArithmetic // op= with another operator, name in str
 	opIf
 	opTry
+	opOptional // an access l, without the error of its last step
 	opReduce
 	opForeach
 	opCall   // of a function of the program

@@ -6,22 +6,28 @@ import (
 	"unicode/utf8"
 )
 
-// trunc writes a value as messages have it, cut to a certain length.
-func (m *machine) trunc(v value) string {
-	const most = 29
-	b := m.encodeShort(v)
+// Bytes that messages show of a value, at most.
+const (
+	shownOperand = 14
+	shownResult  = 29
+)
+
+// trunc writes an operand as messages have it, cut to a certain length.
+func (m *machine) trunc(v value) string { return cut(m.encodeShort(v), shownOperand) }
+
+// excerpt is trunc of a result, of which messages show more.
+func (m *machine) excerpt(v value) string { return cut(m.encodeShort(v), shownResult) }
+
+// quoted writes a key as messages have it.
+func (m *machine) quoted(s string) string { return "\"" + s + "\"" }
+
+// cut cuts an encoded value for a message; what is left of a character stands
+// as U+FFFD.
+func cut(b []byte, most int) string {
 	if len(b) <= most {
 		return string(b)
 	}
-	end := "..."
-	if kind(v) == 4 {
-		end = `..."`
-	}
-	b = b[:most-len(end)]
-	for len(b) > 0 && !utf8.Valid(b) {
-		b = b[:len(b)-1]
-	}
-	return string(b) + end
+	return strings.ToValidUTF8(string(b[:most-len("...")]), "\uFFFD") + "..."
 }
 
 // encodeShort encodes what a message shows of a value; of a large one, not all
@@ -42,14 +48,14 @@ func (m *machine) encodeShort(v value) []byte {
 
 // describe names a value in a message: its type, and itself.
 func (m *machine) describe(v value) string {
-	if v == nil {
-		return "null"
-	}
 	return typeName(v) + " (" + m.trunc(v) + ")"
 }
 
 func (m *machine) cannotIndex(v, k value) error {
-	return failf("Cannot index %s with %s", typeName(v), m.operand(k))
+	if s, ok := k.(string); ok {
+		return failf("Cannot index %s with string %s", typeName(v), m.quoted(s))
+	}
+	return failf("Cannot index %s with %s", typeName(v), typeName(k))
 }
 
 // field is .name.
@@ -80,7 +86,7 @@ func (m *machine) index(v, k value) (value, error) {
 			return nil, nil
 		case *array:
 			f, _ := number(k)
-			i := math.Floor(f)
+			i := math.Trunc(f)
 			list := a.own()
 			if i < 0 {
 				i += float64(len(list))

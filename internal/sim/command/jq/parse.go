@@ -377,6 +377,7 @@ func (p *parser) unary() *node {
 func (p *parser) postfix() *node {
 	p.down()
 	defer p.up()
+	access := p.kind != '(' // what stands in parentheses is one thing
 	n := p.term()
 	for {
 		if p.yq {
@@ -384,10 +385,12 @@ func (p *parser) postfix() *node {
 		}
 		switch {
 		case p.kind == tField:
+			access = true
 			p.chain()
 			n = &node{op: opField, l: n, str: p.text}
 			p.next()
 		case p.kind == '.':
+			access = true
 			p.next()
 			switch p.kind {
 			case tString:
@@ -398,20 +401,31 @@ func (p *parser) postfix() *node {
 				p.unexpected()
 			}
 		case p.kind == '[':
+			access = true
 			n = p.bracket(n)
 		case p.kind == '?':
 			p.chain()
 			p.next()
-			n = &node{op: opTry, l: n}
+			n = p.optional(n, access)
 		case p.kind == tAltPattern && !p.patternsFollow():
 			// "?//" is "?" and "//" where no pattern follows.
 			p.kind = tAlt
-			n = &node{op: opTry, l: n}
-			return n
+			return p.optional(n, access)
 		default:
 			return n
 		}
 	}
+}
+
+// optional makes "n?": of an access, only the last step may fail.
+func (p *parser) optional(n *node, access bool) *node {
+	switch n.op {
+	case opField, opIndex, opSlice, opIterate:
+		if access && !p.yq {
+			return &node{op: opOptional, l: n}
+		}
+	}
+	return &node{op: opTry, l: n}
 }
 
 // patternsFollow reports whether ?// stands between patterns; in postfix

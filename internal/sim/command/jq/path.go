@@ -34,7 +34,7 @@ type pathValue struct {
 }
 
 func (m *machine) badPath(p pathValue) error {
-	return failf("Invalid path expression with result %s", m.trunc(p.v))
+	return failf("Invalid path expression with result %s", m.excerpt(p.v))
 }
 
 // down goes one step further.
@@ -112,6 +112,8 @@ func (m *machine) path(n *node, e *env, p pathValue, yield pathFn) error {
 		return m.alternativePath(n, e, p, yield)
 	case opTry:
 		return m.tryPath(n, e, p, yield)
+	case opOptional:
+		return m.optionalPath(n.l, e, p, yield)
 	case opDef:
 		return m.paths(n.l, &env{up: e, fn: n.def}, p, yield)
 	case opBind:
@@ -185,7 +187,7 @@ func (m *machine) path(n *node, e *env, p pathValue, yield pathFn) error {
 	}
 	// What is computed has a place only if it is what was there.
 	return m.eval(n, e, p.v, func(x value) error {
-		if !p.loose && same(x, p.v) {
+		if !p.loose && (same(x, p.v) || n.op == opNative && unchanged(n.native.name, x, p.v)) {
 			return yield(p)
 		}
 		return yield(pathValue{v: x, loose: true})
@@ -210,13 +212,29 @@ func same(a, b value) bool {
 	return false
 }
 
+// unchanged reports whether a function that gives its input back, where there
+// is nothing to do, has done so: jq takes that for the input itself.
+func unchanged(name string, a, b value) bool {
+	switch name {
+	case "tostring", "ltrimstr", "rtrimstr", "trimstr", "ltrim", "rtrim", "trim":
+		x, ok1 := a.(string)
+		y, ok2 := b.(string)
+		return ok1 && ok2 && x == y
+	case "tonumber", "abs":
+		x, ok1 := number(a)
+		y, ok2 := number(b)
+		return ok1 && ok2 && x == y
+	}
+	return false
+}
+
 func (m *machine) badAccess(p pathValue, what string) error {
-	return failf("Invalid path expression near attempt to access %s of %s", what, m.trunc(p.v))
+	return failf("Invalid path expression near attempt to access %s of %s", what, m.excerpt(p.v))
 }
 
 func (m *machine) stepTo(p pathValue, k value, yield pathFn) error {
 	if p.loose {
-		return m.badAccess(p, "element "+m.trunc(k))
+		return m.badAccess(p, "element "+m.excerpt(k))
 	}
 	v, err := m.index(p.v, k)
 	if err != nil {
@@ -231,7 +249,7 @@ func (m *machine) stepTo(p pathValue, k value, yield pathFn) error {
 
 func (m *machine) eachPath(p pathValue, yield pathFn) error {
 	if p.loose && kind(p.v) >= 5 {
-		return failf("Invalid path expression near attempt to iterate through %s", m.trunc(p.v))
+		return failf("Invalid path expression near attempt to iterate through %s", m.excerpt(p.v))
 	}
 	m.alloc(48)
 	switch x := p.v.(type) {
@@ -315,6 +333,30 @@ func (m *machine) tryPath(n *node, e *env, p pathValue, yield pathFn) error {
 		return nil
 	}
 	return m.eval(n.r, e, own.v, func(x value) error { return yield(pathValue{v: x, loose: true}) })
+}
+
+// optionalPath is path of an access whose last step gives nothing where it fails.
+func (m *machine) optionalPath(n *node, e *env, p pathValue, yield pathFn) error {
+	try := func(last *node, e *env, x pathValue) error {
+		return m.tryPath(&node{op: opTry, l: last}, e, x, yield)
+	}
+	switch n.op {
+	case opIndex:
+		return m.eval(n.r, e, p.v, func(k value) error {
+			return m.near(n.l, e, p, func(x pathValue) error {
+				return try(&node{op: opIndex, r: &node{op: opLiteral, single: true, v: k}}, e, x)
+			})
+		})
+	case opSlice:
+		return m.bounds(n, e, p.v, func(from, to value) error {
+			return m.near(n.l, e, p, func(x pathValue) error {
+				return try(&node{op: opSlice, x: &node{op: opLiteral, single: true, v: from}, y: &node{op: opLiteral, single: true, v: to}}, e, x)
+			})
+		})
+	case opIterate:
+		return m.near(n.l, e, p, func(x pathValue) error { return try(&node{op: opIterate}, e, x) })
+	}
+	return m.near(n.l, e, p, func(x pathValue) error { return try(&node{op: opField, str: n.str}, e, x) })
 }
 
 // allPaths gives the paths of an expression.
@@ -483,7 +525,7 @@ func (m *machine) setIndex(a *array, f float64, x value) (value, error) {
 		return nil, failf("Cannot set array element at NaN index")
 	}
 	n := a.len()
-	i := math.Floor(f)
+	i := math.Trunc(f)
 	if i < 0 {
 		i += float64(n)
 		if i < 0 {
@@ -632,7 +674,7 @@ func (m *machine) delKeys(v value, keys []value) (value, error) {
 		for _, k := range keys {
 			key, ok := k.(string)
 			if !ok {
-				return nil, failf("Cannot delete field at object index of %s", typeName(k))
+				return nil, failf("Cannot delete %s field of object", typeName(k))
 			}
 			if _, there := x.get(key); there {
 				gone[key] = true
@@ -661,8 +703,8 @@ func (m *machine) delElements(x *array, keys []value) (value, error) {
 		switch k := k.(type) {
 		case float64, *literal:
 			f, _ := number(k)
-			i := math.Floor(f)
-			if i < 0 {
+			i := math.Trunc(f) // as jq has it, that of -0.5 is the end
+			if f < 0 {
 				i += float64(n)
 			}
 			if i >= 0 && i < float64(n) {
@@ -679,7 +721,7 @@ func (m *machine) delElements(x *array, keys []value) (value, error) {
 				gone[i], any = true, true
 			}
 		default:
-			return nil, failf("Cannot delete field at array index of array")
+			return nil, failf("Cannot delete %s element of array", typeName(k))
 		}
 	}
 	if !any {

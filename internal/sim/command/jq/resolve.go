@@ -109,7 +109,7 @@ func (r *resolver) decide(n *node, s *scope) bool {
 		return true
 	case opIf:
 		return r.all(s, n.l, n.r, n.x)
-	case opTry:
+	case opTry, opOptional:
 		r.all(s, n.l, n.r)
 		return false
 	case opReduce, opForeach:
