@@ -307,7 +307,7 @@ func (p *patcher) target(c *change) string {
 			best, exists = n, is
 		}
 	}
-	if best != "" && !exists && !p.creates(c) {
+	if best != "" && !exists && !p.creates(c) && !p.mayCreate(c) {
 		return ""
 	}
 	return best
@@ -328,11 +328,19 @@ func (p *patcher) creates(c *change) bool {
 	if c.names[n] == "/dev/null" {
 		return true
 	}
-	first := c.hunks[0].from
-	if p.reverse {
-		first = c.hunks[0].to
+	return p.mayCreate(c) && epoch(c.stamps[n])
+}
+
+// mayCreate reports whether a change takes its file for empty. Without the time
+// of a file that is not there, it may mean a file that is there and empty too.
+func (p *patcher) mayCreate(c *change) bool {
+	if len(c.hunks) == 0 {
+		return false
 	}
-	return first == 0 && epoch(c.stamps[n])
+	if p.reverse {
+		return c.hunks[0].to == 0
+	}
+	return c.hunks[0].from == 0
 }
 
 // deletes reports whether a change removes its file.

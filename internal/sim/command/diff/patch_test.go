@@ -21,18 +21,29 @@ func TestPatchesAreAppliedAsByGNUs(t *testing.T) {
 		"mixed": "--- f\n+++ f\n@@ -1,3 +1,3 @@\n 1\n-X\n+Y\n 3\n@@ -8,3 +8,3 @@\n 8\n-9\n+nine\n 10\n",
 		"nonl":  "--- n\n+++ n\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n", "n": "a\nb",
 		"git": "diff --git a/f b/f2\nsimilarity index 90%\nrename from f\nrename to f2\n--- a/f\n+++ b/f2\n@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n", "gitnew": "diff --git a/q b/q\nnew file mode 100755\nindex 0000000..1\n--- /dev/null\n+++ b/q\n@@ -0,0 +1 @@\n+hi\n", "gitdel": "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1,10 +0,0 @@\n-1\n-2\n-3\n-4\n-5\n-6\n-7\n-8\n-9\n-10\n",
+		"made": "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+a\n", "same": "--- x\n+++ x\n@@ -0,0 +1 @@\n+a\n", "dated": "--- x\t2020-01-02 03:04:05.0 +0000\n+++ x\t2020-01-02 03:04:06.0 +0000\n@@ -0,0 +1 @@\n+a\n",
+		"deep": "--- a/dir/x\n+++ b/dir/x\n@@ -0,0 +1 @@\n+a\n", "svn": "Index: x\n===\n--- x (revision 0)\n+++ x (working copy)\n@@ -0,0 +1 @@\n+a\n", "emptied": "--- one\n+++ one\n@@ -1 +0,0 @@\n-a\n", "one": "a\n",
 		"sub/f": ten, "empty": "", "zero": "--- f\n+++ f\n@@ -5,0 +6,2 @@\n+a\n+b\n", "text": "From: me\nSubject: x\n\nsome text\n---\n f | 2 +-\n\n" + uni + "-- \n2.0\n", "ws": strings.ReplaceAll(ten, "\n", " \n"),
 	}
 	var list []commandtest.Case
 	add := func(stdin, line string) {
 		list = append(list, commandtest.Case{
 			Args: strings.Fields(line), Files: files, Stdin: stdin, Stderr: true,
-			Look: []string{"f", "g", "f.rej", "f.orig", "g.orig", "dir/x", "out", "far", "far.orig", "fuzzy", "other", "other.orig", "other.rej", "n", "f2", "q", "sub/f", "near", "near.rej", "ws", "r"},
+			Look: []string{"f", "g", "f.rej", "f.orig", "g.orig", "dir/x", "out", "far", "far.orig", "fuzzy", "other", "other.orig", "other.rej", "n", "f2", "q", "sub/f", "near", "near.rej", "ws", "r", "x", "one"},
 		})
 	}
 	for line := range strings.SplitSeq(`patch f uni
 patch f ctx
 patch f norm
+patch -p1 -i made
+patch -p0 -i same
+patch -i same
+patch -p0 -i dated
+patch -p1 -i deep
+patch -p0 -i svn
+patch -p0 -i emptied
+patch -p0 -E -i emptied
+patch -p0 -R -i emptied
 patch f add
 patch f del
 patch -R g uni
