@@ -123,6 +123,10 @@ func TestErrors(t *testing.T) {
 		{[]string{"awk", "-f", "nosuch"}, "awk: fatal: cannot open source file `nosuch' for reading: No such file or directory\n", 2},
 		{[]string{"awk", "BEGIN { getline x < \"\" }"}, "awk: fatal: expression for `<' redirection has null string value\n", 2},
 		{[]string{"awk", "BEGIN { f(1) }"}, "awk: cmd. line:1: function `f' not defined\n", 2},
+		{[]string{"awk", "BEGIN {"}, "awk: cmd. line:1: syntax error at or near end of file\n", 1},
+		{[]string{"gawk", "BEGIN { return }"}, "gawk: cmd. line:1: `return' used outside function context\n", 1},
+		{[]string{"awk", "function f(f) { }"}, "awk: cmd. line:1: function `f': cannot use function name as parameter name\n", 1},
+		{[]string{"awk", "BEGIN { print substr(1) }"}, "awk: cmd. line:1: wrong number of arguments of substr\n", 2},
 		{[]string{"awk", "-v", "x", "1"}, "awk: fatal: `x' argument to `-v' not in `var=value' form\n", 2},
 		{[]string{"awk", "--nosuch", "1"}, "awk: not an option: --nosuch\n", 2},
 	} {

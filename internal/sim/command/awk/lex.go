@@ -118,6 +118,8 @@ type syntaxError struct {
 	file string
 	line int
 	msg  string
+
+	fatal bool // gawk calls it a fatal error, and none of syntax
 }
 
 // A lexer reads tokens. Its state is a value: a parser that looks ahead keeps
@@ -138,7 +140,7 @@ type lexer struct {
 }
 
 func (l *lexer) fail(msg string) {
-	panic(&syntaxError{l.file, l.line, msg})
+	panic(&syntaxError{file: l.file, line: l.line, msg: msg})
 }
 
 // next reads the next token.

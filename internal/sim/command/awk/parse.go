@@ -54,7 +54,7 @@ func parse(sources []source, nesting int, load func(string) (string, error)) (p 
 	}
 	for name, line := range ps.called {
 		if ps.functions[name] == nil {
-			panic(&syntaxError{ps.file, line, "function `" + name + "' not defined"})
+			panic(&syntaxError{file: ps.file, line: line, msg: "function `" + name + "' not defined", fatal: true})
 		}
 	}
 	return &ps.program, nil

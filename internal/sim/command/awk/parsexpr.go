@@ -419,7 +419,7 @@ func (p *parser) builtin() expr {
 	b.args = p.arguments()
 	least, most := b.f.arity()
 	if len(b.args) < least || len(b.args) > most {
-		p.fail("wrong number of arguments of " + name)
+		panic(&syntaxError{file: p.file, line: p.line, msg: "wrong number of arguments of " + name, fatal: true})
 	}
 	return b
 }
