@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,7 +104,8 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 		return nil, fmt.Errorf("port %q: %w", text, paddock.Invalid)
 	}
 	if b.d.way != nil {
-		return b.d.way(ctx, host, uint16(port))
+		c, err := b.d.way(ctx, host, uint16(port))
+		return c, unresolved(host, err)
 	}
 	h, err := decide.ParseHost(host)
 	if err != nil {
@@ -111,13 +114,26 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 	v := rules.Flow(decide.Flow{Host: h, Port: uint16(port)})
 	if !v.Allow || v.Look {
 		b.note(paddock.Refusal{What: "connect", Target: net.JoinHostPort(h.String(), text), Rule: v.Reason, Remedy: v.Hint})
-		return nil, fmt.Errorf("%s: %w", v.Reason, paddock.Denied)
+		err := fmt.Errorf("%s: %w", v.Reason, paddock.Denied)
+		if rules.Lookup(h).Allow {
+			return nil, err
+		}
+		return nil, unresolved(host, err)
 	}
 	c, err := b.d.o.Dial(ctx, h.String(), uint16(port))
 	if err != nil {
 		return nil, err
 	}
 	return &counted{c, &b.traffic}, nil
+}
+
+// unresolved makes of a refusal of a name the error of a name that does not
+// exist, as a box of another tier gets.
+func unresolved(host string, err error) error {
+	if _, address := netip.ParseAddr(host); address == nil || !errors.Is(err, paddock.Denied) {
+		return err
+	}
+	return &net.DNSError{Err: err.Error(), Name: host, IsNotFound: true, UnwrapErr: err}
 }
 
 // A traffic counts what connections carry.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/http"
 	"net/url"
 	"path"
@@ -189,6 +190,8 @@ func (x *transfer) failure(u *url.URL, err error) int {
 	switch {
 	case errors.As(err, &l):
 		return x.complain(l.status, l.text)
+	case errors.Is(err, errNoNetwork) && !isAddress(u.Hostname()):
+		return x.complain(curlResolve, fmt.Sprintf("Could not resolve host: %s (%v)", u.Hostname(), err))
 	case errors.Is(err, errNoNetwork):
 		return x.complain(curlConnect, fmt.Sprintf("Failed to connect to %s port %s: %v", u.Hostname(), port, err))
 	case errors.Is(err, errTooManyRedirects):
@@ -196,13 +199,20 @@ func (x *transfer) failure(u *url.URL, err error) int {
 	case errors.Is(err, context.DeadlineExceeded):
 		return x.complain(curlTimeout, "Operation timed out")
 	case errors.As(err, &dns):
-		return x.complain(curlResolve, "Could not resolve host: "+u.Hostname())
+		return x.complain(curlResolve, fmt.Sprintf("Could not resolve host: %s (%s)", u.Hostname(), dns.Err))
 	case errors.As(err, &unknown), errors.As(err, &name):
 		return x.complain(curlTLS, "SSL certificate problem: "+err.Error())
 	case errors.Is(err, io.EOF):
 		return x.complain(curlEmpty, "Empty reply from server")
 	}
 	return x.complain(curlConnect, fmt.Sprintf("Failed to connect to %s port %s: %v", u.Hostname(), port, errors.Unwrap(err)))
+}
+
+// isAddress reports whether a host of a URL is an address, so that no name has
+// to be resolved.
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 // request reads the flags that say what is sent.

@@ -24,9 +24,11 @@ func TestWithoutANetworkTheToolsSaySo(t *testing.T) {
 		stderr string
 		status int
 	}{
-		{[]string{"curl", "https://example.com/x"}, "curl: (7) Failed to connect to example.com port 443: there is no network in this sandbox\n", 7},
-		{[]string{"curl", "-s", "http://example.com"}, "", 7},
-		{[]string{"curl", "-sS", "example.com:81"}, "curl: (7) Failed to connect to example.com port 81: there is no network in this sandbox\n", 7},
+		{[]string{"curl", "https://example.com/x"}, "curl: (6) Could not resolve host: example.com (there is no network in this sandbox)\n", 6},
+		{[]string{"curl", "-s", "http://example.com"}, "", 6},
+		{[]string{"curl", "http://192.0.2.1/"}, "curl: (7) Failed to connect to 192.0.2.1 port 80: there is no network in this sandbox\n", 7},
+		{[]string{"curl", "-s", "http://[2001:db8::1]:8080/"}, "", 7},
+		{[]string{"curl", "-sS", "example.com:81"}, "curl: (6) Could not resolve host: example.com (there is no network in this sandbox)\n", 6},
 		{[]string{"curl", "ftp://example.com"}, "curl: (1) Protocol \"ftp\" not supported or disabled in libcurl\n", 1},
 		{[]string{"curl", "http://x[1-3", "-s"}, "", 3},
 		{[]string{"wget", "http://example.com/f"}, "Connecting to example.com... failed: there is no network in this sandbox.\n", 4},
