@@ -21,19 +21,17 @@ const (
 )
 
 // Open opens a file of any kind, by the flags of open(2). /dev/fd/N,
-// /dev/stdin and its like, and /proc/self/fd/N give the task's own
-// descriptors again. Opening a named pipe waits for the other end.
+// /dev/stdin and its like, and /proc/self/fd/N open the file behind the task's
+// own descriptor anew where it is on the disk, as in Linux, and else are the
+// descriptor again. Opening a named pipe waits for the other end.
 func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
-	if fd, ok := OwnFD(path); ok {
-		d := t.FD(fd)
-		if d == nil {
-			return nil, linux.ENOENT
-		}
-		return d, nil
-	}
 	f, err := t.View.Open(path, flags, mode)
 	if err != nil {
-		return nil, err
+		return t.ownFD(path, err)
+	}
+	if l, ok := f.Handle().(*fdLink); ok {
+		_ = f.Close()
+		return l.desc, nil
 	}
 	i, err := f.Info()
 	if err != nil {
@@ -54,6 +52,16 @@ func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
 	}
 	_ = f.Close()
 	return nil, linux.ENXIO
+}
+
+// ownFD is Open of a name for a descriptor in a tree that has no /dev or /proc.
+func (t *Task) ownFD(path string, err error) (*Desc, error) {
+	if fd, ok := OwnFD(path); ok && (err == linux.ENOENT || err == linux.ENOTDIR) {
+		if d := t.FD(fd); d != nil {
+			return d, nil
+		}
+	}
+	return nil, err
 }
 
 // OpenFD opens a file at the lowest free descriptor from least on.
@@ -108,6 +116,17 @@ func (d *Desc) VFS() (*vfs.File, bool) {
 		return nil, false
 	}
 	return f.f, true
+}
+
+// onDisk returns the file of the FS below a descriptor, a named pipe's too.
+func (d *Desc) onDisk() (*vfs.File, bool) {
+	switch f := d.File.(type) {
+	case *diskFile:
+		return f.f, true
+	case *fifo:
+		return f.file, true
+	}
+	return nil, false
 }
 
 func (f *diskFile) Read(_ *Task, p []byte) (int, error) { return f.f.Read(p) }

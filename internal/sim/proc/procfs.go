@@ -265,13 +265,48 @@ func (d *fdDir) Lookup(v *vfs.View, name string) (vfs.Dynamic, bool) {
 	if desc == nil {
 		return nil, false
 	}
-	return madeLink(func(*vfs.View) (string, error) {
-		if desc.Name == "pipe" {
-			return fmt.Sprintf("pipe:[%d]", 1000+fd), nil
-		}
-		return desc.Name, nil
-	}), true
+	return &fdLink{fd, desc}, true
 }
+
+// An fdLink leads to what a descriptor of the asking task leads to.
+type fdLink struct {
+	fd   int
+	desc *Desc
+}
+
+func (*fdLink) Mode() uint32                                 { return linux.S_IFLNK | 0o777 }
+func (*fdLink) Lookup(*vfs.View, string) (vfs.Dynamic, bool) { return nil, false }
+func (*fdLink) Names(*vfs.View) []string                     { return nil }
+
+// Content names the file, as far as it has a name.
+func (l *fdLink) Content(*vfs.View) ([]byte, error) {
+	if l.desc.Name == "pipe" {
+		return fmt.Appendf(nil, "pipe:[%d]", 1000+l.fd), nil
+	}
+	name := l.desc.Name
+	if f, ok := l.desc.onDisk(); ok {
+		path, err := f.LockedPath()
+		switch err {
+		case nil:
+			name = path
+		case linux.ENOENT:
+			name += " (deleted)"
+		}
+	}
+	return []byte(name), nil
+}
+
+// File gives the number of the file, if it is on the computer's disk.
+func (l *fdLink) File() (vfs.Ino, bool) {
+	f, ok := l.desc.onDisk()
+	if !ok || f.Ino() == 0 {
+		return 0, false
+	}
+	return f.Ino(), true
+}
+
+// Info describes a file that is not.
+func (l *fdLink) Info() (vfs.Info, error) { return l.desc.File.Info() }
 
 func (d *fdDir) Names(v *vfs.View) []string {
 	if v.Self != any(d.t) {

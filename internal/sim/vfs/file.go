@@ -19,6 +19,7 @@ type File struct {
 	node    *node  // of a dynamic file
 	made    []byte // of a dynamic file: what it held when it was opened
 	opened  Info   // of a dynamic file
+	handle  Handle // that it was opened by, if the file is not one of the FS
 
 	below Lower // of a file that was not copied up when it was opened
 
@@ -33,8 +34,11 @@ type File struct {
 // Flags returns what the file was opened with.
 func (h *File) Flags() int { return h.flags }
 
-// Ino returns the file's number.
+// Ino returns the file's number. It is 0 for a dynamic file.
 func (h *File) Ino() Ino { return h.ino }
+
+// Handle returns the link that led to a file outside of the FS, or nil.
+func (h *File) Handle() Handle { return h.handle }
 
 // Info returns the attributes of the file as it is now.
 func (h *File) Info() (Info, error) {
@@ -257,6 +261,11 @@ func (h *File) next(off, size int64, data bool) (int64, error) {
 func (h *File) Path() (string, error) {
 	h.fs.mu.RLock()
 	defer h.fs.mu.RUnlock()
+	return h.LockedPath()
+}
+
+// LockedPath is Path for a [Dynamic], which is called with the FS locked.
+func (h *File) LockedPath() (string, error) {
 	n := h.node
 	if n == nil {
 		var err error

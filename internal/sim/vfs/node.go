@@ -46,6 +46,7 @@ type node struct {
 	lower   Lower   // what lies below, as long as it is not copied up
 	dynamic Dynamic // of a file that is made up when it is looked at
 	above   *node   // of such a file that is not a mount's root: its directory
+	shown   *Info   // of what a Handle leads to outside of the FS: how it is described
 }
 
 // A stamp is a moment.
@@ -89,6 +90,9 @@ func (n *node) isRegular() bool { return n.typ() == linux.S_IFREG }
 const firstDev = 64
 
 func (n *node) info() Info {
+	if n.shown != nil {
+		return *n.shown
+	}
 	i := Info{
 		Dev: uint64(n.mnt) + firstDev, Ino: n.ino, Mode: n.mode, Nlink: int(n.nlink),
 		UID: int(n.uid), GID: int(n.gid), Rdev: n.rdev, Size: n.size, Blocks: n.held / 512,
@@ -145,6 +149,36 @@ type Dynamic interface {
 	Names(v *View) []string
 	// Content gives what a regular file holds, or what a link says.
 	Content(v *View) ([]byte, error)
+}
+
+// A Handle is a dynamic link that leads to an open file itself, whatever name
+// that has or had, as those of /proc/self/fd do.
+type Handle interface {
+	Dynamic
+	// File gives the file's number, if it is one of this FS.
+	File() (Ino, bool)
+	// Info describes a file that is not.
+	Info() (Info, error)
+}
+
+// behind gives the file that a handle leads to. The user has all rights on one
+// that is not of this FS, as on what is open already.
+func (f *FS) behind(t *trip, v *View, link *node, x Handle) (*node, error) {
+	if ino, ok := x.File(); ok {
+		n, err := f.get(ino)
+		if err == nil && n.lower != nil && !t.fresh(n) {
+			err = &want{dir: n.parent, name: n.name, ino: ino, lower: n.lower}
+		}
+		return n, err
+	}
+	i, err := x.Info()
+	if err != nil {
+		return nil, err
+	}
+	return &node{
+		ino: i.Ino, dynamic: x, mode: i.Mode | 0o700, uid: uint32(v.UID), gid: uint32(v.GID),
+		nlink: 1, mnt: link.mnt, above: link.above, shown: &i,
+	}, nil
 }
 
 // dynamicNode makes the passing node of something dynamic.

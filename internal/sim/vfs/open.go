@@ -4,8 +4,8 @@ import "github.com/paddock-sandbox/paddock/internal/sim/linux"
 
 // Open opens a file, with the flags of open(2): O_RDONLY, O_WRONLY, O_RDWR,
 // O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY and O_NOFOLLOW. Of named
-// pipes and devices it gives a File that can only be asked what it is: the
-// caller reads and writes those itself.
+// pipes, of devices and of what [File.Handle] gives, it is a File that can only
+// be asked what it is: the caller reads and writes those itself.
 func (v *View) Open(path string, flags int, mode uint32) (*File, error) {
 	const fresh = linux.O_CREAT | linux.O_EXCL
 	if flags&linux.O_ACCMODE == linux.O_ACCMODE ||
@@ -99,7 +99,9 @@ func (v *View) ready(t *trip, h *File, p place, n *node) error {
 		if h.drop {
 			n.dropSetID()
 		}
-		f.tell(Written, p.dir, p.name, n)
+		if p.dir != nil {
+			f.tell(Written, p.dir, p.name, n)
+		}
 	case n.lower == nil:
 	case h.flags&linux.O_ACCMODE != linux.O_RDONLY:
 		return &want{what: wantContents, ino: n.ino, lower: n.lower}
@@ -150,6 +152,9 @@ func (v *View) openable(p place, flags int) error {
 
 func (v *View) openDynamic(n *node, flags int) (*File, error) {
 	h := &File{fs: v.FS, flags: flags, dynamic: true, opened: n.info(), node: n}
+	if h.handle, _ = n.dynamic.(Handle); h.handle != nil {
+		return h, nil
+	}
 	if n.isRegular() {
 		if flags&linux.O_ACCMODE != linux.O_RDONLY {
 			return nil, linux.EACCES

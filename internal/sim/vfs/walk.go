@@ -26,10 +26,11 @@ const (
 type kind int
 
 const (
-	aName  kind = iota
-	aDot        // "."
-	aDots       // ".."
-	aSlash      // nothing but slashes
+	aName   kind = iota
+	aDot         // "."
+	aDots        // ".."
+	aSlash       // nothing but slashes
+	aHandle      // a link to an open file
 )
 
 // A place is where a path leads: an entry of a directory, there or not.
@@ -128,6 +129,21 @@ func (s *step) follow(rest string) (place, error) {
 		if n.isLink() && (!final || s.way == following || s.way == making || slash && s.way == staying) {
 			if f.closedAt(s.dir, name, shut).read {
 				return place{}, linux.EACCES
+			}
+			if x, ok := n.dynamic.(Handle); ok {
+				to, err := f.behind(s.trip, v, n, x)
+				switch {
+				case err != nil:
+					return place{}, err
+				case final && slash && !to.isDir():
+					return place{}, linux.ENOTDIR
+				case final && to.shown != nil:
+					return place{node: to, last: aHandle}, nil
+				case final:
+					return s.at(to, aHandle, slash)
+				}
+				s.dir, rest = to, after
+				continue
 			}
 			if rest, err = s.jump(n, after, slash); err != nil {
 				return place{}, err

@@ -568,6 +568,9 @@ func (p *Parser) ioWord(t *token) bool {
 	if c := p.at(i); c != '<' && c != '>' {
 		return false
 	}
+	if p.joinAt(i + 1); p.at(i+1) == '(' {
+		return false // a process substitution, and a part of the word
+	}
 	t.kind, t.op = tIO, string(p.src[p.pos:p.pos+i])
 	p.pos += i
 	t.end = p.pos
