@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -32,15 +31,12 @@ type Script struct {
 }
 
 // Run runs a script in a new shell of a sandbox of this package's driver, and
-// says how it ended. A non-zero status is not an error. The end of ctx ends the
+// says how the shell ended, its EXIT trap included. A non-zero status is not an
+// error. It waits, as a caller of bash does, for the output of process
+// substitutions, and a moment for that of background jobs. The end of ctx ends the
 // script.
-func Run(ctx context.Context, sb paddock.Sandbox, s Script) (exit paddock.Exit, err error) {
-	session, err := OpenSession(ctx, sb, paddock.Cmd{})
-	if err != nil {
-		return paddock.Exit{}, err
-	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	return session.Run(ctx, s)
+func Run(ctx context.Context, sb paddock.Sandbox, s Script) (paddock.Exit, error) {
+	return sim.Run(ctx, sb, sim.Script(s))
 }
 
 // A Session is a shell that runs one script after another and keeps its state

@@ -30,6 +30,7 @@ type process struct {
 	user    string
 	started time.Time
 	out     *outputring.Ring
+	holding holding        // of out, by the descriptors that lead there
 	in      io.WriteCloser // nil without input
 	tty     *proc.TTY      // nil without a terminal
 	timer   *time.Timer    // nil without a timeout
@@ -200,8 +201,10 @@ func (p *process) connect(cmd paddock.Cmd) error {
 		}
 		set(0, d)
 	}
-	set(1, proc.NewDesc(&sink{p: p}, "pipe"))
-	set(2, proc.NewDesc(&sink{p: p, stderr: true}, "pipe"))
+	for fd := 1; fd <= 2; fd++ {
+		p.holding.hold()
+		set(fd, proc.NewDesc(&sink{p: p, stderr: fd == 2}, "pipe"))
+	}
 	return nil
 }
 
@@ -221,6 +224,7 @@ func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (s *sink) Write(t *proc.Task, b []byte) (int, error) {
 	_ = t.Must(t.Run.Output().Add(int64(len(b))))
+	s.p.holding.wrote()
 	done := 0
 	for {
 		n, room := s.p.out.Offer(s.stderr, b[done:])
@@ -237,7 +241,8 @@ func (s *sink) Info() (vfs.Info, error) {
 	return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
-func (s *sink) Close() {}
+// Close is for the last descriptor. A terminal's sink has none.
+func (s *sink) Close() { s.p.holding.drop() }
 
 // Show keeps what a terminal shows by itself, as far as there is room.
 func (s *sink) Show(p []byte) { _, _ = s.p.out.Offer(s.stderr, p) }
@@ -263,11 +268,12 @@ func (e *timedOut) Error() string { return fmt.Sprintf("it ran for longer than %
 
 // finish is called when the first task has ended.
 func (p *process) finish(s proc.Status) {
+	p.exit = p.explain(s)
+	p.closeInput()
+	p.holding.settle(p.run, nil, false)
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.exit = p.explain(s)
-	p.closeInput()
 	p.out.End()
 	close(p.done)
 	p.b.keep(p)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -43,8 +44,12 @@ type Script struct {
 type call struct {
 	Script
 	run  *proc.Run
+	last bool // the shell ends with it
 	code int
 	done chan struct{}
+
+	turn    sync.Mutex // held by whoever writes to Stdout or Stderr
+	holding holding    // of Stdout and Stderr
 }
 
 // OpenSession starts a session in a sandbox of this driver. Of cmd, Env, Dir
@@ -77,6 +82,8 @@ func OpenSession(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd) (*Ses
 // serve is the shell's task.
 func (s *Session) serve(t *proc.Task) int {
 	sh := shell.New(t, shell.Options{Name: "bash"})
+	var streams []*proc.Desc // of the last script
+	defer func() { letGo(streams) }()
 	for {
 		if err := t.AwaitIO(s.ready); err != nil {
 			t.Caught() // a signal that the shell handles when it runs the next script
@@ -94,28 +101,66 @@ func (s *Session) serve(t *proc.Task) int {
 			continue
 		}
 		t.SetRun(c.run)
-		s.connect(t, c)
+		letGo(streams)
+		streams = c.streams()
+		connect(t, streams)
 		c.code = sh.RunString(c.Text)
-		if sh.Exited() {
+		if c.last || sh.Exited() {
+			c.last = true
 			c.code = sh.End()
 			close(c.done)
 			return c.code
 		}
+		connect(t, streams) // what the script put there instead gets its end
 		t.SetRun(s.p.run)
 		close(c.done)
 	}
 }
 
-// connect gives the shell the streams of a script.
-func (s *Session) connect(t *proc.Task, c *call) {
-	for fd, f := range []proc.File{&inlet{from: c.Stdin}, &outlet{to: c.Stdout}, &outlet{to: c.Stderr}} {
-		_ = t.SetFD(fd, proc.NewDesc(f, "pipe"), false) // 0 to 2 are always within the limit
+// streams makes the three streams of a script.
+func (c *call) streams() []*proc.Desc {
+	out := &outlet{to: c.Stdout, turn: &c.turn, holding: &c.holding}
+	err := &outlet{to: c.Stderr, turn: &c.turn, holding: &c.holding}
+	c.holding.hold()
+	c.holding.hold()
+	list := make([]*proc.Desc, 0, 3)
+	for _, f := range []proc.File{&inlet{from: c.Stdin}, out, err} {
+		list = append(list, proc.NewDesc(f, "pipe").Hold())
 	}
+	return list
+}
+
+func letGo(streams []*proc.Desc) {
+	for _, d := range streams {
+		d.Drop()
+	}
+}
+
+// connect gives the shell the streams of a script.
+func connect(t *proc.Task, streams []*proc.Desc) {
+	for fd, d := range streams {
+		_ = t.SetFD(fd, d, false) // 0 to 2 are always within the limit
+	}
+}
+
+// Run runs a script in a new shell, as [Session.Run] does, and ends the shell:
+// the status is that of its end.
+func Run(ctx context.Context, sb paddock.Sandbox, script Script) (exit paddock.Exit, err error) {
+	s, err := OpenSession(ctx, sb, paddock.Cmd{})
+	if err != nil {
+		return paddock.Exit{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return s.runScript(ctx, script, true)
 }
 
 // Run runs a script to its end and says how it ended. The end of ctx ends the
 // script, and the session with it.
 func (s *Session) Run(ctx context.Context, script Script) (paddock.Exit, error) {
+	return s.runScript(ctx, script, false)
+}
+
+func (s *Session) runScript(ctx context.Context, script Script, last bool) (paddock.Exit, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if err := s.b.enter(); err != nil {
@@ -125,7 +170,7 @@ func (s *Session) Run(ctx context.Context, script Script) (paddock.Exit, error) 
 	if s.p.hasEnded() {
 		return paddock.Exit{}, s.gone()
 	}
-	c := &call{Script: script, run: s.b.kernel.NewRun(), done: make(chan struct{})}
+	c := &call{Script: script, run: s.b.kernel.NewRun(), last: last, done: make(chan struct{})}
 	began := time.Now()
 	if script.Timeout > 0 {
 		c.run.Within(script.Timeout)
@@ -144,6 +189,8 @@ func (s *Session) Run(ctx context.Context, script Script) (paddock.Exit, error) 
 		<-s.p.done
 		return paddock.Exit{}, ended(ctx, "run")
 	}
+	over := s.finished(c)
+	c.holding.settle(c.run, ctx.Done(), !over)
 	select {
 	case <-c.done:
 		return paddock.Exit{Code: c.code, Cause: paddock.Exited, Usage: paddock.Usage{
@@ -152,6 +199,20 @@ func (s *Session) Run(ctx context.Context, script Script) (paddock.Exit, error) 
 	default:
 	}
 	return s.p.exit, nil
+}
+
+// finished tells, after a script, whether the shell has ended with it, and
+// waits for that.
+func (s *Session) finished(c *call) bool {
+	select {
+	case <-c.done:
+		if !c.last {
+			return false
+		}
+	default:
+	}
+	<-s.p.done
+	return true
 }
 
 func (s *Session) gone() error {

@@ -82,15 +82,23 @@ func (i *inlet) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // An outlet joins a descriptor to a writer outside.
 type outlet struct {
-	pipe
-
-	to io.Writer // nil discards
+	to   io.Writer // nil discards
+	turn *sync.Mutex
+	*holding
 }
+
+func (o *outlet) Info() (vfs.Info, error) { return pipe{}.Info() }
+
+// Close is for the last descriptor.
+func (o *outlet) Close() { o.drop() }
 
 func (o *outlet) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (o *outlet) Write(t *proc.Task, p []byte) (int, error) {
 	_ = t.Must(t.Run.Output().Add(int64(len(p))))
+	o.wrote()
+	o.turn.Lock()
+	defer o.turn.Unlock()
 	if o.to == nil {
 		return len(p), nil
 	}

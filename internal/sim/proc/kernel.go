@@ -231,6 +231,19 @@ func (r *Run) Cause() error {
 	return nil
 }
 
+// Aside reports whether a process substitution of the run is alive. What it
+// still writes belongs to the output of the command that it was made for.
+func (r *Run) Aside() bool {
+	r.k.mu.Lock()
+	defer r.k.mu.Unlock()
+	for _, t := range r.k.tasks {
+		if t.Run == r && t.Aside {
+			return true
+		}
+	}
+	return false
+}
+
 // Busy returns for how long tasks of the run have run, each by itself, up to
 // their last checkpoints.
 func (r *Run) Busy() time.Duration { return time.Duration(r.busy.Load()) }

@@ -38,6 +38,7 @@ type Task struct {
 	Env       []string // "NAME=value", what programs that it starts inherit
 	Depth     int      // shells and programs that started each other
 	Nest      int      // how deep the goroutine's stack is already, in units of the shell
+	Aside     bool     // it is, or belongs to, a process substitution: see [Run.Aside]
 
 	fds  []fdEntry
 	kept []*Desc // beside the descriptors
@@ -144,7 +145,7 @@ func (k *Kernel) enter(t *Task, outside bool) error {
 // gives it to [Task.Go] or [Task.Do]. EAGAIN is no more tasks.
 func (t *Task) Fork() (*Task, error) {
 	c := &Task{
-		K: t.K, Run: t.Run, View: t.View, PPID: t.PID, Args: t.Args, Env: t.Env, Depth: t.Depth,
+		K: t.K, Run: t.Run, View: t.View, PPID: t.PID, Args: t.Args, Env: t.Env, Depth: t.Depth, Aside: t.Aside,
 		action: t.action, clock: t.clock, parent: t, rlimit: t.rlimit,
 	}
 	c.View.Groups = t.View.Groups

@@ -520,7 +520,7 @@ func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
 	its.Drop()
 	sub := s.fork(t, true)
 	sub.trace++
-	t.Nest = 0
+	t.Nest, t.Aside = 0, true
 	t.Go(func(*proc.Task) int {
 		return sub.mainBeside(func(c *Shell) int {
 			c.atTail(body.List)
