@@ -1,11 +1,14 @@
 package git
 
 import (
+	"container/heap"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
@@ -14,7 +17,10 @@ type guilt struct {
 	commit *object.Commit
 	line   int // there
 	name   string
+	prior  string // the parent that had the file, and its name there
 }
+
+func (w *work) annotate(args []string) error { return w.blame(append([]string{"-c"}, args...)) }
 
 func (w *work) blame(args []string) error {
 	o, err := w.options(args, "-w -s -e --show-email -l -t --porcelain -p --line-porcelain -f --show-name -n --show-number -b --root -M -C -c", "-L --date --abbrev")
@@ -40,119 +46,249 @@ func (w *work) blame(args []string) error {
 	if err != nil {
 		return fail("no such path '%s' in %s", name, rev)
 	}
+	first := &suspect{commit: c, name: name, parents: c.ParentHashes}
+	if len(o.rest)+len(o.paths) == 1 && w.wt != nil {
+		if first, b, err = w.uncommitted(c, name); err != nil {
+			return err
+		}
+	}
 	lines := splitLines(string(b))
-	who, err := w.guilty(c, name, lines)
+	first.lines = lines
+	who, err := w.guilty(first)
 	if err != nil {
 		return err
 	}
 	from, to := 1, len(lines)
 	if v, ok := o.flags["-L"]; ok {
-		if from, to, ok = span(v, len(lines)); !ok {
-			return fail("-L invalid line number: %s", v)
+		if from, to, err = span(v, name, lines); err != nil {
+			return err
 		}
 	}
 	return w.blamed(lines, who, from, to, name, o)
 }
 
-// span reads "from,to" and "from,+count".
-func span(v string, n int) (from, to int, ok bool) {
-	a, b, both := strings.Cut(v, ",")
-	from, err := strconv.Atoi(a)
-	if a == "" {
-		from, err = 1, nil
+// uncommitted is the suspect for the file as it is in the working tree.
+func (w *work) uncommitted(c *object.Commit, name string) (*suspect, []byte, error) {
+	st, err := (&tree{w.t, w.dir}).Lstat(name)
+	if err != nil {
+		return nil, nil, fail("Cannot lstat '%s': %s", name, message(err))
 	}
-	if err != nil || from < 1 || from > n {
-		return 0, 0, false
+	mode, err := filemode.NewFromOSFileMode(st.Mode())
+	if err != nil {
+		return nil, nil, fail("unsupported file type %s", name)
 	}
-	to = n
-	if both && b != "" {
-		if to, err = strconv.Atoi(strings.TrimPrefix(b, "+")); err != nil {
-			return 0, 0, false
-		}
-		if b[0] == '+' {
-			to = from + to - 1
-		}
+	b, err := w.contents(name, mode)
+	if err != nil {
+		return nil, nil, fail("cannot open '%s': %s", name, message(err))
 	}
-	return from, min(to, n), true
+	nobody := object.Signature{Name: "Not Committed Yet", Email: "not.committed.yet", When: w.t.K.Now()}
+	draft := &object.Commit{Author: nobody, Committer: nobody, Message: "Version of " + name + " from " + name}
+	return &suspect{commit: draft, name: name, parents: []plumbing.Hash{c.Hash}}, b, nil
 }
 
-// guilty finds the commit of each line.
-func (w *work) guilty(c *object.Commit, name string, lines []string) ([]guilt, error) {
-	out := make([]guilt, len(lines))
-	where := make([]int, len(lines)) // line of c's file -> line of the result, -1 where decided
-	for i := range where {
-		where[i] = i
+// span reads "from,to" and "from,+count"; either end may be a pattern.
+func span(v, name string, lines []string) (from, to int, err error) {
+	a, b, both := strings.Cut(v, ",")
+	if strings.HasPrefix(v, "/") {
+		if i := strings.Index(v[1:], "/,"); i >= 0 {
+			a, b, both = v[:i+2], v[i+3:], true
+		} else {
+			a, b, both = v, "", false
+		}
 	}
-	open := len(lines)
-	for c != nil && open > 0 {
-		w.t.Step(64 + len(lines))
-		var parent *object.Commit
-		next, old := []string(nil), name
-		for i := range c.NumParents() {
-			p, err := c.Parent(i)
+	n := len(lines)
+	find := func(text string, after int) (int, error) {
+		re, err := regexp.Compile(strings.TrimSuffix(text[1:], "/"))
+		if err != nil {
+			return 0, fail("-L parameter '%s': invalid pattern", strings.Trim(text, "/"))
+		}
+		for i := after; i <= n; i++ {
+			if re.MatchString(lines[i-1]) {
+				return i, nil
+			}
+		}
+		return 0, fail("-L parameter '%s' starting at line %d: No match", strings.Trim(text, "/"), after)
+	}
+	number := func(text string) (int, error) {
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 1 {
+			return 0, fail("-L invalid line number: %s", text)
+		}
+		return i, nil
+	}
+	from, to = 1, n
+	switch {
+	case strings.HasPrefix(a, "/"):
+		from, err = find(a, 1)
+	case a != "":
+		from, err = number(a)
+	}
+	if err == nil && from > n {
+		err = fail("file %s has only %d lines", name, n)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case !both || b == "":
+	case strings.HasPrefix(b, "/"):
+		to, err = find(b, from+1)
+	case b[0] == '+':
+		to, err = number(b[1:])
+		to = min(to, n) + from - 1
+	case b[0] == '-':
+		to, err = number(b[1:])
+		from, to = max(from-to+1, 1), from
+	default:
+		to, err = number(b)
+	}
+	if to < from {
+		from, to = to, from
+	}
+	return from, min(to, n), err
+}
+
+// A suspect is a file of a commit, some lines of which may have come with it.
+type suspect struct {
+	commit  *object.Commit
+	name    string
+	parents []plumbing.Hash
+	lines   []string
+	where   [][]int // for each line, those of the result
+}
+
+// guilty finds the commit of each line. Suspects are asked latest first, and
+// what a parent has too is the parent's; each line has the first parent that
+// has it.
+func (w *work) guilty(first *suspect) ([]guilt, error) {
+	out := make([]guilt, len(first.lines))
+	first.where = make([][]int, len(first.lines))
+	for i := range first.where {
+		first.where[i] = []int{i}
+	}
+	q := &queue{{first.commit, 0}}
+	at := map[plumbing.Hash][]*suspect{first.commit.Hash: {first}}
+	came := 0
+	for q.Len() > 0 {
+		next, ok := heap.Pop(q).(waiting)
+		if !ok {
+			return out, nil
+		}
+		list := at[next.Hash]
+		delete(at, next.Hash)
+		for _, s := range list {
+			parents, err := w.parentFiles(s)
 			if err != nil {
 				return nil, err
 			}
-			before, err := w.commitSide(p)
-			if err != nil {
-				return nil, err
+			// One that has the same file has all of it.
+			if i := slices.IndexFunc(parents, func(p *suspect) bool { return slices.Equal(p.lines, s.lines) }); i >= 0 {
+				parents = parents[i : i+1]
 			}
-			at := name
-			if _, ok := before.files[name]; !ok {
-				after, err := w.commitSide(c)
-				if err != nil {
-					return nil, err
+			prior := ""
+			for _, p := range parents {
+				if prior == "" {
+					prior = p.commit.Hash.String() + " " + p.name
 				}
-				list, err := w.renamed(before, after, changes(before, after, nil))
-				if err != nil {
-					return nil, err
+				if !w.pass(s, p) {
+					continue
 				}
-				for _, x := range list {
-					if x.name == name && x.old != "" {
-						at = x.old
+				known := at[p.commit.Hash]
+				if len(known) == 0 {
+					came++
+					heap.Push(q, waiting{p.commit, came})
+				}
+				if i := slices.IndexFunc(known, func(k *suspect) bool { return k.name == p.name }); i >= 0 {
+					for n, at := range p.where {
+						known[i].where[n] = append(known[i].where[n], at...)
 					}
+					continue
 				}
+				at[p.commit.Hash] = append(known, p)
 			}
-			f, ok := before.files[at]
-			if !ok {
-				continue
-			}
-			b, err := w.blob(at, f)
-			if err != nil {
-				return nil, err
-			}
-			if texts := splitLines(string(b)); parent == nil || slices.Equal(texts, lines) {
-				parent, next, old = p, texts, at
-				if slices.Equal(texts, lines) {
-					break
+			for n, at := range s.where {
+				for _, k := range at {
+					out[k] = guilt{s.commit, n + 1, s.name, prior}
 				}
 			}
 		}
-		moved := make([]int, len(next))
-		for i := range moved {
-			moved[i] = -1
-		}
-		i, j := 0, 0
-		x := w.compare(next, lines)
-		for i < len(next) || j < len(lines) {
-			switch {
-			case i < len(next) && x.a.changed[i]:
-				i++
-			case j < len(lines) && x.b.changed[j]:
-				if k := where[j]; k >= 0 {
-					out[k] = guilt{c, j + 1, name}
-					open--
-				}
-				j++
-			default:
-				moved[i] = where[j]
-				i++
-				j++
-			}
-		}
-		where, lines, name, c = moved, next, old, parent
 	}
 	return out, nil
+}
+
+// pass gives the lines that a parent has too to it, and reports whether there
+// were some.
+func (w *work) pass(s, p *suspect) bool {
+	p.where = make([][]int, len(p.lines))
+	any := false
+	i, j := 0, 0
+	x := w.compare(p.lines, s.lines)
+	for i < len(p.lines) || j < len(s.lines) {
+		switch {
+		case i < len(p.lines) && x.a.changed[i]:
+			i++
+		case j < len(s.lines) && x.b.changed[j]:
+			j++
+		default:
+			if len(s.where[j]) > 0 {
+				p.where[i], s.where[j], any = s.where[j], nil, true
+			}
+			i++
+			j++
+		}
+	}
+	return any
+}
+
+// parentFiles gives the file in the parents that have it.
+func (w *work) parentFiles(s *suspect) ([]*suspect, error) {
+	w.t.Step(64 + len(s.lines))
+	var list []*suspect
+	for _, h := range s.parents {
+		p, err := w.repo.CommitObject(h)
+		if err != nil {
+			return nil, err
+		}
+		before, err := w.commitSide(p)
+		if err != nil {
+			return nil, err
+		}
+		at := s.name
+		if _, ok := before.files[at]; !ok && !s.commit.Hash.IsZero() {
+			if at, err = w.cameFrom(before, s.commit, at); err != nil {
+				return nil, err
+			}
+		}
+		f, ok := before.files[at]
+		if !ok {
+			continue
+		}
+		b, err := w.blob(at, f)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &suspect{commit: p, name: at, parents: p.ParentHashes, lines: splitLines(string(b))})
+	}
+	return list, nil
+}
+
+// cameFrom gives the name that a file of a commit had before, if the commit
+// renamed it.
+func (w *work) cameFrom(before side, c *object.Commit, name string) (string, error) {
+	after, err := w.commitSide(c)
+	if err != nil {
+		return "", err
+	}
+	list, err := w.renamed(before, after, changes(before, after, nil))
+	if err != nil {
+		return "", err
+	}
+	for _, x := range list {
+		if x.name == name && x.old != "" {
+			return x.old, nil
+		}
+	}
+	return name, nil
 }
 
 func (w *work) blamed(lines []string, who []guilt, from, to int, name string, o *options) error {
@@ -175,12 +311,19 @@ func (w *work) blamed(lines []string, who []guilt, from, to int, name string, o 
 			w.printf("\t%s", ended(lines[i-1]))
 			continue
 		}
-		id := g.commit.Hash.String()[:8]
-		if g.commit.NumParents() == 0 && !o.has("--root") {
-			id = "^" + g.commit.Hash.String()[:7]
+		if o.has("-c") {
+			w.printf("%s\t(%10s\t%10s\t%d)%s", g.commit.Hash.String()[:8], g.commit.Author.Name, when(g.commit.Author.When, "iso"), i, ended(lines[i-1]))
+			continue
 		}
-		if o.has("-l") {
-			id = g.commit.Hash.String()
+		id := g.commit.Hash.String()
+		if !o.has("-l") {
+			id = id[:8]
+		}
+		if g.boundary() && !o.has("--root") {
+			id = "^" + id[:len(id)-1]
+			if o.has("-b") {
+				id = strings.Repeat(" ", len(id))
+			}
 		}
 		w.printf("%s ", id)
 		if moved || o.has("-f", "--show-name") {
@@ -198,13 +341,18 @@ func (w *work) blamed(lines []string, who []guilt, from, to int, name string, o 
 			label = "<" + g.commit.Author.Email + ">"
 		}
 		at := when(g.commit.Author.When, "iso")
-		if d := o.flags["--date"]; d != "" {
+		if o.has("-t") {
+			at = when(g.commit.Author.When, "raw")
+		} else if d := o.flags["--date"]; d != "" {
 			at = when(g.commit.Author.When, d)
 		}
 		w.printf("(%s%s %s %*d) %s", label, strings.Repeat(" ", widest-columns(label)), at, digits, i, ended(lines[i-1]))
 	}
 	return nil
 }
+
+// boundary reports whether nothing came before the commit.
+func (g guilt) boundary() bool { return g.commit.NumParents() == 0 && !g.commit.Hash.IsZero() }
 
 func ended(l string) string {
 	if strings.HasSuffix(l, "\n") {
@@ -236,8 +384,10 @@ func (w *work) porcelain(who []guilt, i, to int, told map[plumbing.Hash]bool, ea
 		w.printf("%s %s\n%s-mail <%s>\n%s-time %d\n%s-tz %s\n", p.role, p.who.Name, p.role, p.who.Email, p.role, p.who.When.Unix(), p.role, p.who.When.Format("-0700"))
 	}
 	w.printf("summary %s\n", subject(g.commit))
-	if g.commit.NumParents() == 0 {
+	if g.boundary() {
 		w.printf("boundary\n")
+	} else if g.prior != "" {
+		w.printf("previous %s\n", g.prior)
 	}
 	w.printf("filename %s\n", g.name)
 }

@@ -23,6 +23,7 @@ type style struct {
 	dates                               string
 	context                             int
 	paths                               []string
+	followed                            map[plumbing.Hash][]string // with --follow: what each commit's paths are
 }
 
 func (s style) diffs() bool {
@@ -115,7 +116,11 @@ func (w *work) showCommit(c *object.Commit, s style, marks map[plumbing.Hash][]s
 	if err != nil {
 		return err
 	}
-	list := changes(a, b, s.paths)
+	paths := s.paths
+	if names, ok := s.followed[c.Hash]; ok {
+		paths = names
+	}
+	list := changes(a, b, paths)
 	if len(list) > 0 && !s.oneline {
 		w.printf("\n")
 	}

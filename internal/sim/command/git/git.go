@@ -238,7 +238,7 @@ func (w *work) verb(name string) (f func([]string) error, bare bool) {
 	return map[string]func([]string) error{
 		"diff": w.diff, "log": w.log, "show": w.show, "branch": w.branch, "tag": w.tag, "config": w.config, "remote": w.remote, "rev-parse": w.revParse,
 		"cat-file": w.catFile, "hash-object": w.hashObject, "merge-base": w.mergeBase, "reflog": w.reflog, "rev-list": w.revList, "ls-tree": w.lsTree, "describe": w.describe,
-		"shortlog": w.shortlog, "blame": w.blame, "annotate": w.blame, "grep": w.grep, "archive": w.archive, "fetch": w.fetch, "push": w.push, "format-patch": w.formatPatch,
+		"shortlog": w.shortlog, "blame": w.blame, "annotate": w.annotate, "grep": w.grep, "archive": w.archive, "fetch": w.fetch, "push": w.push, "format-patch": w.formatPatch,
 		"gc": w.nothing, "prune": w.nothing, "repack": w.nothing, "fsck": w.refused("fsck"), "pack-refs": w.nothing, "symbolic-ref": w.symbolicRef, "show-ref": w.showRef,
 		"update-ref": w.updateRef, "write-tree": w.writeTreeOf, "commit-tree": w.commitTree, "for-each-ref": w.forEachRef, "diff-tree": w.diffTree, "whatchanged": w.log, "name-rev": w.nameRev, "count-objects": w.refused("count-objects"), "var": w.variable,
 	}[name], true

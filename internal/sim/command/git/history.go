@@ -201,6 +201,12 @@ func (w *work) log(args []string) error {
 		return err
 	}
 	s.paths = paths
+	if o.has("--follow") {
+		if len(paths) != 1 {
+			return fail("--follow requires exactly one pathspec")
+		}
+		s.followed = map[plumbing.Hash][]string{}
+	}
 	list, err := w.selected(starts, stops, s, o)
 	if err != nil {
 		return err
@@ -288,6 +294,13 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 		walk = w.walkFirst
 	}
 	err = walk(starts, stops, func(c *object.Commit) (bool, error) {
+		touched := true
+		if len(s.paths) > 0 && (most < 0 || len(list) < most) {
+			var err error
+			if touched, err = w.touchesPaths(c, &s); err != nil {
+				return false, err
+			}
+		}
 		switch {
 		case most >= 0 && len(list) >= most:
 			return false, nil
@@ -303,14 +316,8 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 				return err == nil, err
 			}
 		}
-		if len(s.paths) > 0 {
-			a, b, err := w.sides(c)
-			if err != nil {
-				return false, err
-			}
-			if len(changes(a, b, s.paths)) == 0 {
-				return true, nil
-			}
+		if !touched {
+			return true, nil
 		}
 		if skip > 0 {
 			skip--
@@ -320,6 +327,52 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 		return true, nil
 	})
 	return list, err
+}
+
+// touchesPaths reports whether a commit changed the paths of a log; a merge did
+// if they are as in no parent. It follows a renamed file if it is asked to, and
+// then leaves merges out, as git does.
+func (w *work) touchesPaths(c *object.Commit, s *style) (bool, error) {
+	if s.followed != nil && c.NumParents() > 1 {
+		return false, nil
+	}
+	after, err := w.commitSide(c)
+	if err != nil {
+		return false, err
+	}
+	for i := range max(c.NumParents(), 1) {
+		var parent *object.Commit
+		if c.NumParents() > 0 {
+			if parent, err = c.Parent(i); err != nil {
+				return false, err
+			}
+		}
+		before, err := w.commitSide(parent)
+		if err != nil {
+			return false, err
+		}
+		list := changes(before, after, s.paths)
+		if len(list) == 0 {
+			return false, nil
+		}
+		if s.followed == nil {
+			continue
+		}
+		s.followed[c.Hash] = s.paths
+		name := s.paths[0]
+		if len(list) != 1 || list[0].name != name || list[0].from != nil {
+			continue
+		}
+		old, err := w.cameFrom(before, c, name)
+		if err != nil {
+			return false, err
+		}
+		if old != name {
+			s.followed[c.Hash] = []string{old, name}
+			s.paths = []string{old}
+		}
+	}
+	return true, nil
 }
 
 // approximate reads a date in words.

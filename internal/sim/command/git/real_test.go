@@ -98,6 +98,12 @@ func TestMessagesAndStatusesAreGits(t *testing.T) {
 		// reset, clean
 		`git reset`, `echo y >> a; git reset`, `echo y >> a; git add a; git reset`, `echo y >> a; git reset --hard`, `git reset --hard v1`, `git reset --soft v1; git status -s`, `git reset v1`, `git reset -q v1; git status -s`, `git reset --hard nosuch`, `git reset nosuch`, `git reset HEAD a`, `echo y >> a; git add a; git reset a; git status -s`, `git reset --hard HEAD a`, `git status -s; git reset --keep v1; git log --oneline`, `git status -s; git reset --merge v1; git log --oneline`, `echo y >> a; git reset --keep v1`, `git reset -- nosuch`,
 		`touch n; git clean`, `touch n; git clean -n`, `touch n; git clean -f; git status -s`, `mkdir e; touch e/f; git clean -n`, `mkdir e; touch e/f; git clean -fd`, `touch n m; git clean -f n; ls`, `echo n > .gitignore; touch n; git clean -nX`, `git clean -f nosuch`,
+		// following a file, and its lines
+		`git mv a z; git commit -qm moved; seq 3 >> z; git commit -qam more; git log --follow --oneline z; git log --follow --format=%s --name-status -- z; git log --follow --format=%s --stat z; git log --follow -p --format=%s z; git blame -s z; git blame --porcelain z; git log --oneline z`,
+		`git mv a d/z; git commit -qm moved; cd d; git log --follow --format=%s z; git blame -f -n z; git log --follow --oneline -2 z`,
+		`git log --follow`, `git log --follow a d`, `git log --follow nosuch`, `git log --follow --oneline a`, `git log --follow --oneline s`,
+		`git blame s`, `git checkout -q v1; git checkout -qb two; sed -i 's/^9$/nine/' a; git commit -qam nine; git checkout -q main; sed -i 's/^2$/two/' a; git commit -qam two; git merge -q --no-edit two >/dev/null; git blame -s a; git blame --line-porcelain -L1,10 a`,
+		`echo y >> a; git blame -s a; sed -i 's/5/five/' a; git blame -s -L5,6 a; git blame HEAD -s -- a`, `git blame -L /5/,+2 a`, `git blame -L 3 -s a`, `git blame -L ,2 -s a`, `git blame -L 4,-2 -s a`, `git blame -L /nosuch/ a`, `git blame -t a`, `git blame -l a`, `git annotate a`, `git blame -b -s a`, `rm a; git blame a`, `git blame v1 -s -- a`, `git blame -L 9,/1/ -s a`,
 		// tag, blame, describe and plumbing
 		`git tag`, `git tag v2; git tag`, `git tag v1`, `git tag -f v1`, `git tag -f v1 side`, `git tag -d v1`, `git tag -d nosuch`, `git tag 'bad name'`, `git tag -a v2 -m words; git show v2 -s`, `git tag v2 nosuch`, `git tag -l 'v*' -n`, `git tag --contains v1`, `git tag --points-at v1`, `git tag -v v1`, `git tag --sort=-v:refname`,
 		`git blame a`, `git blame -L 10,11 a`, `git blame -s d/b`, `git blame nosuch`, `git blame -L 20,30 a`, `git blame -e -L1,1 a`, `git blame --porcelain -L11,11 a`, `echo y >> a; git blame -L12,12 a | cut -c1-30`, `git blame v1 -- a | tail -1`,
@@ -125,7 +131,6 @@ func differences() map[string]string {
 		},
 		"there is no editor":                                        {`git commit`},
 		"ignored files are not listed":                              {`printf '*.o\n' > .gitignore; touch x.o; git status -s --ignored`},
-		"history is not simplified at merges":                       {`git log --oneline -- s`},
 		"a merge is shown by its files, not by hunks of both sides": {`git merge clash; git diff`, `echo y >> a; git add a; git commit --amend --no-edit; git show --stat`},
 		"said in other words, or to the other stream": {
 			`git log --oneline nosuch --`, `git commit -m x nosuch`, `git restore --source nosuch a`, `git merge clash; git checkout old`, `git checkout -q old; git merge --squash side; git status -s`,
