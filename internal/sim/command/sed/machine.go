@@ -220,6 +220,7 @@ func (m *machine) execute() (order, int) {
 			return what, max(i.number, 0)
 		case 'D':
 			if n := bytes.IndexByte(m.space.text, m.o.delim); n >= 0 {
+				m.passed(m.space.text)
 				m.space.text = m.space.text[:copy(m.space.text, m.space.text[n+1:])]
 				return again, 0
 			}
@@ -312,13 +313,18 @@ func (m *machine) simple(i *instr) {
 	case 'W':
 		i.file.first(&m.space)
 	case 'y':
+		m.passed(m.space.text)
 		m.translate(i.table)
 	case 'e':
 		m.perform(i.text)
 	}
 }
 
+// passed counts the work of looking at or copying a text.
+func (m *machine) passed(b []byte) { m.t.Step(len(b) >> 4) }
+
 func (m *machine) copy(to, from *buffer) {
+	m.passed(from.text)
 	to.text = append(to.text[:0], from.text...)
 	to.ended = from.ended
 	m.grown(to)

@@ -198,6 +198,7 @@ func (m *machine) substitute(s *substitution) {
 		m.wrong("invalid reference \\%d on `s' command's RHS", s.refs)
 	}
 	line := m.space.text
+	m.t.Step(len(line) >> 2) // a search
 	out := m.spare[:0]
 	done, from, prior := 0, 0, -1
 	count := 0
@@ -240,6 +241,7 @@ func (m *machine) substitute(s *substitution) {
 		return
 	}
 	out = append(out, line[done:]...)
+	m.passed(out)
 	m.spare, m.space.text = line, out
 	m.grown(&m.space)
 	m.replaced = true
