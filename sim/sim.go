@@ -62,6 +62,10 @@ type Options struct {
 	// closed.
 	Snapshots string
 
+	// Python is the directory of the interpreter that python3 runs: the one that
+	// the command paddock sim setup names, and fills. Empty is no Python.
+	Python string
+
 	// Dial connects to what the rules of a spec allow, by the name or the
 	// address that a script wrote; nil is no network, and a spec that wants one
 	// is Unsupported. It is called for what [paddock.NetworkPolicy] allows
@@ -79,7 +83,7 @@ type Options struct {
 // New makes a driver. Its Close removes every sandbox that it made: none of
 // them outlives this process.
 func New(o Options) (paddock.Driver, error) {
-	inner := sim.Options{Limits: budget.Limits(o.Limits), Tools: o.Tools, Snapshots: o.Snapshots, Dial: o.Dial}
+	inner := sim.Options{Limits: budget.Limits(o.Limits), Tools: o.Tools, Snapshots: o.Snapshots, Python: o.Python, Dial: o.Dial}
 	if o.Roots != nil {
 		inner.Roots = func() *x509.CertPool { return o.Roots }
 	}
