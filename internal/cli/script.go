@@ -21,6 +21,9 @@ type script struct {
 	given bool
 	text  string
 	name  string // $0; empty where the first argument is
+
+	file   bool // it was read from the file name
+	placed bool // it lies inside at place, and text reads it from there
 }
 
 // maxScript bounds a script that is read from a file.
@@ -49,7 +52,7 @@ func (f *runFlags) scripted(changed func(string) bool) (script, error) {
 	case err != nil:
 		return script{}, fmt.Errorf("script: %w: %w", err, paddock.Denied)
 	}
-	return script{given: true, text: string(text), name: f.file}, nil
+	return script{given: true, text: string(text), name: f.file, file: true}, nil
 }
 
 // maxArgument is the longest argument that every system takes.
@@ -59,10 +62,15 @@ const maxArgument = 128<<10 - 1
 // directory that every tier has and nobody looks into.
 const place = "/dev/shm/.paddock-script"
 
+// scriptName is the option by which the shell of the tier sim is told what the
+// script is called: for BASH_SOURCE, which -c does not set.
+const scriptName = "--script-name"
+
 // runScript runs a script or a command, and tells what it was where it cannot
 // be run.
 func (a *App) runScript(ctx context.Context, f *runFlags, b *oneShot, relay *relay, s script, args []string, r *result, asker *asker) (paddock.Exit, error) {
 	if len(s.text) > maxArgument {
+		s.placed = true
 		if err := put(ctx, b.FS(), place, s.text); err != nil {
 			return paddock.Exit{}, fmt.Errorf("put the script into the sandbox: %w", err)
 		}
@@ -100,6 +108,10 @@ func shellOf(tier paddock.Tier) string {
 func (s script) command(tier paddock.Tier, args []string) []string {
 	shell := shellOf(tier)
 	switch {
+	case tier == paddock.Sim && s.file && s.placed:
+		return append([]string{shell, scriptName, s.name, place}, args...)
+	case tier == paddock.Sim && s.file:
+		return append([]string{shell, scriptName, s.name, "-c", s.text, s.name}, args...)
 	case s.given && s.name != "":
 		return append([]string{shell, "-c", s.text, s.name}, args...)
 	case s.given:

@@ -44,8 +44,14 @@ func Program(t *proc.Task) int {
 type invocation struct {
 	command, stdin, norc bool
 	rcfile               string // instead of ~/.bashrc
+	script               string // what a script from elsewhere is called: see [ScriptName]
 	rest                 []string
 }
+
+// ScriptName is an option that bash has not: its argument is what the script is
+// called, of which the command string or the file is a copy. $0 and BASH_SOURCE
+// are as if bash ran the file of that name.
+const ScriptName = "--script-name"
 
 // start reads the arguments and runs what they say; false is that there was
 // nothing to run.
@@ -80,10 +86,10 @@ func (s *Shell) start(args []string) (int, bool) {
 			s.name = rest[1]
 			s.params = rest[2:]
 		}
-		s.bases.source = ""
+		s.bases.source = in.script
 		s.runMain(parse.New([]byte(text), s.reading(1)))
 	case len(rest) > 0 && !in.stdin:
-		return s.script(rest)
+		return s.script(rest, in.script)
 	case s.interactive:
 		s.stdin = true
 		s.params = rest
@@ -98,8 +104,8 @@ func (s *Shell) start(args []string) (int, bool) {
 
 func (s *Shell) runMain(p *parse.Parser) { s.interpret(p, true) }
 
-// script runs a file.
-func (s *Shell) script(rest []string) (int, bool) {
+// script runs a file, which is called otherwise unless name is empty.
+func (s *Shell) script(rest []string, name string) (int, bool) {
 	file := rest[0]
 	d, err := s.t.Open(file, linux.O_RDONLY, 0)
 	if err == linux.ENOENT && !strings.Contains(file, "/") {
@@ -132,8 +138,11 @@ func (s *Shell) script(rest []string) (int, bool) {
 		s.errout(rest[0] + ": " + rest[0] + ": cannot execute binary file\n")
 		return 126, false
 	}
-	s.name, s.params = rest[0], rest[1:]
-	s.bases.source = rest[0]
+	if name == "" {
+		name = rest[0]
+	}
+	s.name, s.params = name, rest[1:]
+	s.bases.source = name
 	s.runMain(parse.New(text, s.reading(1)))
 	return s.status, true
 }
@@ -185,6 +194,12 @@ func (s *Shell) arguments0(args []string) (in invocation, status int, ok bool) {
 				return in, 2, false
 			}
 			in.rcfile = args[i]
+		case strings.TrimLeft(ScriptName, "-"):
+			if i++; i >= len(args) {
+				s.errout(s.name + ": " + args[i-1] + ": option requires an argument\n")
+				return in, 2, false
+			}
+			in.script = args[i]
 		default:
 			s.errout(s.name + ": " + args[i] + ": invalid option\n")
 			return in, 2, false
