@@ -45,6 +45,13 @@ E`,
 		`x=2>(true); echo ${x%%[0-9]*[0-9]}; a=(1>(true)); echo ${#a[@]}`,
 		`echo 12<(true)x | sed 's/[0-9]*x$//'; cat 2</dev/null <(echo a)`,
 
+		// Associative arrays, and elements that are assigned for one command.
+		`declare -A a=([x]=9); a=([x]+=3 [y]+=1); declare -p a | tr ' ' '\n' | sort; a+=([x]+=4); echo ${a[x]}; a=([q]=1 [q]+=2 [q]+=3); echo ${a[q]}`,
+		`declare -A a=([x]=1 [x]+=3); echo ${a[x]}; b=([0]=2 [0]+=3); echo ${b[0]}; declare -Ai n=([q]=1 [q]+=2); echo ${n[q]}`,
+		`export -A a=([x]=1); echo $?; declare -p a; export -a b=(1 2); declare -p b; readonly -A c=([k]=v); declare -p c`,
+		`b=(1 2); b[0]=9 :; echo $? ${b[0]}; b[0]=9 echo hi; echo ${b[@]}; b[0]=9 c=1 env | grep '^c='; c[1]=2 true; echo ${#c[@]}`,
+		`declare -A a; a[x]=9 echo hi; f() { echo in ${#a[@]}; }; a[x]=1 f; a[x]=1 eval 'echo e'; echo ${#a[@]}; a[x]=1; echo ${a[x]}`,
+
 		// What still runs when the shell ends writes its output.
 		`exec > >(tee log); echo hi`,
 		`exec > >(sed s/^/x/); echo hi; sleep 0.1`,

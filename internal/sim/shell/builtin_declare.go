@@ -161,6 +161,10 @@ func (d *declaration) option(on bool, c byte) bool {
 			d.functions = true
 		case 'n':
 			d.off |= variable.Export
+		case 'a':
+			d.on |= variable.Indexed
+		case 'A':
+			d.on |= variable.Associate
 		default:
 			return false
 		}

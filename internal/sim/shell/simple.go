@@ -223,7 +223,8 @@ func (s *Shell) assignBeneath(before []*parse.Assign, a *parse.Assign) error {
 	case a.X.IsList():
 		return s.vars.SetTemporary(a.Name, "()", false)
 	case at:
-		return x.AssignValue(a.X, value)
+		s.noElement(a)
+		return nil
 	}
 	return s.vars.SetTemporary(a.Name, value, a.X.Append)
 }

@@ -111,6 +111,13 @@ func (s *Shell) arithError(what string, err error) {
 	s.status = 1
 }
 
+// noElement complains of an element of an array that was to be assigned for one
+// command, which bash does not do.
+func (s *Shell) noElement(a *parse.Assign) {
+	sub, _ := a.X.Subscript()
+	s.Warn("`%s[%s]': not a valid identifier", a.Name, sub)
+}
+
 // assign makes one assignment of those before a command, or of a command that
 // is nothing else. With temporary, it lasts as long as the command.
 func (s *Shell) assign(a *parse.Assign, temporary bool) error {
@@ -139,7 +146,11 @@ func (s *Shell) assign(a *parse.Assign, temporary bool) error {
 	if s.opt[oXtrace] {
 		s.traceAssign(a, value)
 	}
-	if temporary && !at {
+	if temporary && at {
+		s.noElement(a)
+		return nil
+	}
+	if temporary {
 		return s.vars.SetTemporary(a.Name, value, a.X.Append)
 	}
 	err = x.AssignValue(a.X, value)

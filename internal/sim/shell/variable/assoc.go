@@ -90,6 +90,15 @@ func (a *Assoc) Get(key string) (string, bool) {
 	return a.list[i].value, true
 }
 
+// value is Get of an array that may be nil.
+func (a *Assoc) value(key string) string {
+	if a == nil {
+		return ""
+	}
+	s, _ := a.Get(key)
+	return s
+}
+
 // All returns the elements in order.
 func (a *Assoc) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {

@@ -93,7 +93,10 @@ func (s *Store) listIndexes(name string, v *Var, list []Element, add bool) error
 	return first
 }
 
+// listKeys makes a list the keys of an associative array. What [key]+=value
+// appends to is the value that the key had before the list, as bash has it.
 func (s *Store) listKeys(name string, v *Var, list []Element, add bool) error {
+	before := v.assoc
 	if v.assoc == nil || !add {
 		if v.assoc != nil {
 			s.count(-v.assoc.size)
@@ -130,7 +133,14 @@ func (s *Store) listKeys(name string, v *Var, list []Element, add bool) error {
 			}
 			continue
 		}
-		if err := s.putKey(v, e.Subscript, e.Value, e.Add); err != nil {
+		value := e.Value
+		if e.Add && !add {
+			var err error
+			if value, err = s.convert(v, before.value(e.Subscript), value, true); err != nil {
+				return err
+			}
+		}
+		if err := s.putKey(v, e.Subscript, value, e.Add && add); err != nil {
 			return err
 		}
 	}
