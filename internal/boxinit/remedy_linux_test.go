@@ -15,7 +15,7 @@ func TestTheRemedyForAProtectedNameCanBeFollowed(t *testing.T) {
 		"/w/.git/hooks/x": `--unprotect ".git/hooks"`,
 		"/w/deploy/key":   `take "deploy/key" from files.protect`,
 	} {
-		rule, _ := b.judge(b.treeOf(path), path)
+		rule, _ := b.judge(b.treeOf(path), path, nowhere)
 		b.refuse("write", path, rule)
 		if got := b.refused["write\x00"+path].Remedy; !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", path, got, want)
