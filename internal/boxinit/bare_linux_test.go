@@ -212,3 +212,13 @@ func TestAFileThatLostTheNameItWasOpenedByKeepsItsRights(t *testing.T) {
 		t.Errorf("the mode of %s may not be changed", path)
 	}
 }
+
+// A mount may be a single file, and commands make the directory of one that is there.
+func TestTheTopOfATreeIsClaimed(t *testing.T) {
+	b, _ := bareTree(t, "x")
+	c, p := placeOf(t, b, b.trees[0].path)
+	defer p.close()
+	if err := c.claim(p); err != nil {
+		t.Error(err)
+	}
+}

@@ -442,8 +442,11 @@ func (b *broker) judge(t *tree, full string, dir int) (string, protect.Hit) {
 // nowhere stands for the directory of a path that is not open.
 const nowhere = -1
 
-// rel returns a path in the tree without that of the tree.
+// rel returns a path in the tree without that of the tree, which is empty for the tree's own.
 func (t *tree) rel(full string) string {
+	if full == t.path {
+		return ""
+	}
 	return strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
 }
 
