@@ -222,3 +222,20 @@ func TestTheTopOfATreeIsClaimed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The kernel walks the path of a socket again, and another sandbox may have changed it.
+func TestASocketThatCouldMakeARepositoryIsBoundInTheOpenDirectory(t *testing.T) {
+	b, dir := bareTree(t, "x")
+	b.landlock = true
+	c := &call{broker: b}
+	at, err := kernel.OpenDirAt(kernel.AtCWD, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close(at)
+	for name, want := range map[string]bool{"socket": true, "refs": false, "Objects": false} {
+		if got := c.keepsAddress(at, ".", dir+"/"+name, false); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
 // handlers returns the broker's functions by system call number. It is one map, which never
@@ -666,11 +667,19 @@ func (c *call) bind() reply {
 		return fails(err)
 	}
 	own := c.ours(full)
-	if t := c.treeOf(full); !own && (t == nil || c.root != "" || !c.changes(full)) {
-		c.refuse("bind", full, foreignSocket)
-		return reply{err: syscall.EACCES}
-	} else if !own && !c.may("bind", full, t, false) {
-		return reply{err: syscall.EACCES}
+	if !own {
+		p := &place{dir: dir, base: base, full: full, tree: c.treeOf(full)}
+		defer p.release()
+		if p.tree == nil || c.root != "" || !c.changes(full) {
+			c.refuse("bind", full, foreignSocket)
+			return reply{err: syscall.EACCES}
+		}
+		if err := c.claim(p); err != nil {
+			return fails(err)
+		}
+		if !c.mayAt("bind", p, false) {
+			return reply{err: syscall.EACCES}
+		}
 	}
 	mask, err := kernel.UmaskOf(c.tid)
 	if err != nil {
@@ -691,9 +700,11 @@ func (c *call) bind() reply {
 // for a socket file at full. Then the kernel walks the path again, and only Landlock keeps the file in the
 // directory that was judged, or below. So if a mount of the host is below, the path must be plain: every
 // directory on it holds a mount, and stays where it is. In a mount, where names are judged, it must be plain
-// too: the guest moves nothing there without the broker, which makes one change after another.
+// too: the guest moves nothing there without the broker, which makes one change after another. Another
+// sandbox with the same mount has another broker, so a name that is part of a repository by being there is
+// made in the open directory.
 func (c *call) keepsAddress(start int, dirPart, full string, own bool) bool {
-	if !c.landlock || c.root != "" {
+	if !c.landlock || c.root != "" || !own && protect.IsBarePart(filepath.Base(full)) {
 		return false
 	}
 	dir := filepath.Dir(full)
