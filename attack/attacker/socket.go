@@ -120,7 +120,14 @@ func datagramSocket() []probe {
 					}
 					name = filepath.Base(name)
 				}
-				return done(f(fds[0], &unix.SockaddrUnix{Name: name}), "reached the host's socket")
+				if err := f(fds[0], &unix.SockaddrUnix{Name: name}); err != nil {
+					return refused(err)
+				}
+				// A pair may ignore the name.
+				if n, _, _, _, err := unix.Recvmsg(fds[1], make([]byte, 64), nil, unix.MSG_DONTWAIT); err == nil && n > 0 {
+					return inside("it went to the other end of the pair")
+				}
+				return reached("reached the host's socket")
 			})
 		}
 	}
