@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,7 +91,7 @@ func urgent(t *testing.T) map[string]string {
 			continue // it ended
 		}
 		// The policy is the 41st field. The second one is a name, which may hold anything but ends with the last bracket.
-		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+		_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 		fields := strings.Fields(rest)
 		if len(fields) < 39 {
 			t.Fatalf("%s/stat is %q", thread, stat)

@@ -15,7 +15,7 @@ import (
 
 func socketPromises() []group {
 	programs := []paddock.Capability{paddock.CanPrograms}
-	mounts := append(programs, paddock.CanMountWrite)
+	mounts := []paddock.Capability{paddock.CanPrograms, paddock.CanMountWrite}
 	return []group{{can: programs, promises: []promise{
 		{"a Unix socket has the address that its program gave it", socketAddress},
 	}}, {can: mounts, promises: []promise{

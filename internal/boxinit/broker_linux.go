@@ -563,9 +563,9 @@ func lockSoon(fd int) error {
 	const most = 200 // a broker holds it for much less than a millisecond
 	for range most {
 		if err := kernel.Lock(fd, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil //nolint:nilerr // such as ENOLCK of some network file systems
+			return nil // also where a file system has no locks, as some of networks
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // flock that waits cannot be given up
 	}
 	return syscall.EBUSY
 }

@@ -47,7 +47,7 @@ func TestAnErrorNamesTheFieldAndNoTypeOfGo(t *testing.T) {
 		`{"ends": 5}`:                  "a time is a string such as 2026-01-02T15:04:05Z",
 		`{"data": "%%"}`:               "not base64 at byte 0",
 		`{"data": 1}`:                  "data must be a string of base64, not a number",
-		`{"nmae": "x"}`:                `unknown field "nmae"`,
+		`{"nome": "x"}`:                `unknown field "nome"`,
 		`[]`:                           "the value must be an object, not a list",
 	} {
 		d := json.NewDecoder(bytes.NewReader([]byte(body)))

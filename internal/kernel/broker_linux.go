@@ -353,8 +353,7 @@ func (m Memory) Close() { m.file.Close() }
 
 // Check returns an error if there are not n bytes at an address.
 func (m Memory) Check(addr uint64, n int) error {
-	_, err := m.at(addr, make([]byte, n), (*os.File).ReadAt)
-	return err
+	return m.at(addr, make([]byte, n), (*os.File).ReadAt)
 }
 
 // WriteNumbers writes numbers of 32 bits to an address.
@@ -363,15 +362,15 @@ func (m Memory) WriteNumbers(addr uint64, numbers []int32) error {
 	for _, n := range numbers {
 		b = binary.NativeEndian.AppendUint32(b, uint32(n))
 	}
-	_, err := m.at(addr, b, (*os.File).WriteAt)
-	return err
+	return m.at(addr, b, (*os.File).WriteAt)
 }
 
-func (m Memory) at(addr uint64, b []byte, do func(*os.File, []byte, int64) (int, error)) (int, error) {
+func (m Memory) at(addr uint64, b []byte, do func(*os.File, []byte, int64) (int, error)) error {
 	if addr > math.MaxInt64-uint64(len(b)) {
-		return 0, unix.EFAULT
+		return unix.EFAULT
 	}
-	return do(m.file, b, int64(addr))
+	_, err := do(m.file, b, int64(addr))
+	return err
 }
 
 // Lock applies an operation of flock to an open file, and never waits: if somebody else has the lock,

@@ -3,6 +3,7 @@ package server
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -130,7 +131,7 @@ func (t *texts) output(list []output) error {
 			}
 		}
 		t.stderr = o.stderr
-		data := append(t.rest, o.data...)
+		data := slices.Concat(t.rest, o.data)
 		n := len(data) - partial(data)
 		t.rest = append([]byte(nil), data[n:]...)
 		if err := t.text(data[:n]); err != nil {

@@ -144,7 +144,7 @@ func undumpable(dir, sockets string) error {
 		{"remove", func() error { return os.RemoveAll(at("d")) }},
 		{"listen and connect", func() error { return addresses(filepath.Join(sockets, "u.sock"), filepath.Join(sockets, "v.sock")) }},
 		{"listen and connect here", func() error { return addresses("u.sock", "v.sock") }},
-		{"make a datagram socket", func() error { return udp() }},
+		{"make a datagram socket", udp},
 	} {
 		if err := step.do(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", step.what, err))
