@@ -44,8 +44,8 @@ func filesFilter() []unix.SockFilter {
 		unix.SYS_PWRITE64, unix.SYS_PWRITEV2, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
 		unix.SYS_MKDIRAT, unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2,
 		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_UTIMENSAT)
-	return allowList(calls, uint32(os.Getpid()), // and of what is no file, only FIFOs
-		argument{call: unix.SYS_MKNODAT, index: 2, mask: unix.S_IFMT, values: []uint32{0, unix.S_IFREG, unix.S_IFIFO}})
+	return allowList(calls, uint32(os.Getpid()), // and of what is no file, only FIFOs and sockets
+		argument{call: unix.SYS_MKNODAT, index: 2, mask: unix.S_IFMT, values: []uint32{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK}})
 }
 
 func confineAll(filter []unix.SockFilter) error {

@@ -71,6 +71,7 @@ func TestAServerOfFilesDoesNothingElse(t *testing.T) {
 		{"open to write", unix.SYS_OPENAT, []uint32{3, 0, unix.O_RDWR | unix.O_CREAT}, true},
 		{"make a directory", unix.SYS_MKDIRAT, nil, true},
 		{"make a FIFO", unix.SYS_MKNODAT, []uint32{3, 0, unix.S_IFIFO | 0o600}, true},
+		{"make a socket", unix.SYS_MKNODAT, []uint32{3, 0, unix.S_IFSOCK | 0o600}, true},
 		{"make a device", unix.SYS_MKNODAT, []uint32{3, 0, unix.S_IFCHR | 0o600}, false},
 		{"write", unix.SYS_PWRITE64, nil, true},
 		{"a thread", unix.SYS_CLONE, []uint32{unix.CLONE_VM | unix.CLONE_THREAD}, true},
