@@ -77,10 +77,11 @@ func (k *memo) keep(file string) error {
 	return Keep(file, data)
 }
 
-// Keep writes a file atomically, and makes its directory.
+// Keep writes a file atomically, and makes its directory. Only the file is private: users may share
+// the kernel that setup puts beside it.
 func Keep(file string, data []byte) error {
 	dir := filepath.Dir(file)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".new-*")

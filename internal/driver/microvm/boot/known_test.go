@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -48,6 +49,27 @@ func TestAnEngineIsKnownUntilItChanges(t *testing.T) {
 		said, _ := os.ReadFile(asked)
 		if n := strings.Count(string(said), "x"); e.Version != step.version || !slices.Equal(dirs, []string{dir}) || n != step.asked {
 			t.Errorf("%s: version %s, directories %q, asked %d times; not %s and %d", step.what, e.Version, dirs, n, step.version, step.asked)
+		}
+	}
+}
+
+// The kernel beside it is for every user, whichever of them came first.
+func TestOnlyTheFileThatIsKeptIsPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have other rights there")
+	}
+	defer syscall.Umask(syscall.Umask(0o022))
+	file := filepath.Join(t.TempDir(), "paddock", "vm", "engine.json")
+	if err := Keep(file, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{filepath.Dir(filepath.Dir(file)): 0o755, filepath.Dir(file): 0o755, file: 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has the mode %o, not %o", path, got, want)
 		}
 	}
 }
