@@ -265,7 +265,7 @@ func foreigners() []foreign {
 		{"github.com/jackc/pgx/v5", []string{"internal/store"}, "as above, where servers share it"},
 		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/sentry"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
 		{"github.com/godbus/dbus/v5", []string{"internal/cgroup/systemd"}, "one service of the bus"},
-		{"go.yaml.in/yaml", []string{"internal/cli/serve", "internal/policy", "internal/sim/command/jq", "internal/usage"}, "text formats end at the configuration, the policy and prices; yq is one tool"},
+		{"go.yaml.in/yaml", []string{"internal/cli/serve", "internal/policy", "internal/sim/command/jq", "internal/usage", "internal/yamlfault"}, "text formats end at the configuration, the policy and prices, and one package names the lines of their faults; yq is one tool"},
 		{"github.com/prometheus/client_golang", []string{"internal/metric"}, "metrics are one package's, and nobody else counts for Prometheus"},
 		{"go.opentelemetry.io/otel", []string{"internal/tracing"}, "as metrics: a driver has no branch for traces"},
 	}

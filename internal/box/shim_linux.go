@@ -9,8 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
@@ -174,11 +173,10 @@ func (l *Layout) workspaceFiles(name string) []string {
 // versionFile returns the beginning of a regular file, without following a link to it. It returns
 // nothing if there is none.
 func versionFile(name string) []byte {
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
-	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
 		return nil
