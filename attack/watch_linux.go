@@ -21,6 +21,7 @@ type watch struct {
 	fd     int // inotify descriptor
 	is     func(name string) bool
 	dirs   map[int32]string
+	first  map[string]fileNumber // names that were there at first
 	seen   []string
 	missed error
 	done   chan struct{}
@@ -28,6 +29,18 @@ type watch struct {
 	mu     sync.Mutex
 	unread []byte // guarded by mu; events not examined yet
 	news   chan struct{}
+}
+
+// A fileNumber is that of an inode, and of its file system.
+type fileNumber struct{ dev, ino uint64 }
+
+func numberOf(d fs.DirEntry) (fileNumber, error) {
+	info, err := d.Info()
+	if err != nil {
+		return fileNumber{}, err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	return fileNumber{st.Dev, st.Ino}, nil
 }
 
 // errOverflow means that the machine was too busy, and says nothing about the case.
@@ -42,7 +55,7 @@ func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]string{}, done: make(chan struct{}), news: make(chan struct{}, 1)}
+	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]string{}, first: map[string]fileNumber{}, done: make(chan struct{}), news: make(chan struct{}, 1)}
 	for _, root := range roots {
 		if err := w.add(root, false); err != nil {
 			return nil, errors.Join(err, w.events.Close())
@@ -53,7 +66,8 @@ func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
 	return w, nil
 }
 
-// add watches a tree. With news, its present content counts as a change.
+// add watches a tree. With news, its present content counts as a change, except what was there at
+// first: the directory that was made may have gone, and the former one may be back in its place.
 func (w *watch) add(dir string, news bool) error {
 	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if replaced(err) {
@@ -62,8 +76,19 @@ func (w *watch) add(dir string, news bool) error {
 		if err != nil {
 			return err
 		}
-		if news && p != dir && w.is(p) {
-			w.seen = append(w.seen, p+" was made")
+		if p != dir && w.is(p) {
+			n, err := numberOf(d)
+			if replaced(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if !news {
+				w.first[p] = n
+			} else if n != w.first[p] {
+				w.seen = append(w.seen, p+" was made")
+			}
 		}
 		if !d.IsDir() {
 			return nil
