@@ -25,6 +25,7 @@ func mountPromises() []group {
 		{"what is written in a writable mount reaches the host, and belongs to the caller", mountWrite},
 		{"a single file can be mounted to be written", mountFileWrite},
 		{"a mount within a mount keeps its own rights", mountNested},
+		{"a sandbox has many mounts, each of which is written where it belongs", mountMany},
 		{"no set-id file can be made in a mount", mountSetID},
 	}}, {can: []paddock.Capability{paddock.CanMountOverlay}, promises: []promise{
 		{"changes in an overlay are seen inside, and never reach the host", overlayKeeps},
@@ -44,6 +45,23 @@ func (s *suite) desk(dir string) paddock.Mount {
 		m.Overlay = true
 	}
 	return m
+}
+
+func mountMany(t *testing.T, s *suite) {
+	var mounts []paddock.Mount
+	script := "set -e"
+	for i := range 24 {
+		target := fmt.Sprintf("/mnt/many/%d/x", i)
+		mounts = append(mounts, paddock.Mount{Source: hostTree(t, nil), Target: target, Write: true})
+		script += fmt.Sprintf("; echo %d > %s/f", i, target)
+	}
+	b := s.mounted(t, mounts...)
+	b.must(t, script)
+	for i, m := range mounts {
+		if got, err := os.ReadFile(filepath.Join(m.Source, "f")); string(got) != fmt.Sprintf("%d\n", i) {
+			t.Errorf("%s: %q, %v", m.Target, got, err)
+		}
+	}
 }
 
 // hostTree makes files in a new directory on the host.

@@ -68,11 +68,15 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// HighFile moves a file to a high descriptor. The start of a child rearranges low descriptors
-// before it executes a file, and does not touch high ones.
+// HighFile moves a file to a high descriptor. The start of a child rearranges low descriptors, as many as the child
+// gets, before it executes a file, and does not touch high ones.
 func HighFile(f *os.File) (*os.File, error) {
 	defer f.Close()
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 16)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return nil, fmt.Errorf("move a descriptor: %w", err)
+	}
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, int(max(16, min(limit.Cur, 4096)-min(limit.Cur, 64))))
 	if err != nil {
 		return nil, fmt.Errorf("move a descriptor: %w", err)
 	}
