@@ -687,7 +687,7 @@ func (c *call) bind() reply {
 	}
 	if c.keepsAddress(start, dirPart, full, own) {
 		err = kernel.BindBelow(fd, addr, start, dir, mask)
-	} else if err = kernel.BindUnix(fd, dir, base); err == nil {
+	} else if err = kernel.BindUnix(fd, dir, base); err == nil && own {
 		err = kernel.ChmodAt(dir, base, 0o777&^mask)
 	}
 	if err == nil && !own {

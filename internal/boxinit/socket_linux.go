@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"errors"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -29,10 +30,12 @@ func (b *broker) hide(dir int, base string, mask uint32) (err error) {
 	b.mu.Lock()
 	full := len(b.sockets) >= mountSocketsMax && !b.forget()
 	b.mu.Unlock()
-	if s.bound, err = kernel.OpenSocketFile(dir, base); err != nil {
+	s.bound, err = kernel.OpenSocketFile(dir, base)
+	if errors.Is(err, syscall.ENOTSOCK) { // somebody else's, who has removed the socket
 		return err
 	}
-	if err := kernel.UnlinkAt(dir, base); err != nil {
+	// The bound file goes also where no descriptor is left to open it.
+	if err := errors.Join(err, kernel.UnlinkAt(dir, base)); err != nil {
 		return err
 	}
 	if full {
