@@ -184,7 +184,7 @@ func TestWhatIsWrongInAConfigurationIsToldWithItsLine(t *testing.T) {
 		{"listen: &a x:1\nhost: *a\n", "anchors and aliases", ""},
 		{"- listen\n", "it is no mapping", ""},
 		{"listen: a:1\n---\nhost: b\n", "more than one document", ""},
-		{"listen: [\n", "f: yaml:", "it is YAML"},
+		{"listen: [\n", "f:1: not YAML:", "it is YAML"},
 		{"? [a]\n: b\n", "a key is no text", ""},
 		{"<<: {listen: a}\n", `"<<" is not known`, ""},
 	} {

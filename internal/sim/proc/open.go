@@ -25,6 +25,9 @@ const (
 // own descriptor anew where it is on the disk, as in Linux, and else are the
 // descriptor again. Opening a named pipe waits for the other end.
 func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
+	if _, ok := OwnFD(path); ok {
+		flags &^= linux.O_CREAT // nothing is made under such a name
+	}
 	f, err := t.View.Open(path, flags, mode)
 	if err != nil {
 		return t.ownFD(path, err)
