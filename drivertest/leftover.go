@@ -83,13 +83,14 @@ func hundred(t *testing.T, s *suite) {
 }
 
 // createGivenUp cancels Create at many moments, because it must undo its earlier steps from
-// whichever step it is at.
+// whichever step it is at. The name is free again as soon as Create has returned.
 func createGivenUp(t *testing.T, s *suite) {
 	d := s.seasoned(t)
 	before := s.held(t)
+	spec := s.spec()
 	for after := time.Duration(0); after < 2*time.Second; after = after*3/2 + 500*time.Microsecond {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		sb, err := d.Create(ctx, s.spec())
+		sb, err := d.Create(ctx, spec)
 		cancel()
 		if err != nil {
 			wantKind(t, "create within "+after.String(), err, paddock.Canceled, paddock.Timeout)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
@@ -87,6 +88,10 @@ func (n *newborn) Born() (paddock.Status, bool) {
 // must be queried.
 func (*Sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
+// abandonTime is how long a keeper whose sandbox is no longer wanted may take to end. Until then it
+// may make files in the directory of the sandbox.
+const abandonTime = 5 * time.Second
+
 // employ makes a keeper create a sandbox, and waits until the sandbox is ready. It also
 // returns the arguments of connected.
 func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *response, way []*os.File, err error) {
@@ -102,10 +107,12 @@ func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *re
 		return nil, nil, err
 	}
 	defer func() {
-		_ = mine.Close()
 		if err != nil {
+			_ = mine.Finish(abandonTime)
 			CloseAll(files)
+			return
 		}
+		_ = mine.Close()
 	}()
 	var r response
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -141,7 +148,7 @@ func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c
 		if stop() && err == nil {
 			return c, answer, way, nil
 		}
-		_ = c.Close() // it has no order, or ends without our answer
+		_ = c.Finish(abandonTime) // it has no order, or ends without our answer
 		CloseAll(way)
 		switch e := ctx.Err(); {
 		case e != nil:

@@ -87,6 +87,26 @@ func (c *Channel) Until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.file.SetDeadline(time.Unix(1, 0)) })
 }
 
+// Finish tells the peer that no more packets come, waits until the peer has closed its end or the
+// time is over, and closes the channel. What the peer still sends is dropped.
+func (c *Channel) Finish(wait time.Duration) error {
+	err := c.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	if err == nil {
+		err = c.file.SetDeadline(time.Now().Add(wait))
+	}
+	for err == nil {
+		var files []*os.File
+		_, files, err = c.Receive()
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, c.Close())
+}
+
 // Send sends a packet with descriptors. The caller still owns the files.
 func (c *Channel) Send(data []byte, files ...*os.File) error {
 	if len(data) > PacketMax {
