@@ -418,7 +418,8 @@ container_remedy() {
 	for file in $(ldd $tree/usr/bin/{bash,cat,true} | grep -o '/[^ ]*[0-9]'); do install -D "$(realpath "$file")" "$tree$file"; done
 	tar -C $tree -c . | alice podman import -q - box
 	said=$(in_container box paddock doctor --tier jail) || true
-	options=$(sed -n 's/.*run the container with \(--security-opt [^;,]*\)[;,].*/\1/p' <<< "$said" | head -n 1)
+	options=$(tr -s '[:space:]' ' ' <<< "$said" | grep -o 'run the container with --security-opt [^;,]*' | head -n 1) # a remedy goes over several lines
+	options=${options#run the container with }
 	[ -n "$options" ] || { echo "$said"; return 1; }
 	echo "$options"
 	in_container $options box paddock run $jail -- true
