@@ -108,3 +108,26 @@ func TestTablesAreShownWithTheirData(t *testing.T) {
 		t.Errorf("HTML is %s", r.Data["text/html"])
 	}
 }
+
+func TestFiguresAreShownAlsoAfterIPythonWasImported(t *testing.T) {
+	in := plotting(t)
+	for _, code := range []string{
+		"from IPython.display import display, HTML, Image\nimport matplotlib.pyplot as plt\nplt.plot([1], [2]); None",
+		"import IPython\nplt.switch_backend('agg')\nplt.plot([1], [2])\nplt.show()",
+	} {
+		o := run(t, in, interpreter.Cell{Code: code})
+		if len(o.errors) > 0 || len(o.results) != 1 || !strings.HasPrefix(string(o.results[0].Data["image/png"]), `"iVBOR`) {
+			t.Errorf("%q: %d results, %s", code, len(o.results), o.failure())
+		}
+	}
+}
+
+func TestAnImageOfPILIsShown(t *testing.T) {
+	in := plotting(t)
+	for _, mode := range []string{"RGB", "RGBA", "CMYK"} {
+		o := run(t, in, interpreter.Cell{Code: "from PIL import Image\nImage.new('" + mode + "', (2, 2)).show()"})
+		if len(o.errors) > 0 || len(o.results) != 1 || !strings.HasPrefix(string(o.results[0].Data["image/png"]), `"iVBOR`) {
+			t.Errorf("%s: %d results, %s, errors %q", mode, len(o.results), o.failure(), o.err)
+		}
+	}
+}

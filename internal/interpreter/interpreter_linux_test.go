@@ -183,6 +183,41 @@ func TestPythonKeepsItsState(t *testing.T) {
 	})
 }
 
+// wheel writes a package that pip installs without a network.
+const wheel = `import zipfile
+with zipfile.ZipFile("/tmp/%[1]s-1-py3-none-any.whl", "w") as z:
+    z.writestr("%[1]s.py", "answer = 42")
+    z.writestr("%[1]s-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: %[1]s\nVersion: 1\n")
+    z.writestr("%[1]s-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    z.writestr("%[1]s-1.dist-info/RECORD", "")
+`
+
+func TestAPackageThatACellInstalledCanBeImported(t *testing.T) {
+	in := open(t, interpreter.Options{})
+	if o := run(t, in, interpreter.Cell{Code: "import pip"}); len(o.errors) > 0 {
+		t.Skipf("pip is not installed: %s", o.failure())
+	}
+	for name, install := range map[string]string{"first": "!pip", "second": "%pip", "third": "lines = !python3 -m pip"} {
+		install += " install --no-index --no-cache-dir --quiet --disable-pip-version-check /tmp/" + name + "-1-py3-none-any.whl"
+		run(t, in, interpreter.Cell{Code: fmt.Sprintf(wheel, name)})
+		o := run(t, in, interpreter.Cell{Code: install})
+		if got := run(t, in, interpreter.Cell{Code: "import " + name + "\n" + name + ".answer"}); got.main() != "42" {
+			t.Errorf("%s: %q (%s); the installation said %q", install, got.main(), got.failure(), o.out+o.err)
+		}
+	}
+}
+
+func TestProgramsForIPythonFindWhatTheyAskFor(t *testing.T) {
+	in := open(t, interpreter.Options{})
+	steps(t, in, interpreter.Python, []step{
+		{code: "from IPython import get_ipython\nip = get_ipython()\nip.events.register('post_run_cell', lambda r: print('after', r.success))", out: "after True\n"},
+		{code: "1/0", out: "after False\n", failure: "ZeroDivisionError"},
+		{code: "ip.enable_gui('qt')", out: "after False\n", failure: "no windows of qt"},
+		{code: "from IPython.core.getipython import get_ipython as g; from IPython.core.pylabtools import backend2gui\ng() is ip", out: "after True\n", main: "True"},
+		{code: "from IPython.display import publish_display_data; 'IPKernelApp' in ip.config", out: "after True\n", main: "False"},
+	})
+}
+
 func TestBashKeepsItsState(t *testing.T) {
 	in := open(t, interpreter.Options{})
 	steps(t, in, interpreter.Bash, []step{

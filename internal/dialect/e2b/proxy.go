@@ -74,9 +74,18 @@ func arrived(w http.ResponseWriter, r *http.Request) {
 }
 
 // dead answers that there is no sandbox, in the form that clients recognise as a killed
-// one.
-func dead(w http.ResponseWriter, id string) {
-	answer(w, http.StatusBadGateway, missing{SandboxID: id, Message: "The sandbox was not found", Code: 502})
+// one. Clients of the code interpreter show the body to people as it is, so there it is a
+// sentence.
+func dead(w http.ResponseWriter, id string, port int) {
+	m := missing{SandboxID: id, Message: "The sandbox was not found", Code: 502}
+	if port != codePort {
+		answer(w, m.Code, m)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(m.Code)
+	_, _ = io.WriteString(w, m.Message) // an error means that the client has gone
 }
 
 // internal reports whether a path is one of E2B's agent that must not be called from
@@ -97,12 +106,12 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	}
 	b, ok := h.find(t.id)
 	if !ok {
-		dead(w, printable(t.id))
+		dead(w, printable(t.id), t.port)
 		return
 	}
 	rec, ok := b.record()
 	if !ok || !rec.AutoPause && rec.over() {
-		dead(w, string(b.id))
+		dead(w, string(b.id), t.port)
 		return
 	}
 	switch {
@@ -156,11 +165,11 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	defer cancel()
 	in, err := b.awake(ctx, shown || !ours)
 	if err != nil {
-		h.unreachable(w, b, err)
+		h.unreachable(w, b, t.port, err)
 		return
 	}
 	defer context.AfterFunc(in.ctx, cancel)()
-	cw := &cuttable{ResponseWriter: w, in: in, b: b, ctx: ctx, shared: !own && ours, origin: ours}
+	cw := &cuttable{ResponseWriter: w, in: in, b: b, ctx: ctx, port: t.port, shared: !own && ours, origin: ours}
 	cw.serve(r.WithContext(ctx), t.port, rec, g)
 }
 
@@ -212,10 +221,10 @@ func same(shown, want string) bool {
 }
 
 // unreachable answers if a sandbox could not be opened or resumed.
-func (h *Handler) unreachable(w http.ResponseWriter, b *box, err error) {
+func (h *Handler) unreachable(w http.ResponseWriter, b *box, port int, err error) {
 	switch kind := paddock.KindOf(err); kind {
 	case paddock.NotFound, paddock.Unavailable, paddock.Conflict:
-		dead(w, string(b.id))
+		dead(w, string(b.id), port)
 	case paddock.Canceled:
 		panic(http.ErrAbortHandler) // the client has gone
 	default:
@@ -292,6 +301,7 @@ type cuttable struct {
 	in    *inside
 	b     *box
 	ctx   context.Context
+	port  int
 	begun bool
 	dead  bool // the answer says that there is no sandbox
 
@@ -348,7 +358,7 @@ func (w *cuttable) bury() {
 	if w.origin {
 		anyOrigin(w.Header())
 	}
-	dead(w.ResponseWriter, string(w.b.id))
+	dead(w.ResponseWriter, string(w.b.id), w.port)
 }
 
 func (w *cuttable) Write(data []byte) (int, error) {

@@ -295,6 +295,11 @@ func TestASandboxThatIsKilledCutsItsStreamsAndIsGoneAtOnce(t *testing.T) {
 	if code != 502 || v["sandboxId"] != id || v["code"] != float64(502) || v["message"] != "The sandbox was not found" {
 		t.Errorf("%d %v", code, v)
 	}
+	// The client of the code interpreter puts this body into a sentence.
+	code, v = b.ask("", "POST", "/execute", "{}", "E2b-Sandbox-Id", id, "E2b-Sandbox-Port", "49999")
+	if code != 502 || v["text"] != "The sandbox was not found" {
+		t.Errorf("the code interpreter: %d %v", code, v)
+	}
 	if code, v := b.ask("acme", "DELETE", "/sandboxes/"+id, ""); code != 404 || v["code"] != float64(404) {
 		t.Errorf("killed twice: %d %v", code, v)
 	}

@@ -4,6 +4,7 @@
 import ast
 import base64
 import builtins
+import functools
 import importlib.machinery
 import json
 import linecache
@@ -157,6 +158,9 @@ def bundle(value):
                     data[kind] = getattr(value, method)()
                 except NotImplementedError:
                     pass
+                except ValueError:
+                    if not named(value, "PIL", "Image"):  # it has not every form: transparency is none of JPEG's
+                        raise
         if named(value, "matplotlib", "Figure"):
             data.update(picture(value))
         if named(value, "pandas", "DataFrame"):
@@ -237,9 +241,41 @@ def kinds():
     return made
 
 
+class Events:
+    """Calls what programs register for the beginning and the end of a cell."""
+
+    def __init__(self):
+        self.callbacks = {"pre_execute": [], "pre_run_cell": [], "post_execute": [], "post_run_cell": [], "shell_initialized": []}
+
+    def register(self, event, function):
+        if function not in self.callbacks[event]:
+            self.callbacks[event].append(function)
+
+    def unregister(self, event, function):
+        self.callbacks[event].remove(function)
+
+    def trigger(self, event, *args):
+        for function in list(self.callbacks[event]):
+            try:
+                function(*args)
+            except Exception:
+                traceback.print_exc()  # as IPython does, the cell goes on
+
+
 class Shell:
-    """What get_ipython() gives: commands and a few magics."""
+    """What get_ipython() gives: commands, a few magics, and what libraries ask of it."""
     user_ns = names
+    config = {}
+
+    def __init__(self):
+        self.events = Events()
+
+    def has_trait(self, name):
+        return False
+
+    def enable_gui(self, gui=None):
+        if gui not in (None, "", "inline", "agg"):
+            raise NotImplementedError("this kernel has no windows of %s" % gui)
 
     def system(self, line):
         import subprocess
@@ -247,21 +283,23 @@ class Shell:
         shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
         code = subprocess.call([shell, "-c", expand(line)], stdin=subprocess.DEVNULL)
         names["_exit_code"] = code
+        found_packages()
 
     def getoutput(self, line):
         import subprocess
-        return subprocess.run(["/bin/sh", "-c", expand(line)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, universal_newlines=True).stdout.splitlines()
+        out = subprocess.run(["/bin/sh", "-c", expand(line)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, universal_newlines=True).stdout.splitlines()
+        found_packages()
+        return out
 
     def run_line_magic(self, name, line):
         line = expand(line.strip())
         if name == "pip":
-            import importlib
             import shlex
             import subprocess
             flush()
             subprocess.call([sys.executable, "-m", "pip"] + shlex.split(line), stdin=subprocess.DEVNULL)
-            importlib.invalidate_caches()
+            found_packages()
         elif name == "cd":
             os.chdir(os.path.expanduser(line or "~"))
             print(os.getcwd())
@@ -309,6 +347,25 @@ class Shell:
 shell = Shell()
 
 
+def found_packages():
+    """Makes packages importable that were installed since the kernel started. Python takes the user's
+    directory of packages only if it is there at the start."""
+    site = sys.modules.get("site")
+    if site is not None and site.ENABLE_USER_SITE:  # else Python was told not to use it
+        place = site.getusersitepackages()
+        if place not in sys.path and os.path.isdir(place):
+            old, known = list(sys.path), set(sys.path)
+            site.addsitedir(place)
+            new = [p for p in sys.path if p not in known]
+            at = next((n for n, p in enumerate(old) if p.endswith(("site-packages", "dist-packages"))), len(old))
+            sys.path[:] = old[:at] + new + old[at:]  # before those of the system, as at the start
+    for place, finder in list(sys.path_importer_cache.items()):
+        if finder is None:
+            del sys.path_importer_cache[place]  # it may be a directory by now
+        elif hasattr(finder, "invalidate_caches"):
+            finder.invalidate_caches()
+
+
 def expand(line):
     def put(found):
         name = found.group(1) or found.group(2)
@@ -342,21 +399,15 @@ class Finder:  # without importlib.abc, which is half of all that would be loade
     """Gives the few names of IPython that cells use, and prepares pyplot."""
 
     def find_spec(self, name, path=None, target=None):
-        if name in ("IPython", "IPython.display", "IPython.core", "IPython.core.display"):
+        if name in ("IPython", "IPython.display", "IPython.core", "IPython.core.display", "IPython.core.display_functions",
+                    "IPython.core.getipython", "IPython.core.pylabtools"):
             return importlib.machinery.ModuleSpec(name, self, is_package=name in ("IPython", "IPython.core"))
-        if name == "matplotlib.pyplot":
+        prepare = {"matplotlib.pyplot": pyplot, "PIL.ImageShow": pictures}.get(name)
+        if prepare is not None:
             for finder in sys.meta_path:
                 spec = None if finder is self else finder.find_spec(name, path, target)
                 if spec is not None:
-                    load = spec.loader.exec_module
-
-                    def loaded(module, load=load):
-                        import matplotlib
-                        matplotlib.rcParams["backend"] = "agg"
-                        load(module)
-                        module.show = figures
-                        watch_boxes()
-                    spec.loader.exec_module = loaded
+                    spec.loader.exec_module = functools.partial(prepare, spec.loader.exec_module)
                     return spec
         return None
 
@@ -365,12 +416,37 @@ class Finder:  # without importlib.abc, which is half of all that would be loade
 
     def exec_module(self, module):
         module.get_ipython = lambda: shell
+        if module.__name__ == "IPython.core.pylabtools":
+            module.backend2gui = {}  # no backend here has windows
+            return
         module.display = display
         if module.__name__ != "IPython":
             module.clear_output = lambda wait=False: None
+            module.publish_display_data = lambda data, *_, **__: display(data, raw=True)
             module.__dict__.update(kinds())
         if module.__name__ == "IPython":
             module.version_info, module.__version__ = (8, 0, 0), "8.0.0"
+
+
+def pyplot(load, module):
+    import matplotlib
+    matplotlib.rcParams["backend"] = "agg"
+    load(module)
+    module.show = figures
+    watch_boxes()
+
+
+def pictures(load, module):
+    """Makes Image.show() of PIL a result. Programs of the system that show pictures need a screen."""
+    load(module)
+
+    class Viewer(module.Viewer):
+        format = "PNG"
+
+        def show_image(self, image, **_):
+            display(image)
+            return 1
+    module.register(Viewer, -1)
 
 
 def figures(*_, **__):
@@ -468,6 +544,25 @@ def evaluate(code, name):
     return run(last) if last is not None else None
 
 
+def told(code, name):
+    """Evaluates a cell, and calls what is registered for its beginning and its end."""
+    info = types.SimpleNamespace(raw_cell=code, cell_id=None, store_history=True, silent=False, shell_futures=True)
+    done = types.SimpleNamespace(info=info, execution_count=state.count, result=None, success=False, error_before_exec=None, error_in_exec=None)
+    shell.events.trigger("pre_execute")
+    shell.events.trigger("pre_run_cell", info)
+    try:
+        done.result = evaluate(code, name)
+        done.success = True
+        return done.result
+    except BaseException as error:
+        done.error_in_exec = error
+        raise
+    finally:
+        if os.getpid() == PID:
+            shell.events.trigger("post_execute")
+            shell.events.trigger("post_run_cell", done)
+
+
 def report(error):
     if os.getpid() != PID:  # the cell forked, and this is the child: it ends as any program would
         if isinstance(error, SystemExit):
@@ -505,7 +600,8 @@ def cell(request):
         state.running = True
         if state.asked:
             raise KeyboardInterrupt
-        value = evaluate(request["code"], "<cell %d>" % state.count)
+        found_packages()  # also those that a command of the sandbox installed
+        value = told(request["code"], "<cell %d>" % state.count)
         if value is not None:
             names["_"] = value
             show(bundle(value), main=True)

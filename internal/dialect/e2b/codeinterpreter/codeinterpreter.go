@@ -110,14 +110,18 @@ type place struct {
 
 func told(c interpreter.Context) place { return place{c.ID, string(c.Language), c.Dir} }
 
-// list answers with the contexts. Two of them exist from the beginning.
+// list answers with the contexts, the newest last. Two of them exist from the beginning in
+// E2B, so they are the first ones, although here a first use makes them.
 func (b *Box) list(w http.ResponseWriter, r *http.Request) {
 	list := []place{}
+	first := map[string]bool{}
 	for _, l := range []interpreter.Language{interpreter.Python, interpreter.JavaScript} {
-		if _, err := b.in.Default(r.Context(), l); err != nil {
+		c, err := b.in.Default(r.Context(), l)
+		if err != nil {
 			b.refuse(w, err)
 			return
 		}
+		list, first[c.ID] = append(list, told(c)), true
 	}
 	all, err := b.in.List(r.Context())
 	if err != nil {
@@ -125,7 +129,9 @@ func (b *Box) list(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, c := range all {
-		list = append(list, told(c))
+		if !first[c.ID] {
+			list = append(list, told(c))
+		}
 	}
 	answer(w, list)
 }

@@ -145,8 +145,8 @@ func TestContextsAreE2Bs(t *testing.T) {
 	}
 	var list []struct{ ID, Language string }
 	status, body = ask(t, "GET", url+"/contexts", "", "")
-	if err := json.Unmarshal([]byte(body), &list); status != 200 || err != nil || len(list) != 3 {
-		t.Errorf("list: %d %s", status, body)
+	if err := json.Unmarshal([]byte(body), &list); status != 200 || err != nil || len(list) != 3 || list[0].Language != "python" || list[1].Language != "javascript" || list[2].ID != c.ID {
+		t.Errorf("list: %d %s", status, body) // the two of the beginning, and then the new one
 	}
 	run(t, url, `{"code":"x = 1","context_id":"`+c.ID+`"}`)
 	if status, body := ask(t, "POST", url+"/contexts/"+c.ID+"/restart", "", ""); status != 200 || body != "null" {

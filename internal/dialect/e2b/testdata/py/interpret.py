@@ -51,7 +51,8 @@ def _():
     context = sandbox.create_code_context(cwd="/tmp", language="python")
     assert (context.language, context.cwd) == ("python", "/tmp"), context
     assert sandbox.run_code("import os; y = 1; os.getcwd()", context=context).text == "/tmp"
-    assert {"python", "javascript"} <= {c.language for c in sandbox.list_code_contexts()}
+    there = sandbox.list_code_contexts()
+    assert [c.language for c in there[:2]] == ["python", "javascript"] and there[-1].id == context.id, there
     sandbox.restart_code_context(context)
     assert sandbox.run_code("y", context=context).error.name == "NameError"
     sandbox.remove_code_context(context)
