@@ -26,6 +26,7 @@ func environmentPromises() []group {
 		{"a directory that does not exist is told as such", missingDir},
 	}}, {can: []paddock.Capability{paddock.CanPrograms}, walls: []paddock.Control{paddock.ControlMountNS}, promises: []promise{
 		{"programs that a command installs below the home are found by the next one", installedPrograms},
+		{"a login shell finds the programs that other commands find", loginPath},
 	}}}
 }
 
@@ -40,6 +41,23 @@ func installedPrograms(t *testing.T, s *suite) {
 		b.must(t, `mkdir -p "`+dir+`" && printf '#!/bin/sh\necho found\n' >"`+dir+`/$1" && chmod +x "`+dir+`/$1"`, name)
 		if r := b.run(t, paddock.Cmd{Args: []string{name}}); r.out != "found\n" {
 			t.Errorf("%s: %+v", dir, r)
+		}
+	}
+}
+
+func loginPath(t *testing.T, s *suite) {
+	b := s.own(t)
+	if s.h.Base.Root.Kind == paddock.RootDir {
+		return // the tree has its own profile
+	}
+	path := b.environ(t, nil)["PATH"]
+	for _, shell := range []string{"sh", "bash"} {
+		if b.sh(t, "command -v "+shell).exit.Code != 0 {
+			continue
+		}
+		r := b.run(t, paddock.Cmd{Args: []string{shell, "-l", "-c", `printf %s "$PATH"`}})
+		if r.out != path && !strings.HasPrefix(r.out, path+":") {
+			t.Errorf("%s: %+v; other commands have the PATH %q", shell, r, path)
 		}
 	}
 }

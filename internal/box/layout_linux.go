@@ -194,6 +194,7 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		l.replace("/etc/group", group)
 		l.toolchains(user)
 		l.certificates()
+		l.loginShells()
 		l.installs = true
 		for _, path := range hostroot.Credentials() {
 			if readable(path, l.ID.Root) {

@@ -79,6 +79,26 @@ def _():
         assert there and (want in (execution.text or "") or language == "ts" and execution.error), (language, execution)
 
 
+@promise("commands and cells have one Python, and import what the other installed")
+def _():
+    assert sandbox.commands.run("python3 -c 'import sys; print(sys.executable)'").stdout.strip() == sandbox.run_code("import sys; print(sys.executable)").logs.stdout[0].strip()
+    if sandbox.run_code("import pip").error:
+        return  # the machine has no pip
+    sandbox.run_code("""import zipfile
+for name in ("of_cell", "of_command"):
+    with zipfile.ZipFile(f"/tmp/{name}-1-py3-none-any.whl", "w") as z:
+        z.writestr(f"{name}.py", "answer = 42")
+        z.writestr(f"{name}-1.dist-info/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: 1\\n")
+        z.writestr(f"{name}-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        z.writestr(f"{name}-1.dist-info/RECORD", "")
+""")
+    install = "pip install --no-index --no-cache-dir --disable-pip-version-check /tmp/%s-1-py3-none-any.whl"
+    sandbox.commands.run(install % "of_command", timeout=120)
+    assert sandbox.run_code("import of_command; of_command.answer").text == "42"
+    sandbox.run_code("!" + install % "of_cell")
+    assert sandbox.commands.run("python3 -c 'import of_cell; print(of_cell.answer)'").stdout == "42\n"
+
+
 @promise("a kernel that ends is told, and the next cell runs")
 def _():
     assert sandbox.run_code("os._exit(1)").error.name == "UnexpectedEndOfExecution"
