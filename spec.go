@@ -311,7 +311,8 @@ func (s Secret) String() string { return "secret " + s.Name }
 // GoString returns the same as String.
 func (s Secret) GoString() string { return s.String() }
 
-// An Update changes an existing sandbox. Nil fields stay as they are.
+// An Update changes an existing sandbox. Nil fields stay as they are. The network of a sandbox
+// that was made with NetworkList can change to other rules, to NetworkNone and back.
 type Update struct {
 	Limits *Limits           `json:"limits,omitempty"`
 	Policy *Policy           `json:"policy,omitempty"`

@@ -31,7 +31,8 @@ func networkPromises() []group {
 		{"what crosses the way out is counted, and what is refused is not", networkCounted},
 	}}, {can: append(listed, paddock.CanUpdatePolicy), promises: []promise{
 		{"new rules about the network hold at once, and cut what they no longer allow", networkUpdate},
-		{"another network is refused in the living sandbox, with all that comes with it", networkOther},
+		{"the network of a living sandbox is taken away, which cuts what it carried, and given again", networkAway},
+		{"the host's network is refused in the living sandbox, with all that comes with it", networkOther},
 	}}, {can: append(listed, paddock.CanUpdatePolicy, paddock.CanOutlive), promises: []promise{
 		{"the network of a sandbox that outlives its maker is another driver's to change", networkElsewhere},
 	}}, {can: append(listed, paddock.CanPause), promises: []promise{
@@ -328,13 +329,35 @@ func networkUpdate(t *testing.T, s *suite) {
 	}
 }
 
+func networkAway(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, listing(port))
+	var out syncBuffer
+	var held paddock.Process
+	if s.info.Can(paddock.CanPrograms) {
+		at := net.JoinHostPort(hostListed, strconv.Itoa(int(port)))
+		held = b.start(t, paddock.Cmd{Args: []string{b.helper(t), "hold", at}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+		says(t, &out, "connected")
+	}
+	b.reaches(t, hostListed, port)
+	b.update(t, paddock.Update{Policy: &paddock.Policy{}})
+	b.reachesNot(t, hostListed, port)
+	if held != nil {
+		says(t, &out, "over")
+		wait(t, held)
+	}
+	err := b.Update(bounded(t), paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Rules: listing(port).Rules}}})
+	wantKind(t, "rules without a list", err, paddock.Invalid)
+	b.reachesNot(t, hostListed, port)
+	b.update(t, paddock.Update{Policy: &paddock.Policy{Network: listing(port)}})
+	b.reaches(t, hostListed, port)
+}
+
 func networkOther(t *testing.T, s *suite) {
 	port := greeter(t)
 	b := s.within(t, listing(port))
-	for _, n := range []paddock.NetworkPolicy{{}, {Mode: paddock.NetworkHost}} {
-		err := b.Update(bounded(t), paddock.Update{Policy: &paddock.Policy{Network: n}, Labels: map[string]string{"changed": "yes"}})
-		wantKind(t, "the network "+string(n.Mode), err, paddock.Unsupported)
-	}
+	err := b.Update(bounded(t), paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkHost}}, Labels: map[string]string{"changed": "yes"}})
+	wantKind(t, "the host's network", err, paddock.Unsupported)
 	b.reaches(t, hostListed, port)
 	if st, err := b.Status(bounded(t)); err != nil || len(st.Labels) > 0 {
 		t.Errorf("a part of it was done: %v, %v", st.Labels, err)

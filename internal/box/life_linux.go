@@ -202,11 +202,13 @@ func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 		return nil, fmt.Errorf("the rules about files cannot be changed while the sandbox lives: they are a part of its tree: %w", paddock.Unsupported)
 	case !slices.Equal(was.Audit, p.Audit):
 		return nil, fmt.Errorf("what is recorded cannot be changed while the sandbox lives: %w", paddock.Unsupported)
-	case mode != p.Network.Mode && mode == paddock.NetworkList:
-		return nil, fmt.Errorf("the network cannot be taken away while the sandbox lives; a list without rules allows nothing: %w", paddock.Unsupported)
+	case mode == paddock.NetworkList && p.Network.Mode == paddock.NetworkNone: // the link stays, and the gateway allows nothing
+	case mode == paddock.NetworkList && mode != p.Network.Mode:
+		return nil, fmt.Errorf("the sandbox has a gateway, and cannot get the network %q while it lives: %w", string(p.Network.Mode), paddock.Unsupported)
 	case mode != p.Network.Mode:
 		return nil, fmt.Errorf("the sandbox was made with another network, %q, and has no link for rules; make another sandbox, with a list, which may be empty: %w", string(mode), paddock.Unsupported)
-	case l.plan.Gateway == nil:
+	}
+	if l.plan.Gateway == nil {
 		return func() {}, nil
 	}
 	return l.plan.Gateway.Update(ctx, p.Network)

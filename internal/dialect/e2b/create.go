@@ -236,10 +236,23 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	return b, nil
 }
 
-// createWith makes a sandbox with sudo if the tier has it, because E2B's sandboxes have it.
+// createWith makes a sandbox. If the network has no rules and this host cannot give a
+// sandbox any network, the sandbox has none, and an update of its network is refused.
+func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
+	sb, err := createSudo(ctx, d, spec, root, t)
+	if n := &spec.Policy.Network; errors.Is(err, paddock.Unsupported) && n.Mode == paddock.NetworkList && len(n.Rules) == 0 {
+		n.Mode = paddock.NetworkNone
+		if sb, none := createSudo(ctx, d, spec, root, t); none == nil {
+			return sb, nil
+		}
+	}
+	return sb, err
+}
+
+// createSudo makes a sandbox with sudo if the tier has it, because E2B's sandboxes have it.
 // A sandbox from a snapshot has sudo if the source had it, because the memory image depends
 // on it. After the call, spec.Sudo has the choice.
-func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
+func createSudo(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
 	spec.Sudo = root.sudo
 	if root.root.Kind == paddock.RootSnapshot {
 		return d.CreateWith(ctx, *spec, t)

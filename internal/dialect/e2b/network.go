@@ -77,10 +77,7 @@ func policy(n *network, internet *bool) (paddock.NetworkPolicy, error) {
 	for _, host := range open {
 		p.Rules = append(p.Rules, paddock.NetworkRule{Host: host, Ports: every(), Proxy: proxy}, paddock.NetworkRule{Host: host, Ports: every(), UDP: true})
 	}
-	if len(p.Rules) == 0 {
-		return paddock.NetworkPolicy{}, nil
-	}
-	return p, nil
+	return p, nil // without rules it allows nothing, and an update can allow something
 }
 
 // every returns the value of Ports for every port.

@@ -52,6 +52,9 @@ func TestANetworkObjectMeansTheSameInOurWords(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(deny, row.deny) || !reflect.DeepEqual(allow, row.allow) {
 			t.Errorf("%s: denied %q, allowed %q: %v", name, deny, allow, err)
 		}
+		if p.Mode != paddock.NetworkList {
+			t.Errorf("%s: the mode is %q, so that an update could allow nothing", name, p.Mode)
+		}
 		for _, r := range p.Rules {
 			if !r.Deny && !slices.Equal(r.Ports, []uint16{0}) {
 				t.Errorf("%s: %s on ports %v alone", name, r.Host, r.Ports)

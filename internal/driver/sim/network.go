@@ -57,8 +57,10 @@ func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
 func (b *box) newRules(p paddock.NetworkPolicy) (*decide.Rules, error) {
 	list := p.Mode == paddock.NetworkList
 	switch {
+	case b.kernel != nil && b.kernel.Dial != nil && p.Mode == paddock.NetworkNone:
+		p.Mode = paddock.NetworkList // without rules it reaches nothing, and rules may come again
 	case b.kernel != nil && list != (b.kernel.Dial != nil):
-		return nil, fmt.Errorf("network %q: whether there is a network cannot change in a living sandbox; without rules, a list reaches nothing: %w", string(p.Mode), paddock.Unsupported)
+		return nil, fmt.Errorf("network %q: a sandbox that was made without a network gets none while it lives; make another one, with a list, which may be empty: %w", string(p.Mode), paddock.Unsupported)
 	case !list:
 		return nil, nil
 	case b.d.way != nil:

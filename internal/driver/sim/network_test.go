@@ -83,15 +83,18 @@ func TestAProgramsOwnNetworkIsReachedByTheRules(t *testing.T) {
 	if err != nil || len(st.Refused) != 4 || !strings.Contains(st.Refused[1].Remedy, "--allow example.org") {
 		t.Errorf("refused %+v, %v", st.Refused, err)
 	}
-	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{}}); !errors.Is(err, paddock.Unsupported) {
-		t.Errorf("no network at all: %v", err)
-	}
-	none := listOf()
-	if err := sb.Update(t.Context(), paddock.Update{Policy: &none}); err != nil {
-		t.Fatal(err)
-	}
-	if got := wrote(t, sb, "curl -sS http://www.example.com/; echo status=$?"); !strings.Contains(got, "status=6") {
-		t.Errorf("without rules: %q", got)
+	for _, p := range []struct {
+		policy paddock.Policy
+		want   string
+	}{
+		{paddock.Policy{}, "status=6"}, {listOf(paddock.NetworkRule{Host: "*.example.com"}), "status=0"}, {listOf(), "status=6"},
+	} {
+		if err := sb.Update(t.Context(), paddock.Update{Policy: &p.policy}); err != nil {
+			t.Fatal(err)
+		}
+		if got := wrote(t, sb, "curl -sS http://www.example.com/; echo status=$?"); !strings.Contains(got, p.want) {
+			t.Errorf("%+v: %q", p.policy.Network, got)
+		}
 	}
 }
 

@@ -283,9 +283,12 @@ func (w *Gateway) Saved(all bool) *Config {
 	return &c
 }
 
-// Update replaces the rules and returns a function that restores the old ones. A secret that the sandbox does not have
-// yet is Unsupported, because its variables are fixed.
+// Update replaces the rules and returns a function that restores the old ones. No network is a list without rules. A
+// secret that the sandbox does not have yet is Unsupported, because its variables are fixed.
 func (w *Gateway) Update(ctx context.Context, p paddock.NetworkPolicy) (undo func(), err error) {
+	if p.Mode == paddock.NetworkNone && len(p.Rules)+len(p.Secrets) == 0 {
+		p.Mode = paddock.NetworkList
+	}
 	w.mu.Lock()
 	before := w.config.Policy
 	w.mu.Unlock()

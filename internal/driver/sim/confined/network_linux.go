@@ -134,7 +134,7 @@ func (s *sandbox) network(st *paddock.Status) {
 // updateNetwork puts the rules of a policy in place of the present ones, and
 // gives what undoes that.
 func (s *sandbox) updateNetwork(ctx context.Context, p *paddock.Policy) (undo func(), err error) {
-	if p == nil || s.out == nil || p.Network.Mode != paddock.NetworkList {
+	if p == nil || s.out == nil || p.Network.Mode != paddock.NetworkList && p.Network.Mode != paddock.NetworkNone {
 		return func() {}, nil // the child refuses what another network would be
 	}
 	return s.out.Update(ctx, p.Network)

@@ -124,6 +124,17 @@ await promise('the network of a living sandbox is replaced', async (t) => {
   await t.rejects(sandbox.updateNetwork({ allowOut: ['example.com'] }), /needs 0.0.0.0\/0 in denyOut/)
 })
 
+await promise('a living sandbox without a network gets one, and loses it again', async (t) => {
+  const closed = await Sandbox.create(template, { allowInternetAccess: false })
+  const name = async () => (await closed.commands.run('getent hosts example.com || true')).stdout
+  t.equal(await name(), '')
+  await closed.updateNetwork({ allowOut: ['example.com'], denyOut: ['0.0.0.0/0'] })
+  t.match(await name(), /example.com/)
+  await closed.updateNetwork({ denyOut: ['0.0.0.0/0'] })
+  t.equal(await name(), '')
+  await closed.kill()
+})
+
 await promise('a sandbox that is killed while a command runs cuts it', async (t) => {
   const doomed = await Sandbox.create(template)
   const command = doomed.commands.run('sleep 1000')

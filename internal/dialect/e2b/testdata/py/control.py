@@ -107,6 +107,26 @@ def _():
     sandbox.update_network({})
 
 
+@promise("a living sandbox without a network gets one, and loses it again")
+def _():
+    closed = Sandbox.create(template, allow_internet_access=False)
+
+    def name():
+        return closed.commands.run("getent hosts example.com || true").stdout
+
+    def way():
+        return closed.commands.run("timeout 20 bash -c '</dev/tcp/192.0.2.1/80' 2>&1 && echo open || echo closed").stdout.splitlines()[-1]
+
+    assert (name(), way()) == ("", "closed")
+    closed.update_network({"deny_out": ["192.0.2.0/24"]})
+    assert "example.com" in name()
+    closed.update_network({"deny_out": ["0.0.0.0/0"]})
+    assert (name(), way()) == ("", "closed")
+    closed.update_network({"deny_out": ["0.0.0.0/0"], "allow_out": ["example.com"]})
+    assert "example.com" in name()
+    closed.kill()
+
+
 @promise("a sandbox that is killed while a command runs cuts it")
 def _():
     doomed = Sandbox.create(template)
