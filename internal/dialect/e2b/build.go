@@ -20,6 +20,8 @@ import (
 const (
 	maxBuilds     = 4    // in progress at once
 	maxOwnBuilds  = 2    // of one tenant
+	maxQueued     = 64   // builds that wait for others
+	maxOwnQueued  = 16   // of one tenant
 	maxTemplates  = 1000 // of one tenant, not counting snapshots
 	maxWaiting    = 16   // builds of a template that were not started; the oldest are removed
 	maxSteps      = 200
@@ -44,6 +46,8 @@ type build struct {
 	ended  time.Time  // guarded by mu
 	image  string     // guarded by mu; image of the root
 	pulls  bool       // guarded by mu; the image is not known yet
+
+	start func() // starts its work, once its turn has come
 }
 
 // The body of a request that starts a build.
@@ -151,35 +155,76 @@ func (c *call) startBuild() error {
 	if from.root.Kind != paddock.RootSnapshot || b.Limits != (paddock.Limits{}) {
 		from.limits = b.Limits
 	}
-	run := &build{id: b.ID, template: t.ID, caller: c.caller, begun: time.Now(), status: building}
-	c.h.mu.Lock()
-	busy, own := 0, 0
-	for _, other := range c.h.builds {
-		if !other.running() {
-			continue
+	run := &build{id: b.ID, template: t.ID, caller: c.caller, begun: time.Now(), status: waiting, image: from.image}
+	ctx := c.h.o.Mark(c.h.ctx, c.Request, c.caller.Tenant, c.caller.Who)
+	run.start = func() { c.h.run(ctx, run, q, from) }
+	if err := c.h.enqueue(run); err != nil {
+		if errors.Is(err, paddock.Exhausted) {
+			c.w.Header().Set("Retry-After", "5")
 		}
-		busy++
-		if other.caller.Tenant == c.caller.Tenant {
-			own++
-		}
-	}
-	_, twice := c.h.builds[b.ID]
-	refused := c.h.closed || busy >= maxBuilds || own >= maxOwnBuilds || twice
-	if !refused {
-		c.h.builds[b.ID] = run
-		ctx := c.h.o.Mark(c.h.ctx, c.Request, c.caller.Tenant, c.caller.Who)
-		c.h.wg.Go(func() { c.h.run(ctx, run, q, from) })
-	}
-	c.h.mu.Unlock()
-	switch {
-	case twice:
-		return refuse(409, paddock.Conflict, "build '%s' was started already", b.ID)
-	case refused:
-		c.w.Header().Set("Retry-After", "5")
-		return refuse(429, paddock.Exhausted, "%d builds are in progress, %d of them yours; the maximum is %d, and %d for a tenant", busy, own, maxBuilds, maxOwnBuilds)
+		return err
 	}
 	c.w.WriteHeader(http.StatusAccepted)
 	return nil
+}
+
+// enqueue starts a build, or lets it wait for the end of others.
+func (h *Handler) enqueue(b *build) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own := 0
+	for _, other := range h.queue {
+		if other.caller.Tenant == b.caller.Tenant {
+			own++
+		}
+	}
+	switch {
+	case h.closed:
+		return refuse(503, paddock.Unavailable, "the server is stopping")
+	case h.builds[b.id] != nil:
+		return refuse(409, paddock.Conflict, "build '%s' was started already", b.id)
+	case len(h.queue) >= maxQueued, own >= maxOwnQueued:
+		return refuse(429, paddock.Exhausted, "%d builds wait, %d of them yours; the maximum is %d, and %d for a tenant", len(h.queue), own, maxQueued, maxOwnQueued)
+	}
+	h.builds[b.id] = b
+	h.queue = append(h.queue, b)
+	h.startQueued()
+	if slices.Contains(h.queue, b) {
+		b.say("info", "base", "waiting for other builds to end")
+	}
+	return nil
+}
+
+// startQueued starts the queued builds whose turn has come. The oldest is first, unless its
+// tenant has as many as it may have. The caller holds mu.
+func (h *Handler) startQueued() {
+	if h.closed {
+		return
+	}
+	busy, own := 0, map[string]int{}
+	for _, b := range h.builds {
+		if b.in(building) {
+			busy++
+			own[b.caller.Tenant]++
+		}
+	}
+	h.queue = slices.DeleteFunc(h.queue, func(b *build) bool {
+		if busy >= maxBuilds || own[b.caller.Tenant] >= maxOwnBuilds {
+			return false
+		}
+		busy++
+		own[b.caller.Tenant]++
+		b.mu.Lock()
+		b.status = building
+		b.mu.Unlock()
+		h.wg.Go(func() {
+			b.start()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.startQueued()
+		})
+		return true
+	})
 }
 
 // from returns the root of a build. The default images of E2B's clients stand for this
@@ -224,10 +269,11 @@ func checkSteps(steps []step) error {
 	return nil
 }
 
-func (b *build) running() bool {
+// in reports whether the build has one of some states.
+func (b *build) in(states ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.status == building
+	return slices.Contains(states, b.status)
 }
 
 // say adds a line to the log.

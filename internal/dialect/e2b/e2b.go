@@ -160,6 +160,7 @@ type Handler struct {
 	boxes     map[paddock.ID]*box  // guarded by mu
 	templates map[string]*template // guarded by mu; by ID
 	builds    map[string]*build    // guarded by mu; by ID
+	queue     []*build             // guarded by mu; builds that wait for others, oldest first
 	intakes   map[string]intake    // guarded by mu; by tenant
 	idle      map[string]time.Time // guarded by mu; since when images are unused, by tenant and ID
 }

@@ -88,7 +88,7 @@ func (h *Handler) holds(tenant, id string) bool {
 	defer h.mu.Unlock()
 	for _, b := range h.builds {
 		b.mu.Lock()
-		held := b.status == building && (b.caller.Tenant == tenant && (b.pulls || b.image == id) || tenant == "" && b.image == shared+id)
+		held := (b.status == building || b.status == waiting) && (b.caller.Tenant == tenant && (b.pulls || b.image == id) || tenant == "" && b.image == shared+id)
 		b.mu.Unlock()
 		if held {
 			return true
@@ -128,7 +128,7 @@ func (h *Handler) sweepImages(now time.Time) {
 	}
 	for _, b := range h.builds {
 		b.mu.Lock()
-		if b.status == building {
+		if b.status == building || b.status == waiting {
 			mark(b.caller.Tenant, b.image)
 		} else {
 			mark(b.caller.Tenant, "")

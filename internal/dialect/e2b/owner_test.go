@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,19 +196,76 @@ func TestTheNameOfARepeatedRequestCannotBeGuessed(t *testing.T) {
 	}
 }
 
-func TestATenantsBuildsLeaveRoomForOthers(t *testing.T) {
+func TestATenantsBuildsWaitForEachOtherAndLeaveRoomForOthers(t *testing.T) {
 	h, _ := handler(t, record{})
-	h.templates["t"] = &template{ID: "t", Tenant: "acme", Builds: []built{{ID: "b", Status: waiting}}}
-	for i := range maxOwnBuilds {
-		name := fmt.Sprint("other", i)
-		h.builds[name] = &build{id: name, status: building, caller: Caller{Tenant: "acme"}}
+	begun, ends := make(chan string, 100), map[string]chan bool{}
+	add := func(tenant string, i int) (*build, error) {
+		b := &build{id: fmt.Sprint(tenant, i), status: waiting, caller: Caller{Tenant: tenant}}
+		end := make(chan bool)
+		ends[b.id] = end
+		b.start = func() {
+			begun <- b.id
+			<-end
+			b.mu.Lock()
+			b.status = ready
+			b.mu.Unlock()
+		}
+		return b, h.enqueue(b)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v2/templates/t/builds/b", strings.NewReader(`{"fromTemplate":"base"}`))
-	r.Header.Set("X-Api-Key", "write")
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	if w.Code != http.StatusTooManyRequests {
-		t.Errorf("a third build of a tenant: %d %s", w.Code, w.Body)
+	begins := func(want ...string) {
+		t.Helper()
+		var got []string
+		for range want {
+			got = append(got, <-begun)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("begun are %q, not %q", got, want)
+		}
+	}
+	var all []*build
+	for i := range maxOwnBuilds + maxOwnQueued {
+		b, err := add("acme", i)
+		if err != nil {
+			t.Fatalf("build %d: %v", i, err)
+		}
+		all = append(all, b)
+	}
+	if _, err := add("acme", 99); paddock.KindOf(err) != paddock.Exhausted || faultOf(err).Code != 429 {
+		t.Errorf("one more: %v", err)
+	}
+	if err := h.enqueue(all[3]); paddock.KindOf(err) != paddock.Conflict {
+		t.Errorf("a build that waits already: %v", err)
+	}
+	begins("acme0", "acme1")
+	for i := range 2 {
+		if _, err := add("other", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begins("other0", "other1")
+	if _, err := add("third", 0); err != nil {
+		t.Fatal(err)
+	}
+	if !all[2].in(waiting) || len(all[2].log) != 1 {
+		t.Errorf("the third build of a tenant: %q, %v", all[2].status, all[2].log)
+	}
+	close(ends["other0"])
+	begins("third0") // before the tenant's that waited longer
+	close(ends["acme1"])
+	begins("acme2")
+	close(ends["other1"])
+	close(ends["third0"])
+	closed := make(chan error, 1)
+	go func() { closed <- h.Close() }()
+	<-h.ctx.Done() // no other build begins
+	close(ends["acme0"])
+	close(ends["acme2"])
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if len(begun) > 0 || !all[3].in(waiting) {
+		t.Errorf("after the end: %q, %d began", all[3].status, len(begun))
 	}
 }
 

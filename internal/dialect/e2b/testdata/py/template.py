@@ -92,6 +92,14 @@ def _():
         assert words in str(error), error
 
 
+@promise("more builds than run at once wait for their turn")
+def _():
+    begun = [Template.build_in_background(Template().from_template(template).run_cmd("sleep 3"), f"rig-py-many-{i}") for i in range(4)]
+    states = [Template.get_build_status(build).status for build in begun]
+    assert TemplateBuildStatus.WAITING in states and TemplateBuildStatus.ERROR not in states, states
+    until(lambda: all(Template.get_build_status(build).status == TemplateBuildStatus.READY for build in begun))
+
+
 @promise("the asynchronous client builds too")
 async def _():
     built = AsyncTemplate().from_template(template).set_workdir("/app").run_cmd("echo built > it")
