@@ -251,13 +251,14 @@ func (c *accounts) readShelves(ctx context.Context) (err error) {
 	if c.shelves, err = shelves(c.app, c.flags.account.warm, sudo); err != nil {
 		return err
 	}
-	for _, s := range c.shelves {
+	for i, s := range c.shelves {
 		has, err := sudo(s.Spec.Tier)
 		if err != nil {
 			return err
 		}
 		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier, has)) {
 			c.ready = append(c.ready, s.Spec.Tier)
+			c.shelves[i].Spec.Limits.Disk = int64(c.flags.disk)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, addres
 		ports = c.access.Proxy()
 	}
 	return e2b.New(ctx, e2b.Options{
-		Ports: ports, Domain: domain, Secret: secret, Ready: c.ready,
+		Ports: ports, Domain: domain, Secret: secret, Ready: c.ready, Disk: int64(f.disk),
 		Enter: func(ctx context.Context, tenant string) (e2b.Place, error) {
 			place, err := api.Enter(ctx, tenant)
 			if err != nil {

@@ -74,6 +74,7 @@ func (c *call) newTemplate() error {
 		Tags     []string `json:"tags"`
 		CPUs     *int     `json:"cpuCount"`
 		MemoryMB *int64   `json:"memoryMB"`
+		MinFree  *int64   `json:"minFreeDiskMb"`
 	}
 	if err := c.body(&q, false); err != nil {
 		return err
@@ -98,7 +99,11 @@ func (c *call) newTemplate() error {
 	if err := goodTags(tags); err != nil {
 		return err
 	}
-	b := built{ID: uuid(), Status: waiting, Created: time.Now().UTC()}
+	free, err := disk("minFreeDiskMb", q.MinFree)
+	if err != nil {
+		return err
+	}
+	b := built{ID: uuid(), Status: waiting, Created: time.Now().UTC(), Limits: paddock.Limits{Disk: free}}
 	if q.CPUs != nil {
 		b.Limits.CPUs = float64(*q.CPUs)
 	}
@@ -128,6 +133,17 @@ func (c *call) newTemplate() error {
 	})
 }
 
+// disk converts a size in megabytes that a request asks for. Zero is the default.
+func disk(field string, size *int64) (int64, error) {
+	switch {
+	case size == nil:
+		return 0, nil
+	case *size < 0 || *size > 1<<24:
+		return 0, invalid("%s: a number of megabytes from 0 to %d", field, 1<<24)
+	}
+	return *size << 20, nil
+}
+
 // startBuild handles POST /v2/templates/{id}/builds/{build}. It runs the steps.
 func (c *call) startBuild() error {
 	var q buildRequest
@@ -152,9 +168,21 @@ func (c *call) startBuild() error {
 	if err := checkSteps(q.Steps); err != nil {
 		return err
 	}
+	usual := from.limits.Disk
+	if from.root.Kind != paddock.RootSnapshot {
+		usual = c.h.o.Disk
+	}
 	if from.root.Kind != paddock.RootSnapshot || b.Limits != (paddock.Limits{}) {
 		from.limits = b.Limits
 	}
+	if b.Limits.Disk > 0 && usual == 0 {
+		info, err := c.caller.Driver.Info(c.ctx, from.tier)
+		if err != nil {
+			return err
+		}
+		usual = info.Defaults.Disk
+	}
+	from.limits.Disk = b.Limits.Disk + usual // what is to be free, beside what the steps write
 	run := &build{id: b.ID, template: t.ID, caller: c.caller, begun: time.Now(), status: waiting, image: from.image}
 	ctx := c.h.o.Mark(c.h.ctx, c.Request, c.caller.Tenant, c.caller.Who)
 	run.start = func() { c.h.run(ctx, run, q, from) }

@@ -46,6 +46,13 @@ func (c *call) creates(usual int64) error {
 	if err != nil {
 		return err
 	}
+	size, err := disk("diskSizeMB", q.DiskSizeMB)
+	if err != nil {
+		return err
+	}
+	if size > 0 {
+		root.limits.Disk = size
+	}
 	name := c.Header.Get("Idempotency-Key")
 	if rec.ID, err = c.h.sandboxID(c.caller.Tenant, name); err != nil {
 		return err
@@ -150,7 +157,7 @@ const (
 )
 
 // Ready returns the spec of a sandbox from the template base with no options, on one tier.
-// The sandboxes of a pool have exactly this spec. sudo reports whether the tier has it; for
+// The sandboxes of a pool have exactly this spec, with Options.Disk. sudo reports whether the tier has it; for
 // paddock.Auto, the tier that is chosen.
 func Ready(tier paddock.Tier, sudo bool) paddock.Spec {
 	p, err := policy(nil, nil)
@@ -167,7 +174,9 @@ func (h *Handler) ready(spec paddock.Spec) paddock.Spec {
 	bare := spec
 	bare.ID, bare.Env, bare.Labels = "", nil, nil
 	bare.Sudo = false // createWith sets it
-	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, Ready(spec.Tier, false)) {
+	want := Ready(spec.Tier, false)
+	want.Limits.Disk = h.o.Disk
+	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, want) {
 		return spec
 	}
 	bare.Labels = spec.Labels

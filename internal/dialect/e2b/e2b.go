@@ -100,6 +100,10 @@ type Options struct {
 	// restart makes another sandbox.
 	Secret []byte
 
+	// Disk is the disk of sandboxes whose template and request ask for none, in bytes. Zero is
+	// the tier's default.
+	Disk int64
+
 	// Uploads is a private directory for files that builds copy.
 	Uploads string
 

@@ -305,6 +305,23 @@ func TestASandboxThatIsKilledCutsItsStreamsAndIsGoneAtOnce(t *testing.T) {
 	}
 }
 
+func TestADiskIsAskedFor(t *testing.T) {
+	b := newBench(t)
+	_, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"base","allow_internet_access":false,"diskSizeMB":77}`)
+	id, _ := v["sandboxID"].(string)
+	if code, v := b.ask("acme", "GET", "/sandboxes/"+id, ""); code != 200 || v["diskSizeMB"] != float64(77) {
+		t.Errorf("the sandbox: %d %v", code, v)
+	}
+	for _, size := range []string{"-1", "1e12", `"x"`} {
+		if code, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"base","diskSizeMB":`+size+`}`); code != 400 {
+			t.Errorf("%s: %d %v", size, code, v)
+		}
+		if code, v := b.ask("acme", "POST", "/v3/templates", `{"name":"a","minFreeDiskMb":`+size+`}`); code != 400 {
+			t.Errorf("%s free: %d %v", size, code, v)
+		}
+	}
+}
+
 func TestARepeatedCreationIsOne(t *testing.T) {
 	b := newBench(t)
 	var ids []any

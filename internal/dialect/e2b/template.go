@@ -244,7 +244,7 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 }
 
 func (h *Handler) builtIn(n name) (rooted, error) {
-	r := rooted{template: n.name, alias: n.name, env: map[string]string{}}
+	r := rooted{template: n.name, alias: n.name, env: map[string]string{}, limits: paddock.Limits{Disk: h.o.Disk}}
 	if img := h.o.Base; img != nil && n.name == base()[0] {
 		r.root, r.env, r.own = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.environment(), true
 		r.image = shared + img.ID

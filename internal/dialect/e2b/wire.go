@@ -21,6 +21,7 @@ type newSandbox struct {
 	MCP                 json.RawMessage   `json:"mcp"`
 	IAM                 json.RawMessage   `json:"iam"`
 	VolumeMounts        []json.RawMessage `json:"volumeMounts"`
+	DiskSizeMB          *int64            `json:"diskSizeMB"` // not E2B's, but named as in its answers
 }
 
 type autoResume struct {

@@ -92,6 +92,15 @@ await promise('credentials of a kind that is not known are refused in words', as
   await t.rejects(Template.build(built, 'rig-image', {}), /credentials of the type aws/)
 })
 
+await promise('a template asks for free space on its disk', async (t) => {
+  const name = 'rig-js-disk'
+  await Template.build(Template().fromTemplate(template).runCmd('true'), name, { minFreeDiskMb: 1500 })
+  const sandbox = await Sandbox.create(name)
+  const free = Number((await sandbox.commands.run("df --output=avail -m /home/user | tail -1")).stdout)
+  t.ok(free >= 1500, `${free} MB`)
+  await sandbox.kill()
+})
+
 await promise('tags lead to builds', async (t) => {
   const made = await Template.assignTags('rig-template:default', ['v1', 'stable'])
   t.deepEqual(made.tags, ['v1', 'stable'])
