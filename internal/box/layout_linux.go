@@ -49,7 +49,7 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
-		Netlinks: netlinks(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
+		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
 		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
 	}
 	if l.Config.Hostname == "" {
@@ -75,6 +75,18 @@ func netlinks() int {
 		return least
 	}
 	return int(min(max(all/(2*n), least), most))
+}
+
+// streams returns the number of sockets from which on a box gets no further socket of TCP. Each can leave
+// two connections that nobody has open, its own and the accepted one. So a box has at most a quarter of
+// those that the machine may have.
+func streams() int {
+	const ends, share, least, unknown = 2, 4, 64, 1024
+	n, err := kernel.Quota("net/ipv4/tcp_max_orphans")
+	if err != nil || n <= 0 { // as in a container, whose network namespace does not show it
+		return unknown
+	}
+	return int(max(n/(ends*share), least))
 }
 
 // finish computes the rest.

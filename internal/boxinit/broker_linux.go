@@ -37,6 +37,7 @@ type broker struct {
 	alone    bool     // there is no way out, not even one with rules
 	landlock bool     // it stands around commands, and can stand around a thread
 	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
+	streams  int      // the same for sockets of TCP
 	filters  int      // system-call filters of each command from its beginning
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
@@ -79,7 +80,7 @@ func newBroker(c *Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
+	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, streams: c.Streams, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
 		refused: map[string]*paddock.Refusal{}}
 	if c.GuestKernel != nil {
 		b.root = Root

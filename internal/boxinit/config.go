@@ -87,6 +87,8 @@ type Config struct {
 	// Netlinks is the number of sockets of all kinds from which on the box gets no further
 	// netlink socket. It has no effect with the host's network.
 	Netlinks int `json:"netlinks"`
+	// Streams is the same for sockets of TCP.
+	Streams int `json:"streams"`
 
 	// Landlock is only false if the caller accepted that by name.
 	Landlock bool `json:"landlock"`

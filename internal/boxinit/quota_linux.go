@@ -83,22 +83,29 @@ func (p *initProcess) boundQuotas() error {
 	return kernel.DropResource()
 }
 
-// socket makes a socket of a kind whose memory the kernel charges to nobody, unless the box has too many
-// sockets. Those of one kind cannot be counted, because the kernel does not list a socket without an
-// address. It is made here, so that two calls cannot both be the last one.
+// socket makes a socket of a kind that counts for the whole machine, unless the box has too many sockets.
+// The kernel charges nobody for the memory of netlink sockets and of datagrams. Connections of TCP outlive
+// their program, and the machine has a number of those that nobody has open. A connection takes a socket
+// that is made here, and at most one more that is accepted.
+//
+// Sockets of one kind cannot be counted, because the kernel does not list a socket without an address. It is
+// made here, so that two calls cannot both be the last one.
 func (c *call) socket() reply {
 	if c.hostNet { // then the host's sockets would count
 		return goOn // its arguments are no addresses, so they are those that the filter saw
 	}
 	family, kind, protocol := c.fd(0), c.fd(1), c.fd(2)
-	most := maxDatagrams
-	if family == kernel.FamilyNetlink {
-		most = c.netlinks
+	what, most := "datagrams", maxDatagrams
+	switch {
+	case family == kernel.FamilyNetlink:
+		what, most = "netlink", c.netlinks
+	case kernel.OfStreams(kind):
+		what, most = "streams", c.streams
 	}
 	if n, err := kernel.SocketsUsed(); err != nil {
 		return fails(err)
 	} else if n >= most {
-		c.refuse("socket", map[bool]string{true: "netlink", false: "datagrams"}[family == kernel.FamilyNetlink], fmt.Sprintf("with %d sockets there is none more of this kind", most))
+		c.refuse("socket", what, fmt.Sprintf("with %d sockets there is none more of this kind", most))
 		return reply{err: syscall.ENOBUFS}
 	}
 	fd, err := kernel.Socket(family, kind, protocol)

@@ -177,6 +177,12 @@ func Socket(family, kind, protocol int) (int, error) {
 	return unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 }
 
+// OfStreams reports whether a kind of sockets, perhaps with flags, is that of connections.
+func OfStreams(kind int) bool {
+	const mask = 0xf // SOCK_TYPE_MASK
+	return kind&mask == unix.SOCK_STREAM
+}
+
 // SocketsUsed returns the number of sockets of all kinds in this process's network namespace.
 func SocketsUsed() (int, error) {
 	data, err := os.ReadFile("/proc/self/net/sockstat")

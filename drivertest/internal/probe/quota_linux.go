@@ -80,6 +80,10 @@ func takers() map[string]func(n int) error {
 			_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 			return err
 		},
+		"streams": func(int) error {
+			_, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+			return err
+		},
 		"mptcp": func(int) error { // stands for the protocols that may be in a module of the kernel
 			_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 262)
 			return err
