@@ -53,6 +53,9 @@ type broker struct {
 	// kernel has a listener of its own, and two changes together may be what neither may be alone.
 	turn sync.Mutex
 
+	// unseen is set once a program listens on a socket that the broker cannot take.
+	unseen bool // guarded by turn
+
 	mu      sync.Mutex
 	sockets []mountSocket               // guarded by mu
 	refused map[string]*paddock.Refusal // guarded by mu

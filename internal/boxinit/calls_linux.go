@@ -50,6 +50,7 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"fchmod":    func(c *call) reply { return c.fchmod(c.fd(0), uint32(c.args[1])) },
 		"connect":   (*call).connect,
 		"bind":      (*call).bind,
+		"listen":    (*call).listen,
 		"flock":     (*call).flock,
 		"socket":    (*call).socket,
 		"seccomp":   (*call).filter,
@@ -685,13 +686,14 @@ func (c *call) bind() reply {
 	if err != nil {
 		return fails(err)
 	}
-	if c.keepsAddress(start, dirPart, full, own) {
-		err = kernel.BindBelow(fd, addr, start, dir, mask)
-	} else if err = kernel.BindUnix(fd, dir, base); err == nil && own {
-		err = kernel.ChmodAt(dir, base, 0o777&^mask)
+	if !own {
+		return result(c.bindHidden(fd, addr, start, &place{dir: dir, base: base, full: full}, dirPart, mask))
 	}
-	if err == nil && !own {
-		err = c.hide(dir, base, mask)
+	if c.keepsAddress(start, dirPart, full, own) {
+		return result(kernel.BindBelow(fd, addr, start, dir, mask))
+	}
+	if err = kernel.BindUnix(fd, dir, base); err == nil {
+		err = kernel.ChmodAt(dir, base, 0o777&^mask)
 	}
 	return result(err)
 }

@@ -1,6 +1,7 @@
 package boxinit
 
 import (
+	"crypto/rand"
 	"errors"
 	"syscall"
 
@@ -18,9 +19,70 @@ type mountSocket struct {
 // mountSocketsMax is the maximum number of such sockets. Each has two open files.
 const mountSocketsMax = 128
 
-// hide replaces the socket file that was just bound by one that nobody has bound. The program does not
-// listen yet, so nobody could have connected.
-func (b *broker) hide(dir int, base string, mask uint32) (err error) {
+// listen is always made here, so that no program listens while another call binds the socket: a bound
+// file in a mount is there until it is hidden, and the host could connect to it.
+//
+// The kernel lets nobody take a socket of a program that may only be executed. It listens by itself, and
+// nobody knows when. From then on no socket is bound in a mount.
+func (c *call) listen() reply {
+	fd, err := c.descriptor(c.fd(0))
+	if errors.Is(err, syscall.EPERM) {
+		c.unseen = true
+		return goOn
+	}
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	return result(syscall.Listen(fd, c.fd(1)))
+}
+
+// bindHidden binds a socket whose file is to be at a place in a mount, where the host cannot connect to it.
+// The place's directory is dirPart, seen from start.
+func (c *call) bindHidden(fd int, addr []byte, start int, p *place, dirPart string, mask uint32) error {
+	if c.unseen {
+		private, name, err := c.private()
+		if err != nil {
+			return err
+		}
+		defer kernel.Close(private)
+		if _, err := kernel.StatAt(p.dir, p.base); err == nil {
+			return syscall.EADDRINUSE
+		}
+		if err := kernel.BindUnix(fd, private, name); err != nil {
+			return err
+		}
+		return c.hide(fd, private, name, p, mask)
+	}
+	// The file may have any mode, because nobody listens, and it has no name for long.
+	var err error
+	if c.keepsAddress(start, dirPart, p.full, false) {
+		err = kernel.BindBelow(fd, addr, start, p.dir, 0)
+	} else {
+		err = kernel.BindUnix(fd, p.dir, p.base)
+	}
+	if err != nil {
+		return err
+	}
+	return c.hide(fd, p.dir, p.base, p, mask)
+}
+
+// private opens a directory of the box's own, and returns a name that nothing has there.
+func (b *broker) private() (dir int, name string, err error) {
+	for _, w := range b.writable {
+		if !b.ours(w) {
+			continue
+		}
+		if dir, err := kernel.ResolvePlain(w); err == nil {
+			return dir, ".paddock-" + rand.Text(), nil
+		}
+	}
+	return -1, "", syscall.EACCES
+}
+
+// hide replaces the socket file that was just bound, name in dir, by one at the place that nobody has bound.
+// The program does not listen yet, so nobody could have connected.
+func (b *broker) hide(fd, dir int, name string, p *place, mask uint32) (err error) {
 	s := mountSocket{bound: -1, file: -1}
 	defer func() {
 		if err != nil {
@@ -30,21 +92,25 @@ func (b *broker) hide(dir int, base string, mask uint32) (err error) {
 	b.mu.Lock()
 	full := len(b.sockets) >= mountSocketsMax && !b.forget()
 	b.mu.Unlock()
-	s.bound, err = kernel.OpenSocketFile(dir, base)
+	s.bound, err = kernel.OpenSocketFile(dir, name)
 	if errors.Is(err, syscall.ENOTSOCK) { // somebody else's, who has removed the socket
 		return err
 	}
+	// Another sandbox may have moved a socket of the host's here, and this box must not connect to that.
+	if err == nil && !kernel.Silent(fd, s.bound) {
+		return syscall.ENOTSOCK
+	}
 	// The bound file goes also where no descriptor is left to open it.
-	if err := errors.Join(err, kernel.UnlinkAt(dir, base)); err != nil {
+	if err := errors.Join(err, kernel.UnlinkAt(dir, name)); err != nil {
 		return err
 	}
 	if full {
 		return syscall.ENOSPC
 	}
-	if err := kernel.Mknodat(dir, base, kernel.TypeSocket|0o777&^mask); err != nil {
+	if err := kernel.Mknodat(p.dir, p.base, kernel.TypeSocket|0o777&^mask); err != nil {
 		return err
 	}
-	if s.file, err = kernel.OpenSocketFile(dir, base); err != nil {
+	if s.file, err = kernel.OpenSocketFile(p.dir, p.base); err != nil {
 		return err
 	}
 	st, err := kernel.StatAt(s.file, "")

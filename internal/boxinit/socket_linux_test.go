@@ -35,7 +35,7 @@ func TestASocketThatCannotBeHiddenIsGone(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: was.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err = new(broker).hide(dir, "s", 0)
+	err = new(broker).hide(fd, dir, "s", &place{dir: dir, base: "s"}, 0)
 	if again := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); again != nil {
 		t.Fatal(again)
 	}

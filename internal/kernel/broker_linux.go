@@ -337,6 +337,21 @@ func OpenSocketFile(dir int, name string) (int, error) {
 	return fd, nil
 }
 
+// Silent reports whether nobody listens at the socket file that is open as file, and nothing else than a
+// socket of the same kind as fd can be bound there.
+func Silent(fd, file int) bool {
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return false
+	}
+	try, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(try)
+	return ConnectFile(try, file) == unix.ECONNREFUSED
+}
+
 // DuplicateFD returns another descriptor of an open file.
 func DuplicateFD(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
 

@@ -26,7 +26,7 @@ var numbers = sync.OnceValue(func() map[string]uint32 {
 		"io_getevents": unix.SYS_IO_GETEVENTS, "io_pgetevents": unix.SYS_IO_PGETEVENTS, "io_setup": unix.SYS_IO_SETUP, "io_submit": unix.SYS_IO_SUBMIT, "io_uring_enter": unix.SYS_IO_URING_ENTER,
 		"io_uring_register": unix.SYS_IO_URING_REGISTER, "io_uring_setup": unix.SYS_IO_URING_SETUP, "ioctl": unix.SYS_IOCTL,
 		"kcmp": unix.SYS_KCMP, "fcntl": unix.SYS_FCNTL, "kexec_file_load": unix.SYS_KEXEC_FILE_LOAD, "kexec_load": unix.SYS_KEXEC_LOAD, "keyctl": unix.SYS_KEYCTL,
-		"linkat": unix.SYS_LINKAT, "listmount": unix.SYS_LISTMOUNT, "lookup_dcookie": unix.SYS_LOOKUP_DCOOKIE, "mbind": unix.SYS_MBIND,
+		"linkat": unix.SYS_LINKAT, "listen": unix.SYS_LISTEN, "listmount": unix.SYS_LISTMOUNT, "lookup_dcookie": unix.SYS_LOOKUP_DCOOKIE, "mbind": unix.SYS_MBIND,
 		"migrate_pages": unix.SYS_MIGRATE_PAGES, "mkdirat": unix.SYS_MKDIRAT, "mknodat": unix.SYS_MKNODAT, "mount": unix.SYS_MOUNT,
 		"mount_setattr": unix.SYS_MOUNT_SETATTR, "move_mount": unix.SYS_MOVE_MOUNT, "move_pages": unix.SYS_MOVE_PAGES,
 		"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "nfsservctl": unix.SYS_NFSSERVCTL, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,

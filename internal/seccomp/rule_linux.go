@@ -82,6 +82,7 @@ func insideRules() []rule {
 // jailRules hold for commands on the host's kernel, on top of guestRules.
 func jailRules() []rule {
 	return []rule{
+		{"a socket that is bound in a mount must not be listened on before the host cannot reach it", []string{"listen"}, nil, actNotify},
 		{"the broker makes a pair that cannot be sent anywhere by name", []string{"socketpair"}, []condition{datagramPair}, actNotify},
 		{"others wait for what is locked", []string{"flock"}, nil, actNotify},
 		{"a watch tells what others do with a file", []string{"inotify_add_watch"}, nil, actNotify},

@@ -62,6 +62,8 @@ func run(args []string) error {
 		return addresses(args[1], args[2])
 	case len(args) == 3 && args[0] == "serve":
 		return serve(args[1], args[2])
+	case len(args) == 3 && args[0] == "hasty":
+		return hasty(args[1], args[2], 3000)
 	case len(args) == 2 && args[0] == "ask":
 		return ask(args[1])
 	case len(args) == 2 && args[0] == "pair":
@@ -73,7 +75,7 @@ func run(args []string) error {
 	case len(args) == 3 && args[0] == "watch":
 		return watch(args[1], args[2])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | resolve NAME | self ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE | addresses SERVER CLIENT | serve SOCKET FILE | ask SOCKET | pair SOCKET | undumpable DIRECTORY SOCKETS | race DIRECTORY, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | resolve NAME | self ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE | addresses SERVER CLIENT | serve SOCKET FILE | ask SOCKET | hasty SOCKET FILE | pair SOCKET | undumpable DIRECTORY SOCKETS | race DIRECTORY, not %q", args)
 	}
 }
 

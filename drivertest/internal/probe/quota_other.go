@@ -15,6 +15,7 @@ func watch(string, string) error { return errLinux }
 func addresses(string, string) error  { return errLinux }
 func serve(string, string) error      { return errLinux }
 func ask(string) error                { return errLinux }
+func hasty(string, string, int) error { return errLinux }
 func pair(string) error               { return errLinux }
 func undumpable(string, string) error { return errLinux }
 func race(string, int) error          { return errLinux }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -65,6 +66,31 @@ func serve(path, until string) error {
 		}
 	}()
 	return untilGone(until)
+}
+
+// hasty binds Unix sockets at path, one after the other, while another thread listens on each from before it
+// has an address. It makes a file when it has done so.
+func hasty(path, after string, rounds int) error {
+	for range rounds {
+		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		listening := make(chan struct{})
+		var bound atomic.Bool
+		go func() {
+			defer close(listening)
+			for syscall.Listen(fd, 10) != nil && !bound.Load() {
+			}
+		}()
+		err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: path})
+		bound.Store(true)
+		<-listening
+		if err := errors.Join(err, os.Remove(path), syscall.Close(fd)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(after, nil, 0o600)
 }
 
 // ask connects to a Unix socket, and prints what it says.
