@@ -96,7 +96,18 @@ func (a *App) list(list []paddock.Status, quiet, asJSON bool) error {
 	for _, s := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", OneLine(string(s.ID)), OneLine(string(s.Tier)), OneLine(string(s.State)), s.Created.Local().Format(time.DateTime), labelsInWords(s.Labels))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Reason == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(a.Stderr, "paddock: %s is %s: %s\n", OneLine(string(s.ID)), OneLine(string(s.State)), OneLine(s.Reason)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func labelsInWords(labels map[string]string) string {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -56,12 +57,15 @@ func readSRT(name string, o policy.Host) (*policy.File, error) {
 
 // ReadDocument reads a file of at most [policy.MaxDocument] bytes, and one byte more of a larger
 // file, which package policy then refuses. The word what names the kind of file in errors.
+// It does not wait for a FIFO; see openFile.
 func ReadDocument(what, name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, WithHint(fmt.Errorf("%s %s: there is no such file: %w", what, name, paddock.NotFound), "check the name")
-		}
+	f, err := openFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, WithHint(fmt.Errorf("%s %s: there is no such file: %w", what, name, paddock.NotFound), "check the name")
+	case errors.Is(err, errFIFO):
+		return nil, fmt.Errorf("%s: %w: %w", what, err, paddock.Invalid)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w: %w", what, err, paddock.Denied)
 	}
 	defer f.Close()
@@ -70,6 +74,26 @@ func ReadDocument(what, name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w: %w", what, err, paddock.Invalid)
 	}
 	return data, nil
+}
+
+var errFIFO = errors.New("it is a FIFO")
+
+// openFile opens a file that the caller named. A command in a sandbox may have put a FIFO in its place, for
+// which one would wait; that is an errFIFO. A pipe of the caller's own, such as /dev/stdin, is opened.
+func openFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && st.Mode()&fs.ModeNamedPipe != 0 && !strings.HasPrefix(name, "/dev/") && !strings.HasPrefix(name, "/proc/") {
+		err = &fs.PathError{Op: "open", Path: name, Err: errFIFO}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // readSecret reads a file that holds a secret. A command in a sandbox may have

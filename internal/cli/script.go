@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -37,15 +36,10 @@ func (f *runFlags) scripted(changed func(string) bool) (script, error) {
 	case !changed("file"):
 		return script{}, nil
 	}
-	st, err := os.Stat(f.file)
-	if err == nil && st.Size() > maxScript {
-		return script{}, fmt.Errorf("script %s: it is larger than %s: %w", f.file, BytesInWords(maxScript), paddock.Invalid)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(f.file)
-	}
+	text, err := readScript(f.file)
 	switch {
+	case len(text) > maxScript:
+		return script{}, fmt.Errorf("script %s: it is larger than %s: %w", f.file, BytesInWords(maxScript), paddock.Invalid)
 	case errors.Is(err, fs.ErrNotExist):
 		return script{}, WithHint(fmt.Errorf("script %s: there is no such file on this machine: %w", f.file, paddock.NotFound),
 			"a script inside the sandbox is a command: paddock run -- sh %s", f.file)
@@ -53,6 +47,16 @@ func (f *runFlags) scripted(changed func(string) bool) (script, error) {
 		return script{}, fmt.Errorf("script: %w: %w", err, paddock.Denied)
 	}
 	return script{given: true, text: string(text), name: f.file, file: true}, nil
+}
+
+// readScript reads a file of at most maxScript bytes, and one byte more of a larger one.
+func readScript(name string) ([]byte, error) {
+	f, err := openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxScript+1))
 }
 
 // maxArgument is the longest argument that every system takes.
