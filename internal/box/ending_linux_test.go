@@ -2,12 +2,14 @@ package box
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // fullMeter is a meter of a box that reached its limits.
@@ -31,7 +33,7 @@ func TestTheEndOfABoxNamesTheLimitsThatWereReached(t *testing.T) {
 	const memory, processes = "memory limit of 77 bytes", "limit of 30 processes and threads for a sandbox with 10"
 	exit := func(code int) syscall.WaitStatus { return syscall.WaitStatus(code << 8) }
 	for what, status := range map[string]syscall.WaitStatus{
-		"a kernel that ended": exit(boxinit.GuestKernelEnded), "a crash": exit(boxinit.Crashed), "a signal": syscall.WaitStatus(syscall.SIGKILL),
+		"a kernel that ended": exit(boxinit.GuestKernelEnded), "a crash": exit(boxinit.Crashed), "a broker that ended": exit(boxinit.BrokerFailed), "a signal": syscall.WaitStatus(syscall.SIGKILL),
 	} {
 		for _, row := range []struct {
 			meter             meter
@@ -47,4 +49,35 @@ func TestTheEndOfABoxNamesTheLimitsThatWereReached(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheEndOfABrokerIsToldInItsOwnWords(t *testing.T) {
+	ours, theirs := channels(t)
+	b := &Box{control: ours}
+	b.stood.Store(true)
+	data, err := json.Marshal(boxinit.Report{Error: "it panicked: \x1b[31mwhy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Send(data); err != nil {
+		t.Fatal(err)
+	}
+	if why := b.ending(syscall.WaitStatus(boxinit.BrokerFailed << 8)); !strings.Contains(why, "it panicked: ") || strings.Contains(why, "\x1b") {
+		t.Errorf("%q", why)
+	}
+}
+
+// channels makes both ends of a control channel.
+func channels(t *testing.T) (a, b *kernel.Channel) {
+	t.Helper()
+	a, f, err := kernel.NewChannelPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	if b, err = kernel.NewChannelOf(f); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return a, b
 }

@@ -171,7 +171,7 @@ func (b *Box) ending(status syscall.WaitStatus) string {
 	case status.ExitStatus() == boxinit.GuestKernelEnded:
 		return "the sandbox's kernel ended, and the sandbox with it" + b.lastWords() + b.reached()
 	case status.ExitStatus() == boxinit.BrokerFailed:
-		return "the sandbox's broker ended, and the sandbox with it" + b.reached()
+		return "the sandbox's broker ended, and the sandbox with it" + b.lastWords() + b.reached()
 	case status.ExitStatus() == boxinit.Crashed:
 		return boxinit.Ended(status.ExitStatus()) + b.reached()
 	}
@@ -262,7 +262,7 @@ func (b *Box) starved(err error) error {
 	return fmt.Errorf("the memory limit of %d MiB was reached before the sandbox was ready; ask for more: %w", b.limits.Memory>>20, paddock.Invalid)
 }
 
-// lastWords returns why a guest kernel ended, as the box's init reports it. The init's
+// lastWords returns why a guest kernel or the broker ended, as the box's init reports it. The init's
 // packets can still be read after its end.
 func (b *Box) lastWords() string {
 	if !b.stood.Load() {

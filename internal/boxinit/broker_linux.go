@@ -43,6 +43,7 @@ type broker struct {
 	writable []string // private directories that the guest changes without the broker
 	slow     chan struct{}
 	waiting  chan struct{} // one element for each call that waits for a lock
+	fail     func(error)   // reports why there is no broker any more, and ends the box
 
 	// sealed is set once a guest kernel runs. Then no reported call is continued. Every
 	// call concerns a tree, and the broker makes it, because Landlock would not refuse a
@@ -128,8 +129,12 @@ func (b *broker) serve(listener *os.File) error {
 //
 // Then the box ends, because its commands would wait forever for answers.
 func (b *broker) run(listener int, poller *kernel.Poller) {
-	defer os.Exit(BrokerFailed)
-	for poller.Wait() == nil {
+	defer b.caught()
+	for {
+		if err := poller.Wait(); err != nil {
+			b.fail(fmt.Errorf("wait for a call: %w", err))
+			return
+		}
 		var n kernel.Notif
 		switch err := n.Receive(listener); {
 		case err == nil:
@@ -137,8 +142,16 @@ func (b *broker) run(listener int, poller *kernel.Poller) {
 		case errors.Is(err, syscall.ENOENT):
 			// The caller died before we looked.
 		default:
+			b.fail(fmt.Errorf("receive a call: %w", err))
 			return
 		}
+	}
+}
+
+// caught ends the box with a message if the goroutine that defers it has panicked.
+func (b *broker) caught() {
+	if cause := recover(); cause != nil {
+		b.fail(fmt.Errorf("it panicked: %v", cause))
 	}
 }
 
@@ -187,6 +200,7 @@ func (b *broker) answer(listener int, n kernel.Notif) {
 	if isConnect(n.NR) {
 		// It may wait for its peer, so it gets its own goroutine.
 		go func() {
+			defer b.caught()
 			b.slow <- struct{}{}
 			defer func() { <-b.slow }()
 			c.send(do(c))

@@ -177,6 +177,7 @@ func (p *initProcess) confineGuestKernel() error {
 	if p.broker, err = newBroker(&p.config); err != nil {
 		return err
 	}
+	p.broker.fail = p.brokerFailed
 	p.broker.ledger.file = p.ledger
 	return nil
 }

@@ -34,6 +34,10 @@ func Main(k GuestKernel) {
 		}
 	}
 	p := &initProcess{control: control, guestKernel: k, gate: make(chan struct{})}
+	p.brokerFailed = func(err error) {
+		report(Report{Error: Words(err.Error(), MaxWords), Kind: paddock.KindOf(err), Step: "answer a call"})
+		os.Exit(BrokerFailed)
+	}
 	err = p.run(report) // run only returns after a failure
 	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: p.step})
 	os.Exit(1)
@@ -51,7 +55,9 @@ type initProcess struct {
 	spawn       *spawner
 	ledger      *os.File // of FileLedger; nil without one
 	broker      *broker
-	names       *nameserver.Server // nil with a network
+	// brokerFailed is the broker's fail.
+	brokerFailed func(error)
+	names        *nameserver.Server // nil with a network
 
 	mu     sync.Mutex // guards config.PIDs once the box serves
 	saving sync.Mutex // held while the kernel is saved or continued
@@ -221,7 +227,7 @@ func (p *initProcess) confineCommands() error {
 	if err != nil {
 		return err
 	}
-	br.ledger.file = p.ledger
+	br.ledger.file, br.fail = p.ledger, p.brokerFailed
 	var listener *os.File
 	err = p.spawn.do(func() error {
 		// The broker's umask is zero, because it applies the callers' umasks.

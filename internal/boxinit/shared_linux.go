@@ -48,6 +48,7 @@ func (c *call) flock() reply {
 		return reply{err: syscall.ENOLCK}
 	}
 	go func() {
+		defer c.caught()
 		defer func() { <-c.waiting }()
 		r := c.await(fd, operation)
 		kernel.Close(fd) // before the caller goes on, who may close the file to give the lock up
