@@ -7,8 +7,22 @@ import (
 	"time"
 )
 
-// held bounds the lines that wait for the writer, in bytes.
-const held = 4 << 20
+// Bounds of the lines that wait for the writer, in bytes.
+const (
+	held = 4 << 20
+	// heldOfProcesses is the part that lines about processes may take. A command makes as many of those as it
+	// likes, and must not hide by them what others say of it: the network's decisions and actions from outside.
+	heldOfProcesses = held / 2
+)
+
+// room returns how much may wait with a line of this event.
+func room(e *Event) int {
+	switch e.Kind {
+	case Network, Did, Lost:
+		return held
+	}
+	return heldOfProcesses
+}
 
 // A Sealer is a writer of lines that adds a seal to them after a while. One goroutine uses it.
 type Sealer interface {
@@ -17,8 +31,8 @@ type Sealer interface {
 	Seal() error
 }
 
-// Lines is a [Sink] that writes each event as a line of JSON. It buffers a bounded amount. Events beyond it are lost,
-// and the next event that finds room reports how many.
+// Lines is a [Sink] that writes each event as a line of JSON. It buffers a bounded amount, half of which is for events
+// that no process makes. Events beyond it are lost, and the next event that finds room reports how many.
 type Lines struct {
 	w      io.Writer
 	wake   chan struct{} // told of lines that wait; closed by Close
@@ -50,7 +64,7 @@ func (l *Lines) Record(e Event) {
 	}
 	e.Dropped = add(e.Dropped, l.lost)
 	line, err := Line(e)
-	if err != nil || len(l.waiting)+len(line) > held {
+	if err != nil || len(l.waiting)+len(line) > room(&e) {
 		l.lost, l.last = add(e.Dropped, 1), Event{Time: e.Time, Sandbox: e.Sandbox, Kind: Lost}
 		return
 	}

@@ -102,6 +102,32 @@ func TestTheNextEventTellsWhatWasLost(t *testing.T) {
 	}
 }
 
+func TestProcessesCannotHideWhatTheNetworkDecides(t *testing.T) {
+	g := &gate{entered: make(chan struct{}, 1), opened: make(chan struct{})}
+	l := audit.NewLines(g)
+	long := []string{strings.Repeat("\x01", audit.MaxArgs)}
+	for range 500 { // some 25 MB
+		l.Record(audit.Event{Kind: audit.Exec, Args: long})
+	}
+	<-g.entered
+	for range 500 { // also what came while the first lines are written
+		l.Record(audit.Event{Kind: audit.Exec, Args: long})
+	}
+	for range 1000 {
+		l.Record(audit.Event{Kind: audit.Exec})
+	}
+	l.Record(audit.Event{Kind: audit.Network, Network: &audit.Flow{Host: "evil.example", Path: strings.Repeat("\x01", audit.MaxPath)}})
+	l.Record(audit.Event{Kind: audit.Did, Action: &audit.Action{What: "sandbox.remove"}})
+	close(g.opened)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list, lost := events(t, g.Bytes())
+	if n := len(list); lost == 0 || list[n-2].Kind != audit.Network || list[n-1].Kind != audit.Did {
+		t.Errorf("%d lost of %d lines, and the last are of kind %s and %s", lost, n, list[n-2].Kind, list[n-1].Kind)
+	}
+}
+
 type broken struct{ writes int }
 
 var errDisk = errors.New("disk full")
