@@ -13,7 +13,12 @@ import (
 )
 
 func limitPromises() []group {
-	return []group{{limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
+	return []group{{can: []paddock.Capability{paddock.CanPrograms}, limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
+		{"programs see the sandbox's memory, not the host's", memorySeen},
+		{"how much memory is free is seen, and changes", freeSeen},
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, limits: []paddock.Control{paddock.ControlCPU}, promises: []promise{
+		{"programs see the sandbox's processors, not the host's", processorsSeen},
+	}}, {limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
 		{"a command that takes too much memory is told as out of memory, with limit and peak", memoryCommand},
 		{"a command whose child took too much memory is told as out of memory", memoryChild},
 		{"the sandbox stays usable after it was out of memory, or says that this ended it", memoryUsable},
@@ -31,6 +36,64 @@ func limitPromises() []group {
 	}}, {limits: []paddock.Control{paddock.ControlCPU}, promises: []promise{
 		{"processor time is limited", cpuLimit},
 	}}}
+}
+
+// memorySeen asks by the file and by the call that runtimes ask by.
+func memorySeen(t *testing.T, s *suite) {
+	const memory = 256 << 20
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Memory = memory })
+	for what, script := range map[string]string{
+		"meminfo": `while read -r name n rest; do [ $name = MemTotal: ] && echo $((n * 1024)); done </proc/meminfo`,
+		"sysinfo": `"$1" size memory`,
+	} {
+		r := b.sh(t, script, b.helper(t))
+		// A kernel of the sandbox's own has taken its part already, or has some more for itself.
+		if n, err := strconv.ParseInt(strings.TrimSpace(r.out), 10, 64); err != nil || n > 2*memory || n < memory/2 {
+			t.Errorf("%s tells %q bytes of memory, the limit is %d: %+v", what, r.out, memory, r)
+		}
+	}
+	// Nobody inside can change what others read there.
+	if r := b.sh(t, `chmod 666 /proc/meminfo 2>/dev/null; { echo "MemTotal: 1 kB" >/proc/meminfo; } 2>/dev/null; cat /proc/meminfo`); !strings.Contains(r.out, "MemTotal:") || strings.Contains(r.out, "MemTotal: 1 kB") {
+		t.Errorf("a command changed /proc/meminfo: %+v", r)
+	}
+}
+
+// processorsSeen does the same with processors.
+func processorsSeen(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.CPUs = 0.5 })
+	for what, script := range map[string]string{
+		"cpuinfo":           `grep -c '^processor' /proc/cpuinfo`,
+		"stat":              `grep -c '^cpu[0-9]' /proc/stat`,
+		"online":            `case $(cat /sys/devices/system/cpu/online) in 0|0-0) echo 1;; *) cat /sys/devices/system/cpu/online;; esac`,
+		"sched_getaffinity": `"$1" size processors`,
+	} {
+		if r := b.sh(t, script, b.helper(t)); r.out != "1\n" {
+			t.Errorf("%s tells %q processors: %+v", what, r.out, r)
+		}
+	}
+}
+
+// freeSeen keeps memory, and looks until it is missing.
+func freeSeen(t *testing.T, s *suite) {
+	if f, _ := s.info.Finding(paddock.ControlMemory); f.Strength != paddock.Full {
+		t.Logf("not expected, since memory is limited weakly: %s", f.How)
+		return
+	}
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Memory = 256 << 20 })
+	const available = `sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo`
+	number := func() int {
+		t.Helper()
+		n, err := strconv.Atoi(strings.TrimSpace(b.must(t, available)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n << 10
+	}
+	before := number()
+	b.must(t, "head -c 67108864 /dev/zero >taken") // private files are in memory
+	until(t, "64 MiB less are available", func() bool { return number() < before-(48<<20) })
+	b.must(t, "rm taken")
+	until(t, "they are available again", func() bool { return number() > before-(32<<20) })
 }
 
 const memoryLimit = 128 << 20

@@ -48,6 +48,7 @@ type Box struct {
 	last   []paddock.Refusal // guarded by mu: what was refused until then
 	paused bool              // guarded by mu
 	limits paddock.Limits    // guarded by mu
+	sizes  *os.File          // guarded by mu: shows the limits to the box's init; nil before the configuration and after the end
 
 	mostCPUs float64 // guarded by mu: the highest earlier limit, if any
 }
@@ -213,6 +214,9 @@ func (m *making) configure(context.Context) error {
 	defer ledger.Close()
 	c.Files.Add(boxinit.FileLedger, ledger)
 	if err := m.b.keepLedger(ledger); err != nil {
+		return err
+	}
+	if err := m.b.showSizes(c); err != nil {
 		return err
 	}
 	c.Layout.Config.Names = c.Files.Names()

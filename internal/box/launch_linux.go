@@ -132,8 +132,12 @@ func (b *Box) reap() {
 		b.last = boxinit.ReadLedger(io.NewSectionReader(b.ledger, 0, boxinit.LedgerSize)) // the other copy has its own position
 		b.ledger.Close()
 	}
-	b.mu.Unlock()
+	if b.sizes != nil {
+		b.sizes.Close()
+		b.sizes = nil
+	}
 	close(b.ended)
+	b.mu.Unlock()
 	if b.plan.Gateway != nil {
 		b.plan.Gateway.Stop()
 	}

@@ -294,6 +294,11 @@ func (l *Layout) devices() {
 	l.proc()
 	// Runtimes count processors there. No other part of /sys is needed.
 	l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
+	for _, at := range []string{"/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/sys/devices/system/cpu/online"} {
+		if _, err := os.Stat(at); err == nil {
+			l.Add(boxinit.Mount{Kind: boxinit.MountView, Target: at, Source: filepath.Base(at), IsFile: true})
+		}
+	}
 }
 
 // proc covers everything in /proc besides processes. The list is that of the OCI runtimes

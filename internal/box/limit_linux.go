@@ -7,6 +7,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // Freeze stops every process of the box. It needs a control group, because nothing else
@@ -60,6 +62,51 @@ func (b *Box) update(ctx context.Context, l paddock.Limits) error {
 	}
 	if l.IO > 0 {
 		b.limits.IO = l.IO
+	}
+	if b.sizes != nil {
+		_ = boxinit.SizesOf(b.limits).Write(b.sizes) // otherwise commands see the earlier limits
+	}
+	return nil
+}
+
+// showSizes sends the box's init what commands see as the memory and the processors of the machine: the
+// limits, which only this process writes and nobody here reads, and files of the control group that tell
+// what it uses. The group's other files stay here, because some of them set limits.
+func (b *Box) showSizes(c *Configuration) error {
+	if c.Layout.Config.GuestKernel != nil { // a guest kernel shows what it has
+		return nil
+	}
+	f, err := kernel.SizedMemory("sizes", boxinit.SizesLen)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	err = boxinit.SizesOf(b.limits).Write(f)
+	select {
+	case <-b.ended:
+		c.Own(f)
+	default:
+		b.sizes = f
+	}
+	b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c.Files.Add(boxinit.FileSizes, f)
+	if b.Group == nil {
+		return nil
+	}
+	for name, record := range map[string]cgroup.Record{
+		boxinit.FileMemoryUsed: cgroup.MemoryUsed, boxinit.FileMemoryParts: cgroup.MemoryParts,
+	} {
+		f, err := b.Group.Open(record)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			c.Own(f)
+			c.Files.Add(name, f)
+		}
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type broker struct {
 	filters  int      // system-call filters of each command from its beginning
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
+	view     *view    // what is shown of the machine; nil shows it as it is
 	slow     chan struct{}
 	waiting  chan struct{} // one element for each call that waits for a lock
 	fail     func(error)   // reports why there is no broker any more, and ends the box

@@ -59,6 +59,8 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"socketpair": (*call).socketpair,
 
 		"inotify_add_watch": (*call).watch,
+		"sysinfo":           (*call).sysinfo,
+		"sched_getaffinity": (*call).affinity,
 	}
 	table := make(map[uint32]func(*call) reply, len(byName))
 	for name, nr := range kernel.Numbers() {

@@ -120,6 +120,10 @@ type GuestKernelConfig struct {
 	Disk  int64  `json:"disk"`  // bytes of the private layer
 	Token []byte `json:"token"` // authenticates the host to the agent
 
+	// Sizes are what commands see as the machine's memory and processors, on a kernel that would otherwise
+	// show the host's.
+	Sizes Sizes `json:"sizes,omitzero"`
+
 	// Sudo means that the agent answers sudo requests of commands.
 	Sudo bool `json:"sudo,omitempty"`
 
@@ -243,6 +247,7 @@ const (
 	MountKeys    MountKind = "keys"    // like MountReplace, a Java keystore of the certificates in the box's file Source
 	MountCopy    MountKind = "copy"    // a copy of a transmitted program, which nobody can change
 	MountPin     MountKind = "pin"     // a directory that becomes a mount, so that it cannot be moved
+	MountView    MountKind = "view"    // a file that shows the size of the box, over that of the machine; Source is its name
 	MountLock    MountKind = "lock"    // makes an existing path read-only
 )
 

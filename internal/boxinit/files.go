@@ -10,11 +10,16 @@ import (
 // Names of the files that come with a [Config]. A runtime may add names of its own, which
 // its guest kernel reads from [GuestKernelFiles].Supplies.
 const (
-	FileTUN      = "tun"              // the device that makes the link; without it the init opens the host's by path
-	FileAgent    = "agent"            // the agent's program, which a guest kernel executes
-	FileEvents   = "events"           // receives the events of a guest kernel's processes
-	FileLedger   = "ledger"           // takes what is refused, for the time after the box
-	FileImage    = "image"            // the parts of a saved box, in the order in which Save wrote them
+	FileTUN    = "tun"    // the device that makes the link; without it the init opens the host's by path
+	FileAgent  = "agent"  // the agent's program, which a guest kernel executes
+	FileEvents = "events" // receives the events of a guest kernel's processes
+	FileLedger = "ledger" // takes what is refused, for the time after the box
+	FileSizes  = "sizes"  // tells what a view shows; see Sizes
+	FileImage  = "image"  // the parts of a saved box, in the order in which Save wrote them
+
+	FileMemoryUsed  = "memory used"  // of the box's control group: how much memory it has, in bytes
+	FileMemoryParts = "memory parts" // the same by kinds
+
 	FileTemplate = "template"         // receive the parts of a template, in the same order
 	FileWritten  = "template written" // receives one byte when the template is complete
 )

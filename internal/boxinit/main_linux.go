@@ -55,6 +55,7 @@ type initProcess struct {
 	spawn       *spawner
 	ledger      *os.File // of FileLedger; nil without one
 	broker      *broker
+	view        *view // nil on a guest kernel
 	// brokerFailed is the broker's fail.
 	brokerFailed func(error)
 	names        *nameserver.Server // nil with a network
@@ -96,9 +97,15 @@ func (p *initProcess) run(report func(Report)) error {
 	}
 	p.step = "build the file tree"
 	kernel.Umask(0)
-	if err := build(p.config.Mounts, files); err != nil {
+	if p.guestKernel == nil {
+		if p.view, err = newView(files); err != nil {
+			return fmt.Errorf("show the size of the box: %w", err)
+		}
+	}
+	if err := build(p.config.Mounts, files, p.view); err != nil {
 		return err
 	}
+	p.view.built()
 	if err := p.boundQuotas(); err != nil {
 		return err
 	}
@@ -227,7 +234,7 @@ func (p *initProcess) confineCommands() error {
 	if err != nil {
 		return err
 	}
-	br.ledger.file, br.fail = p.ledger, p.brokerFailed
+	br.ledger.file, br.view, br.fail = p.ledger, p.view, p.brokerFailed
 	var listener *os.File
 	err = p.spawn.do(func() error {
 		// The broker's umask is zero, because it applies the callers' umasks.
@@ -259,6 +266,7 @@ func (p *initProcess) prepareAgent() error {
 	server, err := guest.New(guest.Options{
 		User: p.config.User, Env: p.config.Env, Dir: p.config.Dir, Init: true, Gate: p.gate,
 		StartProcess: func(argv0 string, argv []string, attr *guest.ProcAttr) (int, error) {
+			defer p.view.kick()
 			return p.spawn.start(argv0, argv, attr)
 		},
 		Guard: p, Refusals: p.refusals,
@@ -314,6 +322,9 @@ func (p *initProcess) serve(report func(Report)) error {
 		return err
 	}
 	close(p.gate)
+	if p.view != nil {
+		go p.view.keep() // ends with the box
+	}
 	report(Report{Ready: true})
 	saveMemory()
 	// The host sends a descriptor for each connection; when it closes its end, the box

@@ -17,13 +17,13 @@ import (
 // build makes the file tree and enters it. It opens sources before the new root covers
 // anything, and follows no link on the way to targets. So nothing that a former guest left
 // in a workspace can divert them.
-func build(mounts []Mount, files *Files) error {
+func build(mounts []Mount, files *Files, shown *view) error {
 	if err := kernel.MakePrivate(); err != nil {
 		return err
 	}
 	sources := make([]*os.File, len(mounts))
 	for i, m := range mounts {
-		f, err := source(m, files)
+		f, err := source(m, files, shown)
 		if err != nil {
 			if m.Maybe && errors.Is(err, os.ErrNotExist) {
 				continue
@@ -90,7 +90,7 @@ func came(m Mount, files *Files) (*os.File, error) {
 	return f, nil
 }
 
-func source(m Mount, files *Files) (*os.File, error) {
+func source(m Mount, files *Files, shown *view) (*os.File, error) {
 	switch m.Kind {
 	case MountTmpfs:
 		opts := []kernel.Option{{Key: "mode", Value: strconv.FormatUint(uint64(m.Mode), 8)}}
@@ -105,6 +105,8 @@ func source(m Mount, files *Files) (*os.File, error) {
 		return kernel.NewMount("devpts", kernel.NoSUID|kernel.NoExec, kernel.Option{Key: "newinstance"},
 			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"},
 			kernel.Option{Key: "max", Value: strconv.Itoa(maxTerminals)})
+	case MountView:
+		return shown.clone(m.Source)
 	case MountCopy:
 		return came(m, files)
 	case MountBind, MountOverlay:
@@ -196,7 +198,7 @@ func step(root *os.File, m Mount, src *os.File) error {
 		}
 		defer src.Close()
 	}
-	if src == nil { // a missing source that may be missing
+	if src == nil { // a source that may be missing
 		return nil
 	}
 	at, err := target(root, m)

@@ -3,6 +3,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"time"
 
@@ -98,4 +99,31 @@ func (g *Group) PIDsHit() (int64, error) {
 		return -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
 	}
 	return n, nil
+}
+
+// A Record is a file in which the kernel tells of a group. The kernel lets nobody write it.
+type Record int
+
+const (
+	MemoryUsed  Record = iota // bytes of memory now
+	MemoryParts               // the same by kinds
+)
+
+// Open opens a record for reading; nil if the kernel does not have it here.
+func (g *Group) Open(r Record) (*os.File, error) {
+	names := [...]struct{ controller, v1, v2 string }{
+		MemoryUsed: {memory, "memory.usage_in_bytes", "memory.current"}, MemoryParts: {memory, "memory.stat", "memory.stat"},
+	}
+	name, ok := g.file(names[r].controller, names[r].v1, names[r].v2)
+	if !ok {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil && gone(err) && exists(path.Dir(name)) {
+		return nil, nil // an older kernel
+	}
+	if err != nil {
+		return nil, fmt.Errorf("control group %s: %w", g.name, classify(err))
+	}
+	return f, nil
 }

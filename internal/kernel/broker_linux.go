@@ -386,6 +386,9 @@ func (m Memory) WriteNumbers(addr uint64, numbers []int32) error {
 	return m.at(addr, b, (*os.File).WriteAt)
 }
 
+// Write writes bytes to an address.
+func (m Memory) Write(addr uint64, data []byte) error { return m.at(addr, data, (*os.File).WriteAt) }
+
 func (m Memory) at(addr uint64, b []byte, do func(*os.File, []byte, int64) (int, error)) error {
 	if addr > math.MaxInt64-uint64(len(b)) {
 		return unix.EFAULT

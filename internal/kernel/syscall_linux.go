@@ -46,7 +46,7 @@ var numbers = sync.OnceValue(func() map[string]uint32 {
 		"rt_sigqueueinfo": unix.SYS_RT_SIGQUEUEINFO, "rt_tgsigqueueinfo": unix.SYS_RT_TGSIGQUEUEINFO, "tgkill": unix.SYS_TGKILL, "tkill": unix.SYS_TKILL,
 		"cachestat": unix.SYS_CACHESTAT, "fadvise64": unix.SYS_FADVISE64, "madvise": unix.SYS_MADVISE, "memfd_create": unix.SYS_MEMFD_CREATE,
 		"memfd_secret": unix.SYS_MEMFD_SECRET, "mmap": unix.SYS_MMAP, "prctl": unix.SYS_PRCTL, "preadv2": unix.SYS_PREADV2,
-		"setsockopt": unix.SYS_SETSOCKOPT, "shmget": unix.SYS_SHMGET,
+		"sched_getaffinity": unix.SYS_SCHED_GETAFFINITY, "setsockopt": unix.SYS_SETSOCKOPT, "sysinfo": unix.SYS_SYSINFO, "shmget": unix.SYS_SHMGET,
 		"file_setattr": 469, "userfaultfd": unix.SYS_USERFAULTFD, "vhangup": unix.SYS_VHANGUP,
 	}
 	maps.Copy(n, oldNumbers())

@@ -89,6 +89,7 @@ func jailRules() []rule {
 		{"compiled filters have one bound for the whole machine, and nobody is charged for them, so they are counted", []string{"seccomp"},
 			[]condition{is(0, setModeFilter), {arg: 1, mask: newListenerFlag, value: []uint32{0}}}, actNotify},
 		{"the same, by the older call", []string{"prctl"}, []condition{is(0, setSeccomp), is(1, seccompFilter)}, actNotify},
+		{"they tell the size of the machine, by which programs choose their own", []string{"sysinfo", "sched_getaffinity"}, nil, actNotify},
 		{"the kernel charges nobody for what waits in them, so they are counted", []string{"socket"}, []condition{is(0, syscall.AF_NETLINK)}, actNotify},
 		{"the same, for what is not sent yet; and the machine has a number of connections that nobody has open", []string{"socket"},
 			[]condition{is(0, syscall.AF_INET, syscall.AF_INET6), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM, syscall.SOCK_STREAM}}}, actNotify},

@@ -19,3 +19,4 @@ func hasty(string, string, int) error { return errLinux }
 func pair(string) error               { return errLinux }
 func undumpable(string, string) error { return errLinux }
 func race(string, int) error          { return errLinux }
+func size(string) error               { return errLinux }

@@ -25,7 +25,7 @@ import (
 func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	c := &l.Config
 	c.PIDs = limits.PIDs // only of commands: see Limiter.HostLimits
-	c.GuestKernel = &boxinit.GuestKernelConfig{Disk: limits.Disk, Sudo: spec.Sudo, Audit: audited(spec), Token: make([]byte, guestinit.TokenSize), Number: make([]byte, 16)}
+	c.GuestKernel = &boxinit.GuestKernelConfig{Disk: limits.Disk, Sizes: boxinit.SizesOf(limits), Sudo: spec.Sudo, Audit: audited(spec), Token: make([]byte, guestinit.TokenSize), Number: make([]byte, 16)}
 	_, _ = rand.Read(c.GuestKernel.Token) // never fails
 	_, _ = rand.Read(c.GuestKernel.Number)
 	below := func(path string) string { return strings.TrimSuffix(boxinit.Root+path, "/") }

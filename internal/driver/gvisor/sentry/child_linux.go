@@ -62,6 +62,9 @@ func child() int {
 		if err = prepare(filter.InstallBoot); err != nil {
 			break
 		}
+		if os.Args, err = sized(os.Args); err != nil {
+			break
+		}
 		var umounter *os.File
 		if umounter, err = smallUmounter(); err == nil {
 			defer umounter.Close() // not before gVisor has executed it

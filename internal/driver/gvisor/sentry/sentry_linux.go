@@ -91,6 +91,9 @@ func (s *sentry) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if err := errors.Join(os.Mkdir(bundle, 0o700), os.WriteFile(filepath.Join(bundle, "config.json"), data, 0o600)); err != nil {
 		return err
 	}
+	if err := leaveSizes(c.GuestKernel.Sizes); err != nil {
+		return err
+	}
 	if s.starter, err = boundChildren(); err != nil {
 		return err
 	}
