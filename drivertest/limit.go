@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,10 @@ func limitPromises() []group {
 		{"how much memory is free is seen, and changes", freeSeen},
 	}}, {can: []paddock.Capability{paddock.CanPrograms}, limits: []paddock.Control{paddock.ControlCPU}, promises: []promise{
 		{"programs see the sandbox's processors, not the host's", processorsSeen},
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, limits: []paddock.Control{paddock.ControlPIDs}, promises: []promise{
+		{"the status names the limit of processes when it was reached, with its flag", pidsTold},
+	}}, {can: []paddock.Capability{paddock.CanPrograms}, limits: []paddock.Control{paddock.ControlDisk}, promises: []promise{
+		{"the status names the disk limit when it was reached, with its flag", diskTold},
 	}}, {limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
 		{"a command that takes too much memory is told as out of memory, with limit and peak", memoryCommand},
 		{"a command whose child took too much memory is told as out of memory", memoryChild},
@@ -94,6 +99,42 @@ func freeSeen(t *testing.T, s *suite) {
 	until(t, "64 MiB less are available", func() bool { return number() < before-(48<<20) })
 	b.must(t, "rm taken")
 	until(t, "they are available again", func() bool { return number() > before-(32<<20) })
+}
+
+// reached waits until the status tells that a limit was reached, and by which flag it is raised.
+func (b box) reached(t testing.TB, limit, flag string) {
+	t.Helper()
+	var last paddock.Status
+	until(t, limit+" is told", func() bool {
+		var err error
+		last, err = b.Status(bounded(t))
+		return err == nil && slices.ContainsFunc(last.Refused, func(r paddock.Refusal) bool {
+			return strings.Contains(r.Rule, limit) && strings.Contains(r.Remedy, flag)
+		})
+	})
+}
+
+func (b box) nothingReached(t testing.TB) {
+	t.Helper()
+	if st, err := b.Status(bounded(t)); err != nil || slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return strings.Contains(r.Rule, "limit") }) {
+		t.Errorf("before: %+v, %v", st.Refused, err)
+	}
+}
+
+func pidsTold(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.PIDs = 64 })
+	b.must(t, "true")
+	b.nothingReached(t)
+	b.sh(t, "i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done")
+	b.reached(t, "limit of 64 processes", "--pids")
+}
+
+func diskTold(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Disk = 16 << 20 })
+	b.must(t, "head -c 4194304 /dev/zero >fits")
+	b.nothingReached(t)
+	b.sh(t, "head -c 67108864 /dev/zero >big")
+	b.reached(t, "disk limit of 16 MiB", "--disk")
 }
 
 const memoryLimit = 128 << 20

@@ -98,6 +98,7 @@ func (b *Box) showSizes(c *Configuration) error {
 	}
 	for name, record := range map[string]cgroup.Record{
 		boxinit.FileMemoryUsed: cgroup.MemoryUsed, boxinit.FileMemoryParts: cgroup.MemoryParts,
+		boxinit.FilePIDsPeak: cgroup.PIDsPeak, boxinit.FilePIDsEvents: cgroup.PIDsEvents,
 	} {
 		f, err := b.Group.Open(record)
 		if err != nil {

@@ -41,6 +41,7 @@ type broker struct {
 	filters  int      // system-call filters of each command from its beginning
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
+	noFile   func()   // called when a command has no descriptor left; may be nil
 	view     *view    // what is shown of the machine; nil shows it as it is
 	slow     chan struct{}
 	waiting  chan struct{} // one element for each call that waits for a lock
@@ -219,6 +220,9 @@ func (c *call) send(r reply) {
 	case r.late:
 	case r.open:
 		if err := kernel.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
+			if errors.Is(err, syscall.EMFILE) && c.noFile != nil {
+				c.noFile()
+			}
 			_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EMFILE)
 		}
 		kernel.Close(r.fd)

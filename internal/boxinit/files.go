@@ -19,6 +19,8 @@ const (
 
 	FileMemoryUsed  = "memory used"  // of the box's control group: how much memory it has, in bytes
 	FileMemoryParts = "memory parts" // the same by kinds
+	FilePIDsPeak    = "pids peak"    // of the box's control group: the largest number of processes and threads so far
+	FilePIDsEvents  = "pids events"  // how often the group refused one
 
 	FileTemplate = "template"         // receive the parts of a template, in the same order
 	FileWritten  = "template written" // receives one byte when the template is complete

@@ -254,6 +254,16 @@ func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 			if !p.config.Link { // otherwise the gateway answers, and the agent's list says nothing
 				i.Refusals = byTime(i.Refusals, nameserver.Refusals(a.Asked))
 			}
+			p.mu.Lock()
+			most := p.config.PIDs
+			p.mu.Unlock()
+			if a.Crowded {
+				p.reached.add(processesReached(most))
+			}
+			if a.Full {
+				p.reached.add(diskReached(p.config.GuestKernel.Disk))
+			}
+			i.Refusals = p.reached.with(i.Refusals)
 		}
 		if m, ok := p.guestKernel.(Bounder); ok {
 			i.Kills, i.Memory, i.Peak, _ = m.Measure() // missing figures are zero

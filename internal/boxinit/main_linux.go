@@ -56,6 +56,8 @@ type initProcess struct {
 	ledger      *os.File // of FileLedger; nil without one
 	broker      *broker
 	view        *view // nil on a guest kernel
+	reached     reached
+	tally       tally
 	// brokerFailed is the broker's fail.
 	brokerFailed func(error)
 	names        *nameserver.Server // nil with a network
@@ -100,6 +102,9 @@ func (p *initProcess) run(report func(Report)) error {
 	if p.guestKernel == nil {
 		if p.view, err = newView(files); err != nil {
 			return fmt.Errorf("show the size of the box: %w", err)
+		}
+		if p.tally, err = newTally(files); err != nil {
+			return err
 		}
 	}
 	if err := build(p.config.Mounts, files, p.view); err != nil {
@@ -235,6 +240,7 @@ func (p *initProcess) confineCommands() error {
 		return err
 	}
 	br.ledger.file, br.view, br.fail = p.ledger, p.view, p.brokerFailed
+	br.noFile = func() { p.reached.add(filesReached(c.Files)) }
 	var listener *os.File
 	err = p.spawn.do(func() error {
 		// The broker's umask is zero, because it applies the callers' umasks.
@@ -299,7 +305,8 @@ func (p *initProcess) refusals() []paddock.Refusal {
 	if p.names != nil {
 		list = byTime(list, nameserver.Refusals(p.names.Asked()))
 	}
-	return list
+	p.look()
+	return p.reached.with(list)
 }
 
 // byTime joins two lists of refusals, oldest first.

@@ -106,3 +106,15 @@ func TestAViewShowsTheMemoryOfTheBox(t *testing.T) {
 		t.Errorf("more is available than the host has: %+v", u)
 	}
 }
+
+func TestALimitIsToldOnceAndSinceItWasReached(t *testing.T) {
+	var l reached
+	l.add(processesReached(64))
+	first := l.with(nil)
+	l.add(diskReached(16 << 20))
+	l.add(processesReached(32)) // it was lowered
+	list := l.with([]paddock.Refusal{{What: "unlink", Time: first[0].Time.Add(-1)}})
+	if len(first) != 1 || len(list) != 3 || list[1].Rule != "the limit of 32 processes and threads was reached" || !list[1].Time.Equal(first[0].Time) || list[2].Rule != "the disk limit of 16 MiB was reached" {
+		t.Errorf("%+v, then %+v", first, list)
+	}
+}

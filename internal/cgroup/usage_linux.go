@@ -107,12 +107,15 @@ type Record int
 const (
 	MemoryUsed  Record = iota // bytes of memory now
 	MemoryParts               // the same by kinds
+	PIDsPeak                  // the largest number of processes and threads so far
+	PIDsEvents                // how often the limit refused one
 )
 
 // Open opens a record for reading; nil if the kernel does not have it here.
 func (g *Group) Open(r Record) (*os.File, error) {
 	names := [...]struct{ controller, v1, v2 string }{
 		MemoryUsed: {memory, "memory.usage_in_bytes", "memory.current"}, MemoryParts: {memory, "memory.stat", "memory.stat"},
+		PIDsPeak: {pids, "pids.peak", "pids.peak"}, PIDsEvents: {pids, "pids.events", "pids.events"},
 	}
 	name, ok := g.file(names[r].controller, names[r].v1, names[r].v2)
 	if !ok {
@@ -120,7 +123,7 @@ func (g *Group) Open(r Record) (*os.File, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil && gone(err) && exists(path.Dir(name)) {
-		return nil, nil // an older kernel
+		return nil, nil // an older kernel (pids.peak is from 6.6)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("control group %s: %w", g.name, classify(err))

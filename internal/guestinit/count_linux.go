@@ -22,6 +22,9 @@ type count struct {
 	// decide what may be written.
 	procs, max, now *os.File
 
+	// pids.events, if the kernel counts refusals; otherwise nil.
+	refused *os.File
+
 	// memory.events, if the groups also bound memory; otherwise nil.
 	events *os.File
 
@@ -45,6 +48,12 @@ func newCount(dir string) (*count, error) {
 		func() (err error) { c.procs, err = os.OpenFile(group+"/cgroup.procs", os.O_WRONLY, 0); return err },
 		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
 		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
+		func() (err error) {
+			if c.refused, err = os.Open(group + "/pids.events"); errors.Is(err, fs.ErrNotExist) {
+				c.refused, err = nil, nil
+			}
+			return err
+		},
 		func() (err error) {
 			if c.events, err = os.Open(group + "/memory.events"); errors.Is(err, fs.ErrNotExist) {
 				c.events, err = nil, nil
@@ -111,17 +120,31 @@ func (c *count) read() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(buf[:n])))
 }
 
+// crowded reports whether the maximum was reached, so that there was no further process. A kernel that does
+// not count refusals only knows the present number: gVisor's.
+func (c *count) crowded() bool {
+	if c.refused == nil {
+		n, err := c.read()
+		return err == nil && int64(n)+1 >= c.most.Load() // the program that found no room may have ended
+	}
+	n, err := field(c.refused, "max")
+	return err == nil && n > 0
+}
+
 // killed returns how many of the commands' processes were killed for lack of memory.
-func (c *count) killed() (int64, error) {
+func (c *count) killed() (int64, error) { return field(c.events, "oom_kill") }
+
+// field returns the number after a name in a file of a control group.
+func field(f *os.File, name string) (int64, error) {
 	buf := make([]byte, 512)
-	n, err := c.events.ReadAt(buf, 0)
+	n, err := f.ReadAt(buf, 0)
 	if n == 0 && err != nil {
 		return 0, err
 	}
 	for line := range bytes.Lines(buf[:n]) {
-		if text, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
+		if text, ok := bytes.CutPrefix(line, []byte(name+" ")); ok {
 			return strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("memory.events does not tell who was killed: %w", paddock.Unsupported)
+	return 0, fmt.Errorf("%s has no %s: %w", f.Name(), name, paddock.Unsupported)
 }

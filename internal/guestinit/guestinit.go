@@ -106,6 +106,9 @@ type Answer struct {
 	Error string             `json:"error,omitempty"`
 	Kind  paddock.Kind       `json:"kind,omitempty"`
 	Asked []nameserver.Asked `json:"asked,omitempty"` // names that do not exist without a network
+
+	Crowded bool `json:"crowded,omitempty"` // the limit of processes was reached
+	Full    bool `json:"full,omitempty"`    // the private layer is full
 }
 
 // MaxSettings is the maximum size of encoded Settings, in bytes.

@@ -175,6 +175,8 @@ func (a *agent) answer(conn net.Conn) {
 			answer.PIDs, err = a.spawn.count.read()
 			if what == Inspect {
 				answer.Asked = a.names.Asked()
+				answer.Crowded = a.spawn.count.crowded()
+				_, answer.Full = Full("/") // everything private is there
 			}
 		}
 		if err != nil {

@@ -99,7 +99,7 @@ func (a *Answer) Append(b []byte) []byte {
 		b = framing.AppendInt(b, int64(it.Count))
 		b = framing.AppendInt(b, it.Time.UnixNano())
 	}
-	return b
+	return framing.AppendBool(framing.AppendBool(b, a.Crowded), a.Full)
 }
 
 // askedLeast is the minimum encoded size of a name, in bytes.
@@ -115,4 +115,5 @@ func (a *Answer) Take(r *framing.Reader) {
 	for range r.Count(askedLeast) {
 		a.Asked = append(a.Asked, nameserver.Asked{Name: r.Text(), Count: int(r.Int()), Time: time.Unix(0, r.Int()).UTC()})
 	}
+	a.Crowded, a.Full = r.Bool(), r.Bool()
 }

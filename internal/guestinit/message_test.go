@@ -15,7 +15,7 @@ import (
 
 func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	settings := &Settings{User: guest.User{Name: "user", UID: 1, GID: 2, Home: "/home", Shell: "/bin/sh"}, Env: map[string]string{"A": "1", "B": ""}, Dir: "/tmp", Files: 3, PIDs: 4}
-	answer := &Answer{PIDs: 5, Error: "no", Kind: paddock.Denied, Asked: []nameserver.Asked{{Name: "a.example", Count: 6, Time: time.Unix(7, 8).UTC()}}}
+	answer := &Answer{PIDs: 5, Error: "no", Kind: paddock.Denied, Asked: []nameserver.Asked{{Name: "a.example", Count: 6, Time: time.Unix(7, 8).UTC()}}, Crowded: true, Full: true}
 	for _, form := range []Form{OfLink, OfMachine} {
 		for _, m := range []struct{ want, got framing.Message }{
 			{settings, &Settings{}}, {&Settings{PIDs: 1}, &Settings{}}, {answer, &Answer{}}, {&Answer{}, &Answer{}},
