@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -176,6 +177,22 @@ func (a *App) With(ctx context.Context, f *RemoteFlags, do func(context.Context,
 		return Because(ctx, err)
 	}
 	return nil
+}
+
+// WithRunning calls do with the server that was started for the caller. If none runs, it returns an
+// error and starts none.
+func (a *App) WithRunning(ctx context.Context, do func(context.Context, *Remote) error) error {
+	address, err := a.runningPrivate()
+	if err != nil {
+		return err
+	}
+	at := Site{Address: address}
+	d, err := a.Dial(ctx, at)
+	if err != nil {
+		return err
+	}
+	r := &Remote{Driver: d, At: at}
+	return errors.Join(do(ctx, r), r.Close())
 }
 
 // Say writes an answer to standard output. Its arguments are those of fmt.Fprintf.

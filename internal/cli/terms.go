@@ -86,7 +86,7 @@ func (r *Remote) on(ctx context.Context, spec paddock.Spec, t *client.Terms) (pa
 }
 
 // keptTerms says who keeps terms.
-const keptTerms = "a server with tenants keeps terms: paddock serve --listen HOST:PORT"
+const keptTerms = "paddock serve of this version keeps terms"
 
 func (a *App) extendCommand() *cobra.Command {
 	var f RemoteFlags

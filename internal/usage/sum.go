@@ -78,14 +78,21 @@ type lineKey struct{ tenant, label, token string }
 // full hour is [paddock.Invalid], because records are of hours. So is a time that begins or ends within a day whose
 // hours are merged.
 func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
+	return SummarizeAll(ctx, []*store.Store{s}, q)
+}
+
+// SummarizeAll is [Summarize] of the records of several stores together.
+func SummarizeAll(ctx context.Context, stores []*store.Store, q Query) ([]Line, error) {
 	for _, t := range []time.Time{q.From, q.To} {
 		if !t.Equal(t.Truncate(time.Hour)) {
 			return nil, fmt.Errorf("%s: usage is summed by full hours: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
 		}
-		if folded, err := s.Folded(ctx, q.Tenant, t); err != nil {
-			return nil, fmt.Errorf("sum usage: %w", err)
-		} else if folded {
-			return nil, fmt.Errorf("%s: usage this old is known by full days, from midnight to midnight UTC: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
+		for _, s := range stores {
+			if folded, err := s.Folded(ctx, q.Tenant, t); err != nil {
+				return nil, fmt.Errorf("sum usage: %w", err)
+			} else if folded {
+				return nil, fmt.Errorf("%s: usage this old is known by full days, from midnight to midnight UTC: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
+			}
 		}
 	}
 	if q.To.Before(q.From) {
@@ -94,7 +101,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	lines := make(map[lineKey]*Line)
 	seen := make(map[lineKey]map[string]bool)
 	crowd := make(map[lineKey]int) // of sandboxes without records of their own
-	err := s.Records(ctx, q.Tenant, q.From, q.To, func(r store.Record) error {
+	add := func(r store.Record) error {
 		if !has(r.Labels, q.Where) {
 			return nil
 		}
@@ -120,9 +127,11 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 			crowd[key] += int(r.Boxes)
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sum usage: %w", err)
+	}
+	for _, s := range stores {
+		if err := s.Records(ctx, q.Tenant, q.From, q.To, add); err != nil {
+			return nil, fmt.Errorf("sum usage: %w", err)
+		}
 	}
 	var list []Line
 	for _, key := range slices.SortedFunc(maps.Keys(lines), func(a, b lineKey) int {

@@ -119,14 +119,13 @@ const usualKeep cli.CountFlag = 400
 // into its bill.
 const usualHours cli.CountFlag = 35
 
-// given names the first of these flags that was given.
-func (f *accountFlags) given() string {
+// shared names the first flag that was given of those for servers with tenants.
+func (f *accountFlags) shared() string {
 	for _, flag := range []struct {
 		name string
 		set  bool
 	}{
-		{"host", f.host != ""}, {"max-sandboxes", f.most != 0}, {"overcommit", f.overcommit != 0}, {"idle-pause", f.idlePause != 0},
-		{"idle-remove", f.idleRemove != 0}, {"max-life", f.longest != 0}, {"keep-usage", f.keepUsage != 0}, {"keep-usage-hours", f.keepHours != 0}, {"warm", len(f.warm) > 0}, {"audit", f.audit != ""}, {"audit-bucket", f.bucket != ""},
+		{"host", f.host != ""}, {"max-sandboxes", f.most != 0}, {"overcommit", f.overcommit != 0}, {"warm", len(f.warm) > 0},
 	} {
 		if flag.set {
 			return flag.name
@@ -178,6 +177,7 @@ type accounts struct {
 	ready   []paddock.Tier // of which it keeps what clients of E2B ask for
 	shared  paddock.Driver // what all tenants share; the tenants' set closes it once there is one
 	pool    *pool.Pool     // a layer of it; nil keeps nothing ready
+	own     bool           // the caller is the server's own user, on a socket
 	meter   *usage.Meter
 	tenants *tenant.Set
 	record  *journal        // nil records nothing
@@ -273,7 +273,7 @@ func (c *accounts) openTenants(context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	c.tenants, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall})
+	c.tenants, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall, Whole: c.own})
 	return err
 }
 
@@ -328,11 +328,16 @@ func (c *accounts) admit(ctx context.Context, shown string, trusted bool) error 
 	if c.static, err = key.NewStatic(shown, who); err != nil {
 		return err
 	}
+	return c.addUnbounded(ctx, developer)
+}
+
+// addUnbounded adds a tenant without a quota, if it is not there yet.
+func (c *accounts) addUnbounded(ctx context.Context, id string) error {
 	all := store.Quota{
 		Sandboxes: store.Unbounded, CPU: store.Unbounded, Memory: store.Unbounded, PIDs: store.Unbounded,
 		Disk: store.Unbounded, Snapshots: store.Unbounded, Rate: store.Unbounded,
 	}
-	err = c.store.AddTenant(ctx, store.Tenant{ID: developer, Quota: all, Created: time.Now()})
+	err := c.store.AddTenant(ctx, store.Tenant{ID: id, Quota: all, Created: time.Now()})
 	if errors.Is(err, paddock.Exists) {
 		return nil
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
-	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -55,12 +54,13 @@ server ends, however it ends, but for those of the tier sim; the next one on the
 address is written to standard output.
 
 A Unix socket is there for the user alone who runs the server, without a key and
-without tenants. At any other address callers show a key: one of a tenant (paddock
-tenant, paddock key), or for development the one of --key, --key-file or PADDOCK_KEY,
-which is that of the tenant "default", without a quota. A tenant sees its own sandboxes
-and nobody else's. Beyond loopback the connection is encrypted (--tls-cert, --acme or
---tls-self), unless that is given up by name (--plain-http). With --trusted, or a key of the scope admin, what
-the server's user has can be shown to a sandbox.
+without tenants; lifetimes, usage and --audit are as on the network. At any other
+address callers show a key: one of a tenant (paddock tenant, paddock key), or for
+development the one of --key, --key-file or PADDOCK_KEY, which is that of the tenant
+"default", without a quota. A tenant sees its own sandboxes and nobody else's. Beyond
+loopback the connection is encrypted (--tls-cert, --acme or --tls-self), unless that is
+given up by name (--plain-http). With --trusted, or a key of the scope admin, what the
+server's user has can be shown to a sandbox.
 
 SIGTERM and SIGINT end it: it takes no more calls, and gives those under way ten
 seconds. Commands go on. /healthz answers while it lives, /readyz while it takes
@@ -162,7 +162,7 @@ func (f *serveFlags) check() error {
 		if f.key != "" || f.keyFile != "" {
 			return cli.WithHint(fmt.Errorf("a socket of this machine asks for no key: its own user alone can connect: %w", paddock.Invalid), "leave --key and --key-file out, or listen at HOST:PORT")
 		}
-		name := f.account.given()
+		name := f.account.shared()
 		switch {
 		case name != "":
 		case f.store.database != "":
@@ -303,29 +303,30 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 		return err
 	}
 	log := o.log
-	caller, end := ownerCaller(d), d.Close
-	var ports *access.Control
-	if !strings.HasPrefix(l.address, "unix:") {
-		c, err = openAccounts(ctx, a, d, f, key, o) // d is its own from here on
-		if err == nil {
-			if err = c.openAccess(ctx, f.way.base(l.address)); err != nil {
-				err = errors.Join(err, c.Close())
-			}
+	own := strings.HasPrefix(l.address, "unix:")
+	if own {
+		c, err = openOwner(ctx, a, d, f, l.address, o) // d is its own from here on
+	} else if c, err = openAccounts(ctx, a, d, f, key, o); err == nil {
+		if err = c.openAccess(ctx, f.way.base(l.address)); err != nil {
+			err = errors.Join(err, c.Close())
 		}
-		if err != nil {
-			l.Close()
-			return cli.Because(ctx, err)
-		}
-		quietLibraries(log)
-		caller, end, ports = c.caller, c.Close, c.access
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	s, err := newService(d, caller, log, ports)
+	if err != nil {
+		l.Close()
+		return cli.Because(ctx, err)
+	}
+	caller := c.ownerCaller
+	if !own {
+		quietLibraries(log)
+		caller = c.caller
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	s, err := newService(d, caller, log, c.access)
 	if err != nil {
 		l.Close()
 		return err
 	}
-	if c != nil {
+	if !own {
 		h, err := openE2B(ctx, a, c, f, l.address, log, s.api)
 		if err != nil {
 			l.Close()

@@ -33,7 +33,7 @@ import (
 //	tenant     shows a tenant its own sandboxes, within its quota one per tenant; tenantLayers
 //	actionlog  records who did what (--audit)                     one per tenant; tenantLayers
 //
-// A server on a Unix socket has one caller, its own user, and ends with auto.
+// A server on a Unix socket has one caller, its own user. It has no pool, admission and metric: ownerLayers.
 
 // A layer is a driver around another. Its wrap function returns the driver that it
 // was given where the server's flags do not ask for the layer.
@@ -119,6 +119,9 @@ func (c *accounts) tenantLayers(id string) []layer {
 	}
 }
 
+// ownerLayers are the layers below those of the tenant on a socket.
+func (c *accounts) ownerLayers() []layer { return []layer{{"lease", c.leaseLayer}} }
+
 func (c *accounts) poolLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
 	p, err := warm(ctx, d, c.shelves, c.store.ID()+"."+c.host, c.log)
 	if err != nil || p == nil {
@@ -185,9 +188,11 @@ func (c *accounts) actionlogLayer(d paddock.Driver, tenant string) (paddock.Driv
 	return recorded, nil
 }
 
-// ruleOf is what let somebody in: a key, but for those that the ways to ports name.
+// ruleOf is what let somebody in: a key, but for the owner of a socket, and for those that the ways to ports name.
 func ruleOf(who string) string {
 	switch who {
+	case owner:
+		return "socket"
 	case "sandbox-token", "traffic-token", "public", "signed URL":
 		return who
 	}

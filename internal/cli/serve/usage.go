@@ -38,7 +38,10 @@ func usageCommand(a *cli.App) *cobra.Command {
 		Short: "Tell what sandboxes of a server used, and what that costs",
 		Long: `Tell what sandboxes of a server used, by tenant and label, and what that costs. Works on
 the server's database, on its machine, also while the server runs; with --server it asks a
-server, which tells of its caller's own. Use is counted in full hours of the clock, and what
+server, which tells of its caller's own. Without --database, sandboxes of your own servers
+on sockets are among them, as those of the tenant "owner". Living sandboxes are counted up
+to ten seconds ago, or up to now by a server on a socket that is asked and by the one that
+was started for you. Use is counted in full hours of the clock, and what
 is older than 35 days (paddock serve --keep-usage-hours) in full days, UTC, of which --each tells of sandboxes
 that were short as one line, "(others)". What a tier cannot measure is told as not measured; what has a
 price and was not measured has no cost.
@@ -62,8 +65,9 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 			if f.remote.Server != "" {
 				return usageOf(c.Context(), a, f, q, prices)
 			}
-			return withStore(c.Context(), a, &f.where, func(s *store.Store) error {
-				list, err := usage.Summarize(c.Context(), s, q)
+			f.refresh(c.Context(), a, q)
+			return f.where.withUsage(c.Context(), a, func(stores []*store.Store) error {
+				list, err := usage.SummarizeAll(c.Context(), stores, q)
 				if err != nil {
 					return err
 				}
@@ -95,6 +99,20 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 	return c
 }
 
+// refresh has the caller's own server count up to now, if one runs. Otherwise what is told is up
+// to ten seconds old.
+func (f *usageFlags) refresh(ctx context.Context, a *cli.App, q usage.Query) {
+	ctx, cancel := context.WithTimeout(ctx, cli.Patience)
+	defer cancel()
+	_ = a.WithRunning(ctx, func(ctx context.Context, r *cli.Remote) error {
+		d, err := accountOf(r)
+		if err == nil {
+			_, err = d.Usage(ctx, client.UsageQuery{Since: q.From, Until: q.To})
+		}
+		return err
+	})
+}
+
 // usageOf asks a server.
 func usageOf(ctx context.Context, a *cli.App, f *usageFlags, q usage.Query, prices *usage.Prices) error {
 	return a.With(ctx, &f.remote, func(ctx context.Context, r *cli.Remote) error {
@@ -104,7 +122,7 @@ func usageOf(ctx context.Context, a *cli.App, f *usageFlags, q usage.Query, pric
 		}
 		u, err := d.Usage(ctx, client.UsageQuery{Since: q.From, Until: q.To, Label: q.Where, By: q.By, Each: q.Each})
 		if err != nil {
-			return cli.Otherwise(err, "a server with tenants counts it: paddock serve --listen HOST:PORT")
+			return cli.Otherwise(err, "paddock serve of this version counts it")
 		}
 		lines := make([]*usage.Line, len(u.Lines))
 		for i, l := range u.Lines {

@@ -92,6 +92,9 @@ func (ts *Set) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adopti
 		return nil
 	}
 	a.Lost = append(a.Lost, b.ID)
+	if ts.o.Whole { // its user may have removed it without this driver
+		return ts.o.Store.ForgetSandbox(ctx, b.Token)
+	}
 	return ts.o.Store.MarkSandbox(ctx, b.Token, store.Lost)
 }
 

@@ -11,6 +11,13 @@
 // an ID that another tenant uses answers Exists. A caller who must not reveal or learn
 // names leaves the ID empty and gets one that cannot be guessed.
 //
+// # One user
+//
+// With [Options.Whole] there is one tenant, the user who owns the driver. It reaches every sandbox
+// of the driver, also one that another program made. A sandbox without a record is not metered, has
+// no terms, and is left alone by Adopt. Nothing is reported as lost, because the user can remove a
+// sandbox without this driver.
+//
 // # Recovery
 //
 // The store records the owner before a sandbox is created, and deletes the record after

@@ -138,7 +138,7 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 	if err := ordinary(spec.Labels); err != nil {
 		return none, err
 	}
-	if spec.Root.Kind == paddock.RootSnapshot {
+	if spec.Root.Kind == paddock.RootSnapshot && !d.ts.o.Whole {
 		if _, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, spec.Root.Snapshot); err != nil {
 			return none, fmt.Errorf("root: %w", err)
 		}
@@ -180,14 +180,20 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 		return err
 	}
 	err := add()
-	if !errors.Is(err, errQuota) {
-		return err
+	// A sandbox of the whole driver can end without a call of this one.
+	if errors.Is(err, errQuota) || d.ts.o.Whole && errors.Is(err, paddock.Exists) {
+		found, failed := d.sweep(ctx)
+		if failed != nil {
+			return errors.Join(err, failed)
+		}
+		if found {
+			err = add()
+		}
 	}
-	found, failed := d.sweep(ctx)
-	if failed != nil || !found {
-		return errors.Join(err, failed)
+	if errors.Is(err, paddock.Exists) { // without the words of the database
+		return fmt.Errorf("sandbox %s: %w", b.ID, paddock.Exists)
 	}
-	return add()
+	return err
 }
 
 // sweep deletes records of sandboxes that the shared driver does not know, and reports
@@ -222,6 +228,8 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	}
 	b, err := d.ts.o.Store.Sandbox(ctx, d.tenant, id)
 	switch {
+	case d.ts.o.Whole && errors.Is(err, paddock.NotFound):
+		return d.openForeign(ctx, id)
 	case err != nil:
 		return nil, err
 	case b.State == store.Making:
@@ -235,7 +243,10 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
 		// It ended by itself, at the end of its time or with its process. Another sandbox
 		// may have its name.
-		return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))
+		if forgotten := d.ts.o.Store.ForgetSandbox(ctx, b.Token); forgotten != nil || !d.ts.o.Whole {
+			return nil, errors.Join(err, forgotten)
+		}
+		return d.openForeign(ctx, id)
 	}
 	if err != nil {
 		return nil, err
@@ -251,6 +262,9 @@ func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place)
 	if err != nil {
 		return nil, err
+	}
+	if d.ts.o.Whole {
+		return d.ts.listWhole(ctx, rows)
 	}
 	var list []paddock.Status
 	for _, b := range rows {
@@ -285,10 +299,10 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 		return fmt.Errorf("snapshot %q is not a valid name: %w", id, paddock.Invalid)
 	}
 	_, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, id)
-	if errors.Is(err, paddock.NotFound) {
+	if errors.Is(err, paddock.NotFound) && !d.ts.o.Whole {
 		return nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, paddock.NotFound) {
 		return err
 	}
 	if err := d.ts.d.RemoveSnapshot(ctx, id); err != nil {

@@ -27,6 +27,10 @@ type Options struct {
 
 	// Meter is notified of changes of sandboxes. It may be nil.
 	Meter Meter
+
+	// Whole is set if the only tenant is the user who owns the driver. It opens, lists and removes
+	// every sandbox of the driver. Only those that it made have a record, and are metered.
+	Whole bool
 }
 
 // A Meter measures the usage of sandboxes.
@@ -113,8 +117,12 @@ func (ts *Set) leave(d *driver) {
 	}
 }
 
-// info returns the driver's first Info of a tier, because tier and defaults do not change.
+// info returns the driver's first Info of a tier, because tier and defaults do not change. For the
+// owner of the whole driver nothing has to be reserved before it is made, and Info may try a sandbox.
 func (ts *Set) info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if ts.o.Whole {
+		return paddock.Info{Tier: tier}, nil
+	}
 	ts.mu.Lock()
 	known, ok := ts.infos[tier]
 	ts.mu.Unlock()

@@ -2,6 +2,8 @@ package tenant
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -34,7 +36,14 @@ func (k lessor) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err er
 }
 
 func (k lessor) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
-	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Change(ctx, id, t) })
+	return k.with(ctx, id, func(ctx context.Context) error {
+		if k.ts.o.Whole {
+			if _, err := k.ts.o.Store.Sandbox(ctx, k.tenant, id); errors.Is(err, paddock.NotFound) {
+				return fmt.Errorf("sandbox %s was made by another server, which keeps its terms: %w", id, paddock.Conflict)
+			}
+		}
+		return k.k.Change(ctx, id, t)
+	})
 }
 
 func (k lessor) Extend(ctx context.Context, id paddock.ID, by time.Duration) error {
