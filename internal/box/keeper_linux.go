@@ -126,6 +126,10 @@ func keep(maker *kernel.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) e
 		}
 	})
 	k := &keeper{dir: o.Dir, about: o.About, gone: make(chan struct{})}
+	if k.directory, err = holdDirectory(o.Dir); err != nil {
+		return fmt.Errorf("the directory of the sandbox: %w", err)
+	}
+	defer k.directory.held.Close()
 	listener, err := k.listen()
 	if err != nil {
 		return err
@@ -261,6 +265,8 @@ type keeper struct {
 	box  *Box          // the life's first box: when it is suspended, this process ends
 	gone chan struct{} // closed when the sandbox was removed
 
+	directory *directory // the directory of the sandbox; without it nobody can find the sandbox
+
 	recorded func() error // returns when all events are written
 
 	board statusBoard // shows whether the sandbox runs
@@ -377,6 +383,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 		}
 		l.Close()
 	})
+	jobs.Go(func() { k.watchDirectory(serving.Done()) })
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {

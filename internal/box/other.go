@@ -60,5 +60,17 @@ func (*Driver) List(context.Context) ([]paddock.Status, error)                { 
 func (*Driver) RemoveSnapshot(context.Context, paddock.SnapshotID) error      { return missing() }
 func (*Driver) Close() error                                                  { return nil }
 
+// An Unowned is a part of a sandbox that nobody owns. See the version for Linux.
+type Unowned struct{ What string }
+
+// Remove does nothing.
+func (Unowned) Remove(context.Context) error { return nil }
+
+// FindUnowned returns nothing, because no sandbox of this package is here.
+func FindUnowned(...string) ([]Unowned, error) { return nil, nil }
+
+// StatesOf returns nothing.
+func StatesOf([]string) []string { return nil }
+
 // Certificates returns nothing, because no sandbox of this package is here.
 func Certificates(func(string) (string, bool)) map[string]string { return nil }

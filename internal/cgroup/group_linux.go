@@ -1,10 +1,12 @@
 package cgroup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -149,12 +151,27 @@ func (h *Host) space() (uint64, error) {
 
 // alive tells whether the owner of a group still runs; when in doubt it does.
 func (h *Host) alive(o owner) bool {
+	s, there, err := h.statOf(o)
+	return err != nil || there && s.start == o.start
+}
+
+// runs is alive without what waits to be reaped.
+func (h *Host) runs(o owner) bool {
+	s, there, err := h.statOf(o)
+	return err != nil || there && s.start == o.start && !s.dead()
+}
+
+// statOf reads the state of the process that has the number of an owner, if there is one.
+func (h *Host) statOf(o owner) (s stat, there bool, err error) {
 	b, err := readFile(fmt.Sprintf("%s/%d/stat", h.env.proc, o.pid), small)
 	if err != nil {
-		return !gone(err) && !errors.Is(err, syscall.ESRCH)
+		if gone(err) || errors.Is(err, syscall.ESRCH) {
+			return s, false, nil
+		}
+		return s, false, err
 	}
-	s, err := parseStat(b)
-	return err != nil || s.start == o.start
+	s, err = parseStat(b)
+	return s, true, err
 }
 
 // Open finds a group that this or an earlier process made. dirs is what
@@ -330,6 +347,63 @@ func removeAll(t tree, dir string) error {
 // in another pid namespace are left alone. It reads one directory for each
 // hierarchy, and gives the names that it removed.
 func (h *Host) Sweep(keep func(name string) bool) (removed []string, err error) {
+	return h.sweep(keep, removeAll)
+}
+
+// Abandoned gives the names of the groups that Sweep would remove, and removes none.
+func (h *Host) Abandoned(keep func(name string) bool) (names []string, err error) {
+	return h.sweep(keep, func(_ tree, dir string) error {
+		data, err := os.ReadFile(path.Join(dir, "cgroup.procs"))
+		switch {
+		case err != nil:
+			return err
+		case len(bytes.TrimSpace(data)) > 0:
+			return syscall.EBUSY
+		}
+		return nil
+	})
+}
+
+// SweepOf removes the groups of a process that was killed, and may not be reaped yet. It waits for the
+// end of the processes inside.
+func (h *Host) SweepOf(ctx context.Context, pid int) error {
+	space, err := h.space()
+	if err != nil {
+		return fmt.Errorf("sweep control groups: %w", err)
+	}
+	for wait := newBackoff(); ; {
+		busy := false
+		for _, y := range h.hierarchies {
+			if y.err != nil {
+				continue
+			}
+			below, err := children(y.dir)
+			if err != nil {
+				return fmt.Errorf("sweep control groups: %w", classify(err))
+			}
+			for _, dir := range below {
+				if _, o, ok := parseLabel(dir); !ok || o.pid != pid || o.space != space || h.runs(o) {
+					continue
+				}
+				switch e := removeAll(h.tree, path.Join(y.dir, dir)); {
+				case e == nil:
+				case errors.Is(e, syscall.EBUSY), errors.Is(e, syscall.ENOTEMPTY):
+					busy = true
+				default:
+					return fmt.Errorf("sweep control groups: %w", classify(e))
+				}
+			}
+		}
+		if !busy {
+			return nil
+		}
+		if err := wait.pause(ctx); err != nil {
+			return fmt.Errorf("control groups of process %d: their processes do not end: %w", pid, err)
+		}
+	}
+}
+
+func (h *Host) sweep(keep func(name string) bool, remove func(t tree, dir string) error) (removed []string, err error) {
 	space, err := h.space()
 	if err != nil {
 		return nil, fmt.Errorf("sweep control groups: %w", err)
@@ -358,7 +432,7 @@ func (h *Host) Sweep(keep func(name string) bool) (removed []string, err error) 
 				continue
 			}
 			// The kernel refuses where a process is inside: no need to look first.
-			switch e := removeAll(h.tree, path.Join(y.dir, dir)); {
+			switch e := remove(h.tree, path.Join(y.dir, dir)); {
 			case e == nil:
 				if !slices.Contains(removed, name) {
 					removed = append(removed, name)

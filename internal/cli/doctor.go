@@ -33,9 +33,10 @@ type diagnosis struct {
 
 // A checkup is the answer of doctor --json.
 type checkup struct {
-	Version   int          `json:"version"` // of this format: 1
-	Strongest paddock.Tier `json:"auto"`    // what --tier auto is for a plain run; empty is none, or not known
-	Tiers     []diagnosis  `json:"tiers"`   // strongest first
+	Version   int          `json:"version"`           // of this format: 1
+	Strongest paddock.Tier `json:"auto"`              // what --tier auto is for a plain run; empty is none, or not known
+	Tiers     []diagnosis  `json:"tiers"`             // strongest first
+	Unowned   []string     `json:"unowned,omitempty"` // what is left of sandboxes on this machine that nobody owns, in words
 }
 
 func (a *App) doctorCommand() *cobra.Command {
@@ -55,6 +56,9 @@ weak or absent.
 
 With --server it tells what a server can enforce. A server that is a service of
 the system, for example, has another control group, user and restrictions.
+
+What is left of sandboxes that nobody owns any more is listed; paddock gc removes
+it.
 
 Exit status: 0 if a plain sandbox can be made on some tier that runs programs
 of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
@@ -78,7 +82,12 @@ make a sandbox.`,
 				}
 			}
 			if server == "" {
-				return a.tell(examine(c.Context(), tiers), want, asJSON)
+				found := examine(c.Context(), tiers)
+				list, _ := a.unowned() // paddock gc tells why something cannot be looked for
+				for _, u := range list {
+					found.Unowned = append(found.Unowned, u.What)
+				}
+				return a.tell(found, want, asJSON)
 			}
 			return a.With(c.Context(), &RemoteFlags{Server: server}, func(ctx context.Context, r *Remote) error {
 				return a.tell(examine(ctx, r.tiers(tiers)), want, asJSON)
@@ -238,6 +247,12 @@ func (c checkup) print(w io.Writer, want paddock.Tier) {
 		fold(w, "", "a sandbox can be made here for text and files: --tier sim, which runs no programs of this machine")
 	default:
 		fmt.Fprintln(w, "no sandbox can be made here")
+	}
+	for _, what := range c.Unowned {
+		fold(w, "nobody owns: ", OneLineOf(what, Paragraph))
+	}
+	if len(c.Unowned) > 0 {
+		fmt.Fprintln(w, "paddock gc removes it")
 	}
 }
 

@@ -558,6 +558,20 @@ func SealedData(name string, data []byte) (*os.File, error) {
 	return f, nil
 }
 
+// DuplicateTo makes target another descriptor of an open file. Whatever had the number is closed.
+func DuplicateTo(f *os.File, target int) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.Dup3(int(fd), target, unix.O_CLOEXEC) })
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("copy a descriptor to %d: %w", target, err)
+	}
+	return os.NewFile(uintptr(target), f.Name()), nil
+}
+
 // Duplicate returns another descriptor of an open file. It does not change the file's mode.
 func Duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()

@@ -56,6 +56,12 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
 }
 
+func TestASandboxWhoseStateDirectoryIsGoneEnds(t *testing.T) { drivertest.StateGone(t, open) }
+
+func TestASandboxWhoseStateDirectoryIsGoneEndsAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestASandboxWhoseStateDirectoryIsGoneEnds$", 1)
+}
+
 func TestNoProtectedNameCanBePlanted(t *testing.T) {
 	names, roots := protect.Split()
 	drivertest.ProtectedNames(t, open, names, roots)

@@ -42,6 +42,12 @@ func TestPromisesAsUser(t *testing.T) {
 	drivertest.SampleAsUser(t, "^TestPromises$", sample.Seed("jail as a user"))
 }
 
+func TestASandboxWhoseStateDirectoryIsGoneEnds(t *testing.T) { drivertest.StateGone(t, open) }
+
+func TestASandboxWhoseStateDirectoryIsGoneEndsAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestASandboxWhoseStateDirectoryIsGoneEnds$", 1)
+}
+
 func TestNoProtectedNameCanBePlanted(t *testing.T) {
 	names, roots := protect.Split()
 	drivertest.ProtectedNames(t, open, names, roots)
