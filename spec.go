@@ -134,6 +134,11 @@ type Mount struct {
 	// Overlay lets the sandbox change its view of the source, in a private layer that is
 	// removed with the sandbox. No change reaches the host. Overlay excludes Write.
 	Overlay bool `json:"overlay,omitempty"`
+
+	// Cache says that the source holds only what sandboxes have put there: caches of build tools. Protected names
+	// are then those of version control systems alone, because packages contain others. Cache needs Write, and
+	// permits a Target in the sandbox's home: "~/.cache".
+	Cache bool `json:"cache,omitempty"`
 }
 
 // Limits bound a whole sandbox. Zero selects the driver's default, never "no limit".

@@ -25,6 +25,7 @@ func protectPromises() []group {
 			{"what a commit writes can be written", protectCommit},
 			{"a repository of another system can be used where it is, and not be made", protectOthers},
 			{"a bare repository of git can be neither made nor given a configuration, whatever its name", protectBare},
+			{"a cache takes what packages contain, and nothing that version control obeys", protectCache},
 			{"a directory above a protected name can be removed while it is empty", protectEmpty},
 			{"names can be added to the protected ones, and taken away", protectChanged},
 		},
@@ -296,6 +297,42 @@ func protectBare(t *testing.T, s *suite) {
 	b.must(t, `set -e
 echo y > there.git/HEAD; mkdir there.git/objects/ab; echo y > there.git/refs/heads/topic; echo y > there.git/l; mv there.git/l there.git/packed-refs
 mkdir config hooks objects refs; echo y > config/hooks; echo y > hooks/config; mkdir -p src/config src/HEAD; echo y > src/config/x`)
+}
+
+func protectCache(t *testing.T, s *suite) {
+	work, dir := hostTree(t, map[string]string{"README": "read me"}), hostTree(t, map[string]string{"old": "x"})
+	b := s.mounted(t, paddock.Mount{Source: work, Target: "/mnt/desk", Write: true}, paddock.Mount{Source: dir, Target: "~/.cache", Write: true, Cache: true})
+	if got := b.must(t, `set -e
+cat ~/.cache/old
+mkdir -p ~/.cache/m/.vscode ~/.cache/m/.claude; echo x > ~/.cache/m/.vscode/tasks.json; echo x > ~/.cache/m/.envrc; echo x > ~/.cache/m/.bashrc
+chmod 555 ~/.cache/m/.vscode; echo done`); got != "xdone\n" {
+		t.Errorf("%q", got)
+	}
+	before := tree(t, dir)
+	b.attempt(t, "cd ~/.cache; mkdir .git; printf '[core]\nfsmonitor = x\n' > .git/config.lock; mv .git/config.lock .git/config", "cd ~/.cache; mkdir .hg", "cd ~/.cache; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+		"cd ~/.cache; mkdir r r/refs r/objects; echo '[core]' > r/config; echo 'fsmonitor = x' >> r/config; echo x > r/HEAD")
+	for name := range tree(t, dir) {
+		if _, old := before[name]; !old && !slices.Contains([]string{".git", ".git/hooks", ".git/config.lock", "r", "r/refs", "r/objects", "r/config"}, name) {
+			t.Errorf("on the host there is %s", name)
+		}
+	}
+	for _, bad := range []paddock.Mount{{Source: dir, Target: "~/.cache", Write: true}, {Source: dir, Target: "~/.cache", Cache: true}, {Source: dir, Target: "~/../x", Write: true, Cache: true}} {
+		spec := s.spec()
+		spec.Mounts = []paddock.Mount{bad}
+		if sb, err := s.driver.Create(bounded(t), spec); err == nil {
+			t.Errorf("%+v is accepted", bad)
+			if err := sb.Remove(bounded(t)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	// What the caller shows counts more than a cache of the same place, of one above and of one below.
+	for at, caches := range map[string]string{"/.cache/x": "~/.cache", "/.cache": "~/.cache", "": "~/.cache"} {
+		home := strings.TrimSpace(b.must(t, "echo ~"))
+		c := s.mounted(t, paddock.Mount{Source: work, Target: home + at, Write: true}, paddock.Mount{Source: dir, Target: caches, Write: true, Cache: true})
+		c.must(t, "[ ! -e ~/.cache/old ]")
+	}
+	b.must(t, "chmod 755 ~/.cache/m/.vscode") // for the removal of the directory
 }
 
 func protectEmpty(t *testing.T, s *suite) {

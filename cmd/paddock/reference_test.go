@@ -118,6 +118,7 @@ func unindented(text string) string {
 func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 	without := map[string]string{
 		"paddock audit key":     "its answer is a file of a format of its own, PEM",
+		"paddock cache rm":      "it has no answer but its status",
 		"paddock completion":    "its answer is a script of a shell",
 		"paddock cp":            "its answer is files",
 		"paddock key revoke":    "it has no answer but its status",

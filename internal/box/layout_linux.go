@@ -34,6 +34,7 @@ type Layout struct {
 	Mounts   []boxinit.Mount   // the spec's mounts
 	paths    []string          // host paths to which an io limit applies
 	data     string            // directory of saved sandboxes
+	builds   string            // directory of caches of build tools
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
 	overlay, saves bool
@@ -46,7 +47,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, overlay: t.Overlay, saves: t.Snapshots != nil}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, builds: s.builds(), overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -151,9 +152,19 @@ func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 		if target == "" {
 			target = m.Source
 		}
-		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true})
+		if rest, ok := strings.CutPrefix(target, "~/"); ok && m.Cache {
+			target = filepath.Join(l.Config.User.Home, rest)
+		}
+		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true, Cache: m.Cache})
 		l.paths = append(l.paths, source)
 	}
+	// What the caller shows or keeps from a place counts more than a cache there. Otherwise a cache would hide it, or a
+	// sandbox before could have made a link where it belongs.
+	mounts = slices.DeleteFunc(mounts, func(m boxinit.Mount) bool {
+		return m.Cache && slices.ContainsFunc(mounts, func(o boxinit.Mount) bool {
+			return !o.Cache && (Within(m.Target, o.Target) || Within(o.Target, m.Target))
+		})
+	})
 	sort.SliceStable(mounts, func(i, j int) bool { return len(mounts[i].Target) < len(mounts[j].Target) })
 	for i := 1; i < len(mounts); i++ {
 		if slices.ContainsFunc(mounts[:i], func(m boxinit.Mount) bool { return m.Target == mounts[i].Target }) {
@@ -409,6 +420,19 @@ func (l *Layout) ownFiles() error {
 		} else if m.Kind == boxinit.MountBind && Within(m.Source, l.data) {
 			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", m.Source, l.data, paddock.Denied)
 		}
+		// What one workspace's sandboxes put into caches reaches no other one's.
+		if m.Kind != boxinit.MountBind || m.Device || m.Layer || l.builds == "" {
+			continue
+		}
+		if Within(m.Source, l.builds) && !m.Cache {
+			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", m.Source, l.builds, paddock.Denied)
+		}
+		if Within(l.builds, m.Source) {
+			_ = OwnDirectory(l.builds) // as above: one that is made later could not be hidden
+			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.builds, strings.TrimSuffix(m.Source, "/"))
+			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
+			l.Config.Deny = append(l.Config.Deny, inside)
+		}
 	}
 	for _, own := range l.own {
 		for _, m := range slices.Clone(l.Config.Mounts) {
@@ -484,7 +508,7 @@ func (l *Layout) rights() {
 		case m.Kind == boxinit.MountPrivate, m.Kind == boxinit.MountBind && m.Layer:
 			private = append(private, m.Target)
 		case m.Kind == boxinit.MountBind && m.Write && !m.Device:
-			c.Trees = append(c.Trees, boxinit.Tree{Path: m.Target, Protected: true, Source: m.Source})
+			c.Trees = append(c.Trees, boxinit.Tree{Path: m.Target, Protected: true, Source: m.Source, Cache: m.Cache})
 		}
 	}
 	for _, m := range c.Mounts {

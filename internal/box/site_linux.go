@@ -136,6 +136,14 @@ func (s *Site) own() []string {
 	return list
 }
 
+// builds returns the directory of caches of build tools.
+func (s *Site) builds() string {
+	if dir := program.Builds(s.Cache); filepath.IsAbs(dir) {
+		return realPlace(dir)
+	}
+	return ""
+}
+
 // installedAt returns where the program was that a link of /proc leads to, though another
 // version may have taken its place since. It is empty for a program in memory.
 func installedAt(link string) string {

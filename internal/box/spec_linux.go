@@ -59,7 +59,14 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		if err := checkPath(m.Source); err != nil {
 			return fmt.Errorf("mount: %w", err)
 		}
-		if m.Target != "" {
+		if m.Cache && !m.Write {
+			return fmt.Errorf("mount %s: a cache that nobody may write is none: %w", m.Source, paddock.Invalid)
+		}
+		if m.Cache && strings.HasPrefix(m.Target, "~/") {
+			if err := checkPath(m.Target[1:]); err != nil {
+				return fmt.Errorf("mount target: %w", err)
+			}
+		} else if m.Target != "" {
 			if err := checkPath(m.Target); err != nil {
 				return fmt.Errorf("mount target: %w", err)
 			}

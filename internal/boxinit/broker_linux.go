@@ -93,7 +93,10 @@ func newBroker(c *Config) (*broker, error) {
 	}
 	for _, t := range c.Trees {
 		bt := tree{path: t.Path}
-		if t.Protected {
+		switch {
+		case t.Protected && t.Cache:
+			bt.protected = protect.Versioned()
+		case t.Protected:
 			bt.protected = set
 			// The caller mounted the protected place itself by name.
 			if _, hit := set.Match(strings.Trim(t.Source, "/")); hit != protect.Protected {

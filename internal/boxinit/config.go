@@ -226,6 +226,7 @@ type Tree struct {
 	Path      string `json:"path"`
 	Protected bool   `json:"protected,omitempty"` // a host directory: names are protected
 	Source    string `json:"source,omitempty"`    // path of a host directory: a protected name may begin above
+	Cache     bool   `json:"cache,omitempty"`     // only names of version control systems are protected
 }
 
 // A MountKind is the source of a mount.
@@ -269,6 +270,7 @@ type Mount struct {
 	Layer  bool      `json:"layer,omitempty"`   // Source is a name in the overlay made before
 	// Maybe means that the source may be missing.
 	Maybe bool `json:"maybe,omitempty"`
+	Cache bool `json:"cache,omitempty"` // caches of build tools, which sandboxes alone write
 }
 
 // A Report is a message from the box to the host on the control descriptor.

@@ -80,7 +80,7 @@ type command struct {
 func commandsOfThisPackage() []command {
 	return []command{
 		{"run", (*App).runCommand}, {"shell", (*App).shellCommand}, {"repl", (*App).replCommand}, {"map", (*App).mapCommand},
-		{"doctor", (*App).doctorCommand}, {"gc", (*App).gcCommand}, {"policy", (*App).policyCommand}, {"version", (*App).versionCommand},
+		{"doctor", (*App).doctorCommand}, {"gc", (*App).gcCommand}, {"policy", (*App).policyCommand}, {"cache", (*App).cacheCommand}, {"version", (*App).versionCommand},
 		{"login", (*App).loginCommand}, {"logout", (*App).logoutCommand},
 		{"create", (*App).createCommand}, {"ls", (*App).listCommand}, {"inspect", (*App).inspectCommand}, {"rm", (*App).removeCommand},
 		{"pause", (*App).pauseCommand}, {"resume", (*App).resumeCommand}, {"extend", (*App).extendCommand}, {"renew", (*App).renewCommand},

@@ -63,7 +63,7 @@ func beginning() change {
 func (c change) files(mounts []paddock.Mount) (found []changedFile, whole bool) {
 	l := &looking{names: protect.Noteworthy(), since: c.since, left: looked, whole: true}
 	for _, m := range mounts {
-		if !m.Write {
+		if !m.Write || m.Cache {
 			continue
 		}
 		root, err := os.OpenRoot(m.Source)

@@ -26,6 +26,7 @@ type runFlags struct {
 	strip    bool
 	verbose  bool
 	ask      bool
+	noCache  bool
 
 	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
 }
@@ -97,6 +98,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	f.audit.register(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	registerStrip(fs, &f.strip)
+	fs.BoolVar(&f.noCache, "no-cache", false, "keep no caches of build tools between runs of the workspace (see paddock cache)")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -180,6 +182,10 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		if err := f.amend(p); err != nil {
 			return err
 		}
+	}
+
+	if !f.noCache {
+		defer a.closeCaches(a.caches(p))
 	}
 
 	starting, cancel := context.WithCancelCause(ctx)

@@ -96,6 +96,8 @@ type plan struct {
 	host policy.Host
 	file *policy.File // nil where there is none
 
+	workspace string // absolute path; empty where there is none
+
 	limits budget.Limits // the tier sim's own
 	audit  audit.Sink    // nil records nothing
 	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
@@ -120,6 +122,7 @@ func (f *specFlags) plan(a *App, changed func(name string) bool) (*plan, error) 
 		if workspace, err = f.workspaceDir(p.host); err != nil {
 			return nil, err
 		}
+		p.workspace = workspace
 	}
 	switch {
 	case f.mode != "":

@@ -53,6 +53,17 @@ func StatAt(dir int, name string) (FileStat, error) {
 	}, nil
 }
 
+// BornAt returns when name in dir was made, in nanoseconds since 1970, without following a link. It is zero where the file
+// system does not know.
+func BornAt(dir int, name string) (int64, error) {
+	var st unix.Statx_t
+	err := again(func() error { return unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) })
+	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return 0, err
+	}
+	return st.Btime.Sec*1e9 + int64(st.Btime.Nsec), nil
+}
+
 // ReadLinkAt returns the target of the symbolic link name in dir. If name is not a link, the error
 // is EINVAL.
 func ReadLinkAt(dir int, name string) (string, error) {

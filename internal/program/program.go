@@ -74,6 +74,14 @@ func Cache(lookup func(name string) (string, bool)) string {
 	return ""
 }
 
+// Builds returns the directory of the caches that sandboxes keep for build tools, beside Paddock's own cache.
+func Builds(cache string) string {
+	if cache == "" {
+		return ""
+	}
+	return cache + "-build"
+}
+
 // handedVariable names the descriptors that a program is handed, as NAME:FD with
 // commas.
 const handedVariable = "PADDOCK_PROGRAMS"

@@ -137,6 +137,20 @@ func New(extra, without []string) (*Set, error) {
 // Prefix has no meaning here.
 func Noteworthy() *Set { return build(NoteworthyNames()) }
 
+// Versioned returns the set of the built-in names that version control systems obey. They are what a shell's prompt obeys
+// in a directory that a link leads to.
+func Versioned() *Set { return versioned() }
+
+var versioned = sync.OnceValue(func() *Set {
+	var names []Name
+	for _, n := range builtin() {
+		if n.Reason == whyGit || n.Reason == whyVCS || n.Reason == whyFound {
+			names = append(names, n)
+		}
+	}
+	return build(names)
+})
+
 // Names lists the built-in protected names.
 func Names() []Name { return append([]Name(nil), builtin()...) }
 

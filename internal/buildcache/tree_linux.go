@@ -1,0 +1,141 @@
+package buildcache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// deepest is how many directories are open at a time.
+const deepest = 100
+
+// measure adds up a tree. It stops above the bound. A tree that is too deep counts as one above it.
+func measure(dir string, most bound) (size bound, err error) {
+	fd, err := kernel.OpenAt(kernel.AtCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if errors.Is(err, syscall.ENOENT) {
+		return size, nil
+	}
+	if err != nil {
+		return size, err
+	}
+	err = size.add(fd, 0, most)
+	return size, err
+}
+
+// add closes the directory.
+func (b *bound) add(fd, depth int, most bound) error {
+	f := os.NewFile(uintptr(fd), "cache")
+	defer f.Close()
+	for b.bytes <= most.bytes && b.files <= most.files {
+		names, err := f.Readdirnames(1000)
+		if len(names) == 0 {
+			return nil //nolint:nilerr // the end, or a directory that was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			st, err := kernel.StatAt(fd, name)
+			if err != nil {
+				continue // it was removed meanwhile
+			}
+			b.files++
+			b.bytes += max(st.Size, 4096)
+			if st.Mode&kernel.TypeMask != kernel.TypeDir {
+				continue
+			}
+			if depth == deepest {
+				b.files = most.files + 1
+				return nil
+			}
+			below, err := kernel.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+			if errors.Is(err, syscall.EACCES) { // its owner is the caller, who may look again
+				if err := kernel.ChmodAt(fd, name, 0o700); err != nil {
+					continue
+				}
+				below, err = kernel.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+			}
+			if err != nil {
+				continue
+			}
+			if err := b.add(below, depth+1, most); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clearAll removes a tree, however deep, and whatever its modes.
+func clearAll(dir string) error {
+	up, err := kernel.OpenAt(kernel.AtCWD, filepath.Dir(dir), syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer kernel.Close(up)
+	c := &clearing{top: up}
+	if err := c.remove(up, filepath.Base(dir), 0); err != nil && !errors.Is(err, syscall.ENOENT) {
+		return err
+	}
+	for len(c.moved) > 0 {
+		name := c.moved[len(c.moved)-1]
+		c.moved = c.moved[:len(c.moved)-1]
+		if err := c.remove(up, name, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type clearing struct {
+	top   int
+	moved []string // parts that were too deep, now at the top
+	count int
+}
+
+func (c *clearing) remove(dir int, name string, depth int) error {
+	err := kernel.UnlinkAt(dir, name)
+	if err == nil || !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	if err := kernel.ChmodAt(dir, name, 0o700); err != nil {
+		return err
+	}
+	if depth == deepest {
+		c.count++
+		moved := fmt.Sprintf("removed-%d-%d", os.Getpid(), c.count)
+		if err := kernel.RenameAt(dir, name, c.top, moved); err != nil {
+			return err
+		}
+		c.moved = append(c.moved, moved)
+		return nil
+	}
+	fd, err := kernel.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(1000)
+		if len(names) == 0 {
+			break //nolint:nilerr // removal of the directory says what is wrong
+		}
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if err := c.remove(fd, n, depth+1); err != nil && !errors.Is(err, syscall.ENOENT) {
+				return err
+			}
+		}
+		if _, err := f.Seek(0, 0); err != nil {
+			return err
+		}
+	}
+	return kernel.RmdirAt(dir, name)
+}
