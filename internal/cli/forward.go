@@ -103,11 +103,18 @@ func (a *App) forward(ctx context.Context, sb paddock.Sandbox, port, local int, 
 // connectPort copies between a connection and a port of the sandbox until both have
 // ended. The end of one direction is passed on, and the other goes on.
 func connectPort(ctx context.Context, conn net.Conn, sb paddock.Sandbox, port int) error {
-	defer conn.Close()
 	there, err := sb.Dial(ctx, port)
 	if err != nil {
+		conn.Close()
 		return err
 	}
+	joinPort(ctx, conn, there)
+	return nil
+}
+
+// joinPort copies between two connections until both have ended, and closes them.
+func joinPort(ctx context.Context, conn, there net.Conn) {
+	defer conn.Close()
 	defer there.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close(); there.Close() })
 	defer stop()
@@ -115,7 +122,6 @@ func connectPort(ctx context.Context, conn net.Conn, sb paddock.Sandbox, port in
 	wg.Go(func() { pour(there, conn) })
 	pour(conn, there)
 	wg.Wait()
-	return nil
 }
 
 // pour copies one direction, and passes its end on.

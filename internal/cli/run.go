@@ -27,6 +27,7 @@ type runFlags struct {
 	verbose  bool
 	ask      bool
 	noCache  bool
+	publish  listFlag
 
 	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
 }
@@ -64,6 +65,12 @@ nobody answers within a minute. The terminal shows no output meanwhile. What was
 always allowed is told at the end, with the flags that allow it from the start.
 docs/reference/policy.md tells more.
 
+With --publish PORT, connections to that port of this machine, at 127.0.0.1 and
+::1, reach the same port of the sandbox; HOSTPORT:PORT publishes it as another
+one, and ADDRESS:HOSTPORT:PORT at another address. A port that is taken is an
+error before anything starts. A connection that comes before something listens
+inside waits for it, for half a minute.
+
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
 written to standard output. With --json=FILE the object goes to FILE, and
@@ -79,6 +86,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
   paddock run --policy agent.yaml --json=result.json -- ./job
   paddock run --tier gvisor --audit events.jsonl --workspace . -- make
   paddock run --ask --workspace . -- ./fetch.sh
+  paddock run --publish 8080 --workspace . -- python3 -m http.server 8080
   paddock run --tier sim --workspace . -- 'grep -c ERROR app.log | tee count'
   paddock run --tier sim < script.sh`,
 		DisableFlagsInUseLine: true,
@@ -97,6 +105,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.Lookup("json").NoOptDefVal = "-"
 	f.audit.register(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
+	f.registerPublish(fs)
 	registerStrip(fs, &f.strip)
 	fs.BoolVar(&f.noCache, "no-cache", false, "keep no caches of build tools between runs of the workspace (see paddock cache)")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
@@ -169,6 +178,14 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if p.file != nil {
 		r.Notes = p.file.Notes
 	}
+	if err := f.publishes(p); err != nil {
+		return err
+	}
+	ports, err := f.takePorts()
+	if err != nil {
+		return err
+	}
+	defer ports.refuse()
 	asker, err := f.asking(a, p)
 	if err != nil {
 		return err
@@ -230,7 +247,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.noteWeaker(b.tier, auto.Tried(b.passed))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
+	ports.serve(a, b)
 	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
+	ports.end(a)
 	seen := b.seen()
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
 	defer cancelGone()

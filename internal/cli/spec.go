@@ -99,6 +99,7 @@ type plan struct {
 	workspace string // absolute path; empty where there is none
 
 	limits budget.Limits // the tier sim's own
+	ports  bool          // ports of the sandbox are to be reached
 	audit  audit.Sink    // nil records nothing
 	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }

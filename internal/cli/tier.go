@@ -176,11 +176,18 @@ func (p *plan) asksForCommands() bool {
 // createIn asks the file's lines before the driver does, so that what cannot
 // be enforced is refused with the line that asks for it.
 func (t Tier) createIn(ctx context.Context, d paddock.Driver, p *plan) (paddock.Sandbox, error) {
-	if p.file != nil {
-		info, err := d.Info(ctx, paddock.Auto)
-		if err != nil {
+	var info paddock.Info
+	if p.file != nil || p.ports {
+		var err error
+		if info, err = d.Info(ctx, paddock.Auto); err != nil {
 			return nil, fmt.Errorf("tier %s: %w", t.Name, err)
 		}
+	}
+	if p.ports && !info.Can(paddock.CanDial) {
+		return nil, WithHint(fmt.Errorf("tier %s: nothing in it can listen at a port, so none can be published: %w", t.Name, paddock.Unsupported),
+			"leave --publish out, or use --tier jail")
+	}
+	if p.file != nil {
 		f := *p.file
 		f.AllowMissing = p.spec.AllowMissing
 		if err := policy.Refuse(f.Name, policy.Check(&f, info)); err != nil {
