@@ -232,13 +232,18 @@ type NetworkPolicy struct {
 	Secrets []Secret `json:"secrets,omitempty"`
 }
 
+// LoopbackHost is the name that stands for the loopback addresses of the machine that makes the
+// sandbox, 127.0.0.1 and ::1. It is resolved nowhere. The only rule that allows it is one of
+// connections whose host is this very name and that lists ports; it allows these ports alone.
+const LoopbackHost = "host.docker.internal"
+
 // A NetworkRule allows or denies a destination, or some requests to it. A rule with a
 // condition on requests (Scheme to Headers) applies to HTTP alone. For such a rule, and for
 // a rule that changes requests, the gateway inspects connections to its hosts. It inspects
 // TLS with a certificate that only this sandbox trusts.
 type NetworkRule struct {
 	Deny bool   `json:"deny,omitempty"`
-	Host string `json:"host"` // exact name, "*.suffix", address, CIDR or "*"
+	Host string `json:"host"` // exact name, "*.suffix", address, CIDR, "*" or LoopbackHost
 
 	// Ports are the ports of the destination, and 0 alone means every port. Empty means 443 and 80,
 	// with UDP 443, and with Deny every port.

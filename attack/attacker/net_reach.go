@@ -269,6 +269,9 @@ func metadata() []probe {
 			return anyWays(b, "127.0.0.1", "[::1]", protocol.HostAddr, "["+protocol.HostAddr6+"]", "0.0.0.0", "own.test", "loop.test")
 		}},
 		{"its name", inner(func(b *protocol.Brief) protocol.Try { return anyWays(b, "localhost", "localhost.", "x.localhost") })},
+		{"its loopback, by the name that a rule may open", func(b *protocol.Brief) protocol.Try {
+			return anyWays(b, "host.docker.internal", "HOST.docker.internal.")
+		}},
 		{"its networks", func(b *protocol.Brief) protocol.Try {
 			return anyWays(b, "10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "[fd12::1]", "private.test", "lan.test")
 		}},

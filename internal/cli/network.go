@@ -32,7 +32,7 @@ func (f *specFlags) network(p *plan) error {
 			rules, err := destinations(text, list.deny, p.file)
 			if err != nil {
 				return WithHint(fmt.Errorf("--%s %s: %w", list.flag, text, err),
-					"write a name, \"*.example.com\", an address, a range, or group:NAME, each with or without :PORT; rules about requests stand in a policy file")
+					"write a name, \"*.example.com\", an address, a range, or group:NAME, each with or without :PORT, or host:PORT for a port of this machine's loopback; rules about requests stand in a policy file")
 			}
 			n.Rules = append(n.Rules, rules...)
 		}

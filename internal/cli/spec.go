@@ -84,7 +84,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.hostname, "hostname", "", "`name` that the sandbox calls itself (default \"paddock\")")
 	fs.Var(&f.denyRead, "deny-read", "`path` inside that can be neither read nor written, whatever shows it (repeatable)")
 	fs.Var(&f.denyWrite, "deny-write", "`path` inside that cannot be written, whatever shows it (repeatable)")
-	fs.Var(&f.allow, "allow", "let it reach a `host`, at 443 and 80 or HOST:PORT: a name, \"*.name\", an address, a range, or group:NAME (repeatable; commas between several); groups are "+strings.Join(policy.Groups(), ", "))
+	fs.Var(&f.allow, "allow", "let it reach a `host`, at 443 and 80 or HOST:PORT: a name, \"*.name\", an address, a range, or group:NAME (repeatable; commas between several); host:PORT is a port of this machine's loopback, as host.docker.internal:PORT inside; groups are "+strings.Join(policy.Groups(), ", "))
 	fs.Var(&f.deny, "deny", "never let it reach a `host`, whatever allows it (as --allow; without a port, at any)")
 	fs.Var(&f.secret, "secret", "keep a value outside and put it into requests to hosts: `NAME=env:VAR@HOST[,HOST]` or NAME=file:/path@HOST (repeatable)")
 	fs.Var(&f.unprotect, "unprotect", "allow changes to a protected `name` such as .git/hooks (repeatable)")

@@ -82,7 +82,7 @@ func directOf(lookup func(string) (string, bool)) []string {
 // isDirect reports whether a rule's host is reached without a proxy: one of the list, or this machine.
 func isDirect(host string, list []string) bool {
 	host = strings.TrimPrefix(strings.ToLower(strings.Trim(host, "[]")), "*.")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if host == "localhost" || host == paddock.LoopbackHost || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
 	addr, isRange := netip.Addr{}, netip.Prefix{}

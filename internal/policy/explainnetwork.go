@@ -56,7 +56,13 @@ func (e *explainer) connect(q Question) (Answer, error) {
 	n := e.spec.Policy.Network
 	answer := Answer{Change: allowing(a.flow)}
 	if addr, ok := a.flow.Host.Addr(); a.flow.Host.String() == "localhost" || (ok && addr.IsLoopback()) {
-		answer.Notes = append(answer.Notes, "inside, this is the sandbox itself, which can always be reached; the host's own ports are asked about by the host's address")
+		answer.Notes = append(answer.Notes, "inside, this is the sandbox itself, which can always be reached; ports of this machine's loopback are asked about by "+paddock.LoopbackHost)
+	}
+	if a.flow.Host.Loopback() {
+		answer.Notes = append(answer.Notes, "inside, this name stands for the loopback of this machine, 127.0.0.1 and ::1; only a rule that names it and the port allows it")
+		if a.flow.UDP {
+			answer.Change = "nothing: datagrams do not reach the loopback of this machine"
+		}
 	}
 	switch n.Mode {
 	case paddock.NetworkNone:

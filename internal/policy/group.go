@@ -94,6 +94,9 @@ func Rules(text string, deny bool, f *File) ([]paddock.NetworkRule, error) {
 		if port != 0 {
 			nr.Ports = []uint16{port}
 		}
+		if err := decide.CheckRule(nr); err != nil {
+			return nil, err
+		}
 		return []paddock.NetworkRule{nr}, nil
 	}
 	name, port, err := decide.SplitPort(named)

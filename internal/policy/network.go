@@ -73,12 +73,18 @@ func parseRuleHost(s string) (decide.Pattern, uint16, error) {
 	if err != nil {
 		return decide.Pattern{}, 0, reason(err, s)
 	}
+	if host == loopbackShort {
+		host = paddock.LoopbackHost
+	}
 	p, err := decide.ParsePattern(host)
 	if err != nil {
 		return decide.Pattern{}, 0, reason(err, host)
 	}
 	return p, port, nil
 }
+
+// loopbackShort is what people may write for [paddock.LoopbackHost] in a rule.
+const loopbackShort = "host"
 
 // reason gives what an error about a host says, without the host and the kind,
 // which a Problem tells in its own way.

@@ -237,6 +237,8 @@ func TestRulesThatDoNothingAreNoted(t *testing.T) {
 		{`rules: [{allow: "*.example"}, {allow: a.example, inspect: true}]`, `network.rules[1]: it adds nothing to network.rules[0], "*.example"`},
 		{`rules: [{allow: a.example}, {allow: "*.example"}]`, `network.rules[0]: it adds nothing to network.rules[1]`},
 		{`rules: [{allow: a.example, udp: true}, {allow: a.example}]`, ""},
+		{`rules: [{allow: "*.internal", ports: [1]}, {allow: "host:1"}]`, ""},
+		{`rules: [{deny: "*.internal"}, {allow: "host:1"}]`, "network.rules[1]: it never allows anything"},
 		{`rules: [{allow: a.example, udp: true}, {deny: a.example}]`, "network.rules[0]: it never allows anything"},
 		{`rules: [{allow: a.example, ports: [22]}, {deny: a.example}]`, "network.rules[0]: it never allows anything"},
 		{`rules: [{allow: a.example}, {deny: a.example, ports: [443]}]`, ""},
@@ -298,7 +300,7 @@ func TestRulesOfFlags(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"A.example": "a.example []", "a.example:22": "a.example [22]", "*.a.example:8443": "*.a.example [8443]", "[::1]:80": "::1 [80]", "10.0.0.0/8:22": "10.0.0.0/8 [22]", "*": "* []",
-		"group:mine": "a.example [], b.example [8443]",
+		"group:mine": "a.example [], b.example [8443]", "host:5432": "host.docker.internal [5432]", "Host.docker.internal:80": "host.docker.internal [80]",
 	} {
 		for _, deny := range []bool{false, true} {
 			rules, err := Rules(text, deny, f)
@@ -318,7 +320,7 @@ func TestRulesOfFlags(t *testing.T) {
 	if err != nil || len(rules) < 5 || !slices.Equal(rules[0].Ports, []uint16{22}) {
 		t.Errorf("%+v, %v", rules, err)
 	}
-	for _, text := range []string{"", "https://a.example", "a.example:0", "a b", "group:", "group:none", "group:code-hosts:x", "group:mine:22", "127.1"} {
+	for _, text := range []string{"", "https://a.example", "a.example:0", "a b", "group:", "group:none", "group:code-hosts:x", "group:mine:22", "127.1", "host", "host.docker.internal"} {
 		if rules, err := Rules(text, false, f); !errors.Is(err, paddock.Invalid) {
 			t.Errorf("%s: %+v, %v", text, rules, err)
 		}

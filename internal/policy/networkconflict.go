@@ -53,6 +53,9 @@ func (r *reach) covers(q *reach) bool {
 	if r.UDP != q.UDP && (!r.Deny || r.UDP) {
 		return false
 	}
+	if host, ok := q.pattern.Host(); ok && host.Loopback() && !r.Deny && r.pattern != q.pattern {
+		return false // an allow is about this machine's loopback by its name alone
+	}
 	return r.pattern.Covers(q.pattern) && r.coversPorts(q)
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -39,6 +40,8 @@ func (c Caller) refusePolicy(p paddock.Policy) error {
 		switch {
 		case r.Proxy != "":
 			return denied(fmt.Sprintf("an upstream proxy (rule %d)", i+1))
+		case !r.Deny && isLoopback(r.Host):
+			return denied(fmt.Sprintf("%s, the loopback of the server's machine (rule %d)", paddock.LoopbackHost, i+1))
 		case !r.Deny && !public(r.Host):
 			return denied(fmt.Sprintf("the address %q, which is not public (rule %d)", r.Host, i+1))
 		}
@@ -48,6 +51,11 @@ func (c Caller) refusePolicy(p paddock.Policy) error {
 
 func denied(what string) error {
 	return fmt.Errorf("this key may not ask for %s: %w", what, paddock.Denied)
+}
+
+// isLoopback reports whether a rule's host is the name of the machine's loopback, in any form.
+func isLoopback(host string) bool {
+	return strings.EqualFold(strings.TrimSuffix(host, "."), paddock.LoopbackHost)
 }
 
 // reserved returns the addresses that are not public. It does not judge names, because the

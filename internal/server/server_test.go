@@ -224,11 +224,13 @@ func TestACallerWhoIsNotTrustedMayNameNothingOfTheHost(t *testing.T) {
 		rule(`{"host":"example.com","proxy":"http://proxy:3128"}`),
 		rule(`{"host":"10.0.0.1"}`), rule(`{"host":"0.0.0.0/0"}`), rule(`{"host":"169.254.169.254"}`), rule(`{"host":"::1"}`),
 		rule(`{"host":"::ffff:10.0.0.1"}`), rule(`{"host":"fe80::/10"}`), rule(`{"host":"64:ff9b::a00:1"}`),
+		rule(`{"host":"host.docker.internal","ports":[5432]}`), rule(`{"host":"HOST.Docker.internal.","ports":[5432]}`),
 	} {
 		tr.want(403, "POST", "/v1/sandboxes", body)
 	}
 	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)
 	tr.want(403, "PATCH", "/v1/sandboxes/a", rule(`{"host":"192.168.1.1"}`))
+	tr.want(403, "PATCH", "/v1/sandboxes/a", rule(`{"host":"host.docker.internal","ports":[5432]}`))
 	for _, host := range []string{"example.com", "*.example.com", "*", "1.1.1.1", "2606:4700::1111", "8.8.8.0/24"} {
 		if !public(host) {
 			t.Errorf("%s is not public", host)

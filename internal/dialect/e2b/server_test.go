@@ -346,3 +346,28 @@ func TestABodyThatIsWrongIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A tenant must not reach the loopback of the server's machine by the name that a rule may open.
+func TestTheLoopbackOfTheServerIsAskedOfTheCallersRights(t *testing.T) {
+	b := newBench(t)
+	b.check = func(spec paddock.Spec) error { // as server.Caller.Refuse does
+		for _, r := range spec.Policy.Network.Rules {
+			if !r.Deny && r.Host == paddock.LoopbackHost {
+				return paddock.Denied
+			}
+		}
+		return nil
+	}
+	for _, out := range []string{
+		`{"allowOut":["host.docker.internal"],"denyOut":["0.0.0.0/0"]}`, `{"allowOut":["HOST.Docker.Internal"],"denyOut":["0.0.0.0/0"]}`,
+	} {
+		if code, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"base","network":`+out+`}`); code != 403 {
+			t.Errorf("create with %s: %d %v", out, code, v)
+		}
+	}
+	id, _ := b.make("acme")
+	path := "/sandboxes/" + id + "/network"
+	if code, v := b.ask("acme", "PUT", path, `{"allowOut":["host.docker.internal"],"denyOut":["0.0.0.0/0"]}`); code != 403 {
+		t.Errorf("change: %d %v", code, v)
+	}
+}

@@ -39,7 +39,7 @@ func compile(nr paddock.NetworkRule) (compiled, error) {
 		return compiled{}, fmt.Errorf("host %q: %w", clip(nr.Host), err)
 	}
 	c.Host = c.host.String()
-	for _, check := range []func(*compiled) error{checkTogether, checkPorts, checkMethods, checkPaths, checkConditions, checkChanges, checkProxy, checkAnswer, checkLimits} {
+	for _, check := range []func(*compiled) error{checkTogether, checkPorts, checkLoopback, checkMethods, checkPaths, checkConditions, checkChanges, checkProxy, checkAnswer, checkLimits} {
 		if err := check(&c); err != nil {
 			return compiled{}, err
 		}
@@ -106,6 +106,23 @@ func checkPorts(c *compiled) error {
 		return errors.New("port 0 in a deny: without ports it is about all of them")
 	case slices.Contains(c.Ports, 0) && !c.every():
 		return errors.New("port 0 beside others: a port is 1 to 65535, and 0 alone is every one")
+	}
+	return nil
+}
+
+// checkLoopback refuses a rule that would open more of this machine than ports that it names.
+func checkLoopback(c *compiled) error {
+	host, one := c.host.Host()
+	if !one || !host.Loopback() || c.Deny {
+		return nil
+	}
+	switch {
+	case len(c.Ports) == 0 || c.every():
+		return fmt.Errorf("%s without a port: it is the loopback of this machine, of which only ports that are named can be reached", host)
+	case c.UDP:
+		return fmt.Errorf("%s with udp: datagrams do not reach the loopback of this machine", host)
+	case c.Proxy != "":
+		return fmt.Errorf("%s with a proxy: it is the loopback of this machine, and not of the proxy's", host)
 	}
 	return nil
 }

@@ -36,6 +36,14 @@ func HostOf(a netip.Addr) Host { return Host{addr: a.Unmap().WithZone("")} }
 // Addr returns the address, and whether the host is one.
 func (h Host) Addr() (netip.Addr, bool) { return h.addr, h.addr.IsValid() }
 
+// Loopback reports whether the host is [paddock.LoopbackHost].
+func (h Host) Loopback() bool { return h.name == paddock.LoopbackHost }
+
+// LoopbackAddresses returns the addresses that [paddock.LoopbackHost] stands for.
+func LoopbackAddresses() []netip.Addr {
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+}
+
 // ParseHost parses a host: a name of letters, digits and dashes (IDN as punycode, at most one trailing dot), a dotted
 // IPv4 address, or an IPv6 address with or without brackets. IPv4 addresses in IPv6 form become IPv4. All else is
 // Invalid: other forms of addresses that some libraries take ("127.1", "0x7f.1", "2130706433", "0177.0.0.1"), zones,

@@ -138,7 +138,17 @@ func (c *compiled) at(f Flow) bool {
 	if !f.Host.IsValid() || f.Port == 0 || (f.UDP != c.UDP && (!c.Deny || c.UDP)) {
 		return false
 	}
-	return c.onPort(f.Port) && c.host.Match(f.Host)
+	return c.onPort(f.Port) && c.about(f.Host)
+}
+
+// about reports whether the rule is about a host, at some port. An allow is about this
+// machine's loopback only by its name, never by a wildcard.
+func (c *compiled) about(h Host) bool {
+	if h.Loopback() && !c.Deny {
+		only, one := c.host.Host()
+		return one && only == h
+	}
+	return c.host.Match(h)
 }
 
 func (c *compiled) onPort(port uint16) bool {
@@ -264,7 +274,7 @@ func (r *Rules) Lookup(h Host) Verdict {
 	denied := -1
 	for i := range r.rules {
 		c := &r.rules[i]
-		if c.Deny || !c.host.Match(h) {
+		if c.Deny || !c.about(h) {
 			continue
 		}
 		for _, port := range r.tries(c) {
@@ -286,7 +296,12 @@ func (r *Rules) Lookup(h Host) Verdict {
 			return r.denies(i)
 		}
 	}
-	return Verdict{Rule: -1, Reason: "no rule allows " + h.String(), Hint: "--allow " + bracket(h)}
+	v := Verdict{Rule: -1, Reason: "no rule allows " + h.String(), Hint: "--allow " + bracket(h)}
+	if h.Loopback() {
+		v.Reason += ", the loopback of this machine"
+		v.Hint += ":PORT"
+	}
+	return v
 }
 
 // Lists reports whether an allow rule names this very address, or a range that holds it. Ranges as wide as half of all
@@ -452,6 +467,13 @@ const maxHint = 200
 
 func none(f Flow) Verdict {
 	v := Verdict{Rule: -1, Reason: "no rule allows " + f.String(), Hint: "--allow " + f.String()}
+	if f.Host.Loopback() {
+		v.Reason += ", the loopback of this machine"
+		if f.UDP {
+			v.Reason, v.Hint = "datagrams do not reach the loopback of this machine", ""
+		}
+		return v
+	}
 	if f.UDP {
 		f.UDP = false
 		v.Hint = fmt.Sprintf("in the policy file: network: {mode: list, rules: [{allow: %q, udp: true}]}", f)

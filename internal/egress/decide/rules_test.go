@@ -429,3 +429,57 @@ func TestRulesKeepACopyInOneForm(t *testing.T) {
 		t.Error("a rule that is not there is one")
 	}
 }
+
+func TestTheLoopbackOfThisMachineIsReachedAtPortsOfARuleThatNamesIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules []paddock.NetworkRule
+		want  string // at port 5432
+	}{
+		"named":                {[]paddock.NetworkRule{allow("host.docker.internal", 5432)}, yes},
+		"in another form":      {[]paddock.NetworkRule{allow("HOST.docker.Internal.", 5432)}, yes},
+		"looked into":          {[]paddock.NetworkRule{{Host: "host.docker.internal", Ports: []uint16{5432}, Methods: []string{"GET"}}}, look},
+		"everything":           {[]paddock.NetworkRule{allow("*", 0), allow("*", 5432)}, no},
+		"everything below":     {[]paddock.NetworkRule{allow("*.docker.internal", 5432), allow("*.internal", 5432)}, no},
+		"its addresses":        {[]paddock.NetworkRule{allow("127.0.0.1", 5432), allow("127.0.0.0/8", 5432), allow("::1", 5432)}, no},
+		"a name below it":      {[]paddock.NetworkRule{allow("a.host.docker.internal", 5432)}, no},
+		"denied by name":       {[]paddock.NetworkRule{allow("host.docker.internal", 5432), deny("host.docker.internal")}, no},
+		"denied with all":      {[]paddock.NetworkRule{allow("host.docker.internal", 5432), deny("*.internal")}, no},
+		"denied at the port":   {[]paddock.NetworkRule{allow("host.docker.internal", 5432), deny("*", 5432)}, no},
+		"denied elsewhere":     {[]paddock.NetworkRule{allow("host.docker.internal", 5432), deny("*", 22)}, yes},
+		"another port as well": {[]paddock.NetworkRule{allow("host.docker.internal", 1), allow("host.docker.internal", 5432)}, yes},
+	} {
+		r := list(t, c.rules...)
+		if v := r.Flow(flow(t, "host.docker.internal:5432")); word(v) != c.want {
+			t.Errorf("%s: %+v, want %s", name, v, c.want)
+		}
+		if v := r.Lookup(flow(t, "host.docker.internal:5432").Host); v.Allow != (c.want != no) {
+			t.Errorf("%s: the name: %+v", name, v)
+		}
+		for _, other := range []string{"host.docker.internal:5433", "host.docker.internal:443", "host.docker.internal:80", "host.docker.internal:5432/udp", "localhost:5432"} {
+			if v := r.Flow(flow(t, other)); v.Allow && other != "localhost:5432" {
+				t.Errorf("%s: %s is allowed too: %+v", name, other, v)
+			}
+		}
+		if r.Lists(netip.MustParseAddr("127.0.0.1")) != (name == "its addresses") {
+			t.Errorf("%s: the address is listed by the name", name)
+		}
+	}
+	r := list(t, allow("host.docker.internal", 5432))
+	if v := r.Flow(flow(t, "host.docker.internal:6379")); v.Hint != "--allow host.docker.internal:6379" {
+		t.Errorf("the hint for another port: %+v", v)
+	}
+	if v := r.Flow(flow(t, "host.docker.internal:5432/udp")); v.Hint != "" || !strings.Contains(v.Reason, "datagrams do not reach") {
+		t.Errorf("the hint for datagrams: %+v", v)
+	}
+	for name, bad := range map[string]paddock.NetworkRule{
+		"no port":     allow("host.docker.internal"),
+		"every port":  allow("host.docker.internal", 0),
+		"datagrams":   {Host: "host.docker.internal", Ports: []uint16{53}, UDP: true},
+		"via a proxy": {Host: "host.docker.internal", Ports: []uint16{80}, Proxy: "http://proxy.example.com:3128"},
+		"other forms": allow("Host.Docker.Internal."),
+	} {
+		if err := CheckRule(bad); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "loopback of this machine") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -111,7 +111,7 @@ func (j *judged) decide(granted bool) (decide.Verdict, *state) {
 	v := s.rules.Request(j.flow, j.q)
 	j.asking = false
 	j.allowed, j.rule, j.meter = v.Allow, s.rules.At(v.Rule), s.meter(v.Rule)
-	if v.Allow || v.Rule >= 0 || !unknown(s, j.flow) {
+	if v.Allow || v.Rule >= 0 || !unknown(s, j.flow) || j.flow.Host.Loopback() {
 		return v, s
 	}
 	if granted {

@@ -156,10 +156,10 @@ func (c *connection) decide(granted bool) decide.Verdict {
 }
 
 // askable reports whether to ask a person. It is no use for an address that needs a rule
-// that lists it.
+// that lists it, nor for this machine's loopback, which a rule has to name.
 func (c *connection) askable(s *state) bool {
 	addr, ok := c.flow.Host.Addr()
-	return c.g.asker.can() && (!ok || decide.CheckAddress(addr, s.rules.Lists) == nil)
+	return c.g.asker.can() && !c.flow.Host.Loopback() && (!ok || decide.CheckAddress(addr, s.rules.Lists) == nil)
 }
 
 // arrived notes the dialled address, and reports whether the present rules allow it. They

@@ -687,3 +687,37 @@ func TestOnlyTheGatewaysOwnPortsAnswer(t *testing.T) {
 		t.Fatal("port 8080 answers")
 	}
 }
+
+func TestTheLoopbackOfThisMachineIsReachedAtNamedPortsAlone(t *testing.T) {
+	port, other := serve(t, echo), serve(t, echo)
+	named := func(ports ...uint16) paddock.NetworkPolicy {
+		return paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: paddock.LoopbackHost, Ports: ports}}}
+	}
+	// Nobody is asked about it.
+	w := open(t, gateway.Options{Policy: named(port), Ask: func(context.Context, gatewayclient.Question) gatewayclient.Answer {
+		t.Error("a person was asked")
+		return gatewayclient.AnswerAlways
+	}})
+	c := w.reach(t, paddock.LoopbackHost, port)
+	talk(t, c, "hello")
+	if c, err := w.Dial(t.Context(), paddock.LoopbackHost, other); err == nil {
+		c.Close()
+		t.Error("another port is reached too")
+	}
+	e := w.record.waitFor(t, func(e gatewayclient.Event) bool { return e.Port == other && e.Verdict == gatewayclient.VerdictDeny })
+	if want := fmt.Sprintf("--allow %s:%d", paddock.LoopbackHost, other); e.Host != paddock.LoopbackHost || e.Hint != want {
+		t.Errorf("it was told as %+v, want the hint %q", e, want)
+	}
+	// What the rules do not allow any more is cut, and what they allow goes on.
+	if err := w.Update(named(port, other)); err != nil {
+		t.Fatal(err)
+	}
+	talk(t, c, "still")
+	talk(t, w.reach(t, paddock.LoopbackHost, other), "now too")
+	if err := w.Update(named(other)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 1)); err == nil {
+		t.Errorf("what is not allowed any more goes on: %d bytes", n)
+	}
+}

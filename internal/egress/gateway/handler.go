@@ -123,7 +123,7 @@ func (g *Gateway) tunnel(ctx context.Context, f decide.Flow) (func(net.Conn) err
 // because a lookup discloses nothing.
 func (g *Gateway) mayLookUp(h decide.Host) decide.Verdict {
 	v := g.now.Load().rules.Lookup(h)
-	if !v.Allow && v.Rule < 0 && g.asker.can() {
+	if !v.Allow && v.Rule < 0 && g.asker.can() && !h.Loopback() {
 		return decide.Verdict{Allow: true, Rule: -1, Reason: "a person is asked when it is connected to"}
 	}
 	return v

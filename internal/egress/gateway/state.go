@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
@@ -82,5 +83,8 @@ func (s *state) carries(i int, r paddock.NetworkRule, m *meter) bool {
 
 // reaches reports whether an address may be dialled for a flow.
 func (s *state) reaches(f decide.Flow, a netip.Addr) bool {
+	if f.Host.Loopback() {
+		return slices.Contains(decide.LoopbackAddresses(), a) && s.rules.Dials(f, a).Allow
+	}
 	return decide.CheckAddress(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
 }

@@ -72,10 +72,15 @@ func (d *Dialer) dial(ctx context.Context, t Target) (net.Conn, error) {
 	switch {
 	case !t.Host.IsValid() || t.Port == 0:
 		return nil, fmt.Errorf("no host or no port: %w", paddock.Invalid)
+	case t.Via != nil && t.Host.Loopback():
+		return nil, fmt.Errorf("the loopback of this machine is not reached through a proxy: %w", paddock.Unsupported)
 	case t.Via != nil && t.UDP:
 		return nil, fmt.Errorf("datagrams do not go through a proxy: %w", paddock.Unsupported)
 	case t.Via != nil:
 		return d.dialVia(ctx, t)
+	}
+	if t.Host.Loopback() {
+		return d.dialLoopback(ctx, t)
 	}
 	found, err := d.lookup(ctx, t.Host)
 	if err != nil {
@@ -86,6 +91,32 @@ func (d *Dialer) dial(ctx context.Context, t Target) (net.Conn, error) {
 		return nil, err
 	}
 	return d.race(ctx, t.UDP, t.Port, checked)
+}
+
+// dialLoopback connects to this machine's loopback. The rule that allows the target names it and the port, and Denies
+// still counts.
+func (d *Dialer) dialLoopback(ctx context.Context, t Target) (net.Conn, error) {
+	if t.UDP {
+		return nil, fmt.Errorf("datagrams do not reach the loopback of this machine: %w", paddock.Unsupported)
+	}
+	var first error
+	var open []netip.Addr
+	for _, addr := range decide.LoopbackAddresses() {
+		var err error
+		if t.Denies != nil {
+			err = t.Denies(addr)
+		}
+		switch {
+		case err == nil:
+			open = append(open, addr)
+		case first == nil:
+			first = err
+		}
+	}
+	if len(open) == 0 {
+		return nil, first
+	}
+	return d.race(ctx, false, t.Port, open)
 }
 
 // dialError adds a kind to an error without one.

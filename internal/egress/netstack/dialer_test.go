@@ -536,3 +536,32 @@ func FuzzReadHead(f *testing.F) {
 		}
 	})
 }
+
+func TestTheLoopbackOfThisMachineIsDialledByItsNameAlone(t *testing.T) {
+	n := &network{t: t, names: map[string][][]netip.Addr{"host.docker.internal": {addrs("93.184.216.34")}}, fail: map[netip.Addr]error{netip.MustParseAddr("127.0.0.1"): syscall.ECONNREFUSED}}
+	c, err := n.dialer().Dial(t.Context(), target(t, "host.docker.internal:5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if len(n.asked) > 0 {
+		t.Errorf("asked the resolver for %q", n.asked)
+	}
+	want := []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:5432"), netip.MustParseAddrPort("[::1]:5432")}
+	if !slices.Equal(n.dialed, want) {
+		t.Errorf("dialled %s, want %s", n.dialed, want)
+	}
+
+	denied := target(t, "host.docker.internal:5432")
+	denied.Denies = func(a netip.Addr) error { return fmt.Errorf("%s: %w", a, paddock.Denied) }
+	datagrams := target(t, "host.docker.internal:5432")
+	datagrams.UDP = true
+	proxied := target(t, "host.docker.internal:5432")
+	proxied.Via = &url.URL{Scheme: "http", Host: "proxy.test:3128"}
+	for name, bad := range map[string]Target{"denied": denied, "datagrams": datagrams, "a proxy": proxied} {
+		n := &network{t: t}
+		if c, err := n.dialer().Dial(t.Context(), bad); err == nil || len(n.dialed) > 0 {
+			t.Errorf("%s: %v, %v; dialled %s", name, c, err, n.dialed)
+		}
+	}
+}

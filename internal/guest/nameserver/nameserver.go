@@ -96,13 +96,21 @@ func (s *Server) Asked() []Asked {
 	return slices.Clone(s.asked)
 }
 
+// remedy returns the rule that allows a name. The loopback of the host is allowed by port.
+func remedy(name string) string {
+	if name == paddock.LoopbackHost {
+		return "--allow " + name + ":PORT"
+	}
+	return "--allow " + name
+}
+
 // Refusals returns the refusals of a list of names, which may be hostile: a name that a rule could
 // not allow is left out.
 func Refusals(asked []Asked) []paddock.Refusal {
 	list := make([]paddock.Refusal, 0, min(len(asked), namesMax))
 	for _, a := range asked[:min(len(asked), namesMax)] {
 		if a.Name != "" && a.Name == host(a.Name) {
-			list = append(list, paddock.Refusal{Time: a.Time, What: "resolve", Target: a.Name, Rule: NoNetwork, Remedy: "--allow " + a.Name, Count: max(a.Count, 1)})
+			list = append(list, paddock.Refusal{Time: a.Time, What: "resolve", Target: a.Name, Rule: NoNetwork, Remedy: remedy(a.Name), Count: max(a.Count, 1)})
 		}
 	}
 	return list
