@@ -80,8 +80,13 @@ func TestAReaderThatHasGoneIsNoError(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	out := os.NewFile(w.Fd(), "/dev/stdout")
 	defer w.Close()
+	fd, err := syscall.Dup(int(w.Fd())) // of its own: two files with one descriptor would close another's later
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := os.NewFile(uintptr(fd), "/dev/stdout")
+	defer out.Close()
 	v := invoke(t.TempDir(), nil, []Tier{AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.Jail)}, "doctor", "--json")
 	v.App.Stdout = out
 	if code := v.Run(t.Context()); code != 141 || v.Stderr.String() != "" {
