@@ -38,6 +38,12 @@ func TestJobs(t *testing.T) {
 				Files: tried,
 				Setup: func(e *testscript.Env) error {
 					home := filepath.Join(e.WorkDir, "home")
+					if own, ok := os.LookupEnv("HOME"); ok { // rustup looks for its tool chains there
+						e.Setenv("RUSTUP_HOME", filepath.Join(own, ".rustup"))
+					}
+					if cache, err := os.UserCacheDir(); err == nil { // what the host compiled before
+						e.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
+					}
 					e.Setenv("HOME", home)
 					e.Setenv("JOB_TIER", tier)
 					return os.Mkdir(home, 0o755)
@@ -71,7 +77,7 @@ func TestTheTableOfJobs(t *testing.T) {
 Each job runs with the real programs of the machine, once on the host and once in a sandbox of the tiers jail and
 gvisor. The two have to print the same, and Paddock has to be silent. The scripts are in
 [cmd/paddock/testdata/job](../../cmd/paddock/testdata/job). A report is named where somebody found that a job does not
-work in a sandbox, of whatever maker. The table is written by `+"`PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheTableOfJobs`"+`.
+work in a sandbox, of whatever maker. The table is written by ` + "`PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheTableOfJobs`" + `.
 
 | script | job | reports |
 | --- | --- | --- |

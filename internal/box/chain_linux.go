@@ -44,7 +44,7 @@ func chains() []chain {
 		{in: []string{".local/share/swiftly"}, shows: []string{".local/share/swiftly/bin", ".local/share/swiftly/toolchains"}},
 
 		// Rust. Beside: credentials.toml, config.toml, and registry and git, the sources of every crate.
-		{in: []string{".cargo", ".rustup"}, shows: []string{".cargo/bin", ".rustup/toolchains", ".rustup/settings.toml"}},
+		{in: []string{".cargo", ".rustup"}, shows: []string{".cargo/bin", ".rustup/toolchains", ".rustup/settings.toml", ".rustup/update-hashes"}},
 		// Go unpacked into the home: VERSION tells it from a GOPATH. Beside: pkg/mod, every module's source.
 		{in: []string{"go"}, only: "go/VERSION", shows: goroot("go", "sdk/*")},
 		// Programs of go install. Beside: pkg/mod, and src, the user's own code.
