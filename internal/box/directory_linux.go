@@ -53,11 +53,10 @@ func holdDirectory(path string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := kernel.DuplicateTo(f, directoryDescriptor)
-	if err != nil { // the process may not have so many: then only the keeper itself can tell
-		return newDirectory(path, f), nil
+	if held, err := kernel.DuplicateTo(f, directoryDescriptor); err == nil {
+		return newDirectory(path, held), f.Close()
 	}
-	return newDirectory(path, held), f.Close()
+	return newDirectory(path, f), nil // the process may not have so many: then only the keeper itself can tell
 }
 
 // gone reports whether the directory has ceased to exist. A directory that was renamed, with those

@@ -194,7 +194,7 @@ func (c *Cache) Close() (removed bool, err error) {
 		return false, os.WriteFile(mark, nil, 0o600)
 	}
 	if err := syscall.Flock(int(c.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return false, nil //nolint:nilerr // another sandbox uses them
+		return false, nil // another sandbox uses them
 	}
 	return true, clearAll(filepath.Join(c.dir, dataName))
 }

@@ -33,7 +33,7 @@ func (b *bound) add(fd, depth int, most bound) error {
 	for b.bytes <= most.bytes && b.files <= most.files {
 		names, err := f.Readdirnames(1000)
 		if len(names) == 0 {
-			return nil //nolint:nilerr // the end, or a directory that was removed meanwhile
+			return nil // the end, or a directory that was removed meanwhile
 		}
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (c *clearing) remove(dir int, name string, depth int) error {
 	for {
 		names, err := f.Readdirnames(1000)
 		if len(names) == 0 {
-			break //nolint:nilerr // removal of the directory says what is wrong
+			break // removal of the directory says what is wrong
 		}
 		if err != nil {
 			return err
