@@ -44,6 +44,9 @@ The command goes on when this one is lost: when its terminal is closed (SIGHUP),
 when it is killed, and when the connection breaks. paddock attach joins it again.
 With -d it is not joined at all: its number is written, and it goes on.
 
+What the sandbox refused while the command ran, and which limits were reached, is
+told at the end.
+
 Exit status: as of paddock run: that of the command, 128+n if signal n killed it,
 126 or 127 if it cannot be started, 125 if Paddock itself failed.`,
 		Example: `  paddock exec "$id" -- make test
@@ -208,17 +211,39 @@ func (a *App) visit(ctx context.Context, f *RemoteFlags, v visit, begin func(con
 		return lost(Because(starting, err), v.id, pid)
 	}
 	tell(a.Stderr, exit, nil)
+	refused := refusedSince(context.WithoutCancel(ctx), sb, pid)
+	refusals(a.Stderr, refused)
 	status := ExitStatus(exit.Code)
 	if exit.Cause == paddock.SandboxGone {
 		status = ExitStatus(paddock.Unavailable.Translate().Exit)
 	}
 	if v.json {
-		answer.Exit, answer.Status = &exit, int(status)
+		answer.Exit, answer.Status, answer.Refused = &exit, int(status), refused
 		if err := PrintJSON(a.Stdout, answer); err != nil {
 			return err
 		}
 	}
 	return status
+}
+
+// refusedSince returns what a sandbox refused since one of its processes began, to that process or to another one. It
+// returns nothing if the sandbox is gone.
+func refusedSince(ctx context.Context, sb paddock.Sandbox, pid paddock.PID) []paddock.Refusal {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	st, err := sb.Status(ctx)
+	if err != nil || len(st.Refused) == 0 {
+		return nil
+	}
+	processes, err := sb.Processes(ctx)
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(processes, func(p paddock.ProcessInfo) bool { return p.PID == pid })
+	if i < 0 {
+		return nil // so many have ended since that this one is forgotten
+	}
+	return slices.DeleteFunc(st.Refused, func(r paddock.Refusal) bool { return r.Time.Before(processes[i].Started) })
 }
 
 // lost says how to come back to a process whose connection was lost.
