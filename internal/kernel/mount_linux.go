@@ -16,7 +16,8 @@ const (
 )
 
 // CloneTree returns a detached copy of the mount at path, with all mounts below it if recursive. An
-// empty path means the descriptor dir itself.
+// empty path means the descriptor dir itself. The copies are private: otherwise what is mounted on a
+// copy of a shared mount, as systemd makes all mounts, would also appear on the original.
 func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
 	if recursive {
@@ -28,6 +29,11 @@ func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
 	fd, err := unix.OpenTree(dir, path, flags)
 	if err != nil {
 		return nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
+	}
+	attr := &unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(fd, "", flags&unix.AT_RECURSIVE|unix.AT_EMPTY_PATH, attr); err != nil {
+		unix.Close(fd)
+		return nil, &os.PathError{Op: "mount_setattr private", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }

@@ -67,6 +67,8 @@ func TestNoProtectedNameCanBePlanted(t *testing.T) {
 	drivertest.ProtectedNames(t, open, names, roots)
 }
 
+func TestNoMountReachesTheHost(t *testing.T) { drivertest.SharedMounts(t, open) }
+
 func TestASandboxDoesNotRunBeforeTheHost(t *testing.T) { drivertest.Urgent(t, open) }
 
 func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {

@@ -59,6 +59,8 @@ func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
 	})
 }
 
+func TestNoMountReachesTheHost(t *testing.T) { drivertest.SharedMounts(t, open) }
+
 func TestASandboxDoesNotRunBeforeTheHost(t *testing.T) { drivertest.Urgent(t, open) }
 
 func TestNamesAndToolChainsAsUser(t *testing.T) {

@@ -47,6 +47,11 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm")})
 }
 
+func TestNoMountReachesTheHost(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.SharedMounts(t, open)
+}
+
 func TestNoProtectedNameCanBePlanted(t *testing.T) {
 	microvmtest.Need(t)
 	names, roots := protect.Split()
