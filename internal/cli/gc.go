@@ -10,8 +10,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 )
 
+// collected is something that nobody owned.
+type collected struct {
+	What    string `json:"what"` // untrusted, because names of sandboxes are in it
+	Removed bool   `json:"removed"`
+}
+
 func (a *App) gcCommand() *cobra.Command {
-	var dry bool
+	var dry, asJSON bool
 	c := &cobra.Command{
 		Use:   "gc [flags]",
 		Short: "Remove what is left of sandboxes that nobody owns any more",
@@ -32,20 +38,31 @@ Exit status: 0, or 125 if something could not be removed.`,
 			defer stop()
 			list, err := a.unowned()
 			errs := []error{err}
+			answer := []collected{}
 			for _, u := range list {
 				what := "removing"
 				if dry {
 					what = "nobody owns"
 				}
-				if err := a.Say("%s: %s\n", what, OneLineOf(u.What, Paragraph)); err != nil {
+				if !asJSON {
+					if err := a.Say("%s: %s\n", what, OneLineOf(u.What, Paragraph)); err != nil {
+						return err
+					}
+				}
+				one := collected{What: u.What}
+				if !dry {
+					bounded, cancel := context.WithTimeout(ctx, Patience)
+					err := u.Remove(bounded)
+					cancel()
+					one.Removed = err == nil
+					errs = append(errs, err)
+				}
+				answer = append(answer, one)
+			}
+			if asJSON {
+				if err := PrintJSON(a.Stdout, answer); err != nil {
 					return err
 				}
-				if dry {
-					continue
-				}
-				bounded, cancel := context.WithTimeout(ctx, Patience)
-				errs = append(errs, u.Remove(bounded))
-				cancel()
 			}
 			if err := errors.Join(errs...); err != nil {
 				return Because(ctx, fmt.Errorf("not everything could be removed: %w", err))
@@ -53,6 +70,8 @@ Exit status: 0, or 125 if something could not be removed.`,
 			return nil
 		},
 	}
+	c.Flags().SortFlags = false
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON array: what was found, and whether it is removed")
 	c.Flags().BoolVar(&dry, "dry-run", false, "write what would be removed, and remove nothing")
 	return c
 }

@@ -27,7 +27,7 @@ const (
 	listenWait  = 30 * time.Second
 	listenPause = 100 * time.Millisecond
 	// lastWords is how long connections may go on after the end of the command, for what it has sent.
-	lastWords = 2 * time.Second
+	lastWords = 5 * time.Second
 	// freeTries is how many free ports are tried until one is free at both addresses of loopback.
 	freeTries = 16
 )
@@ -266,7 +266,7 @@ func (all *publishing) carry(conn net.Conn, p *published, sb paddock.Sandbox) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(all.closing))
 	defer cancel()
 	defer context.AfterFunc(all.closing, func() { time.AfterFunc(lastWords, cancel) })()
-	there, err := all.dial(p, sb)
+	there, err := all.dial(ctx, p, sb)
 	if err != nil {
 		if errors.Is(err, paddock.NotFound) {
 			p.missed.Add(1)
@@ -280,9 +280,10 @@ func (all *publishing) carry(conn net.Conn, p *published, sb paddock.Sandbox) {
 	joinPort(ctx, conn, there)
 }
 
-// dial connects to the port inside, and waits for something to listen there.
-func (all *publishing) dial(p *published, sb paddock.Sandbox) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(all.closing, listenWait)
+// dial connects to the port inside, and waits for something to listen there while the command runs. A try that is
+// under way when the command ends goes on: the command may have answered the connection already.
+func (all *publishing) dial(ctx context.Context, p *published, sb paddock.Sandbox) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, listenWait)
 	defer cancel()
 	var none error
 	for {
@@ -297,7 +298,7 @@ func (all *publishing) dial(p *published, sb paddock.Sandbox) (net.Conn, error) 
 		default:
 			return nil, err
 		}
-		if !pause(ctx, listenPause) {
+		if ctx.Err() != nil || !pause(all.closing, listenPause) {
 			return nil, none
 		}
 	}
