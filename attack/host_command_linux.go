@@ -24,9 +24,10 @@ func (x *trial) noCommand() []protocol.Try {
 }
 
 // paddock returns `paddock run` on this tier, to which a command is appended. It accepts
-// what this host cannot enforce.
+// what this host cannot enforce, and keeps no caches of build tools, which are new files in
+// the caller's home.
 func (x *trial) paddock(dir string, args ...string) *exec.Cmd {
-	all := []string{"run", "--tier", string(x.h.Tier)}
+	all := []string{"run", "--no-cache", "--tier", string(x.h.Tier)}
 	for _, f := range x.info.Controls {
 		if f.Strength != paddock.Full {
 			all = append(all, "--allow-missing", string(f.Control))

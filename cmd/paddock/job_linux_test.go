@@ -77,7 +77,8 @@ func TestTheTableOfJobs(t *testing.T) {
 Each job runs with the real programs of the machine, once on the host and once in a sandbox of the tiers jail and
 gvisor. The two have to print the same, and Paddock has to be silent. The scripts are in
 [cmd/paddock/testdata/job](../../cmd/paddock/testdata/job). A report is named where somebody found that a job does not
-work in a sandbox, of whatever maker. The table is written by ` + "`PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheTableOfJobs`" + `.
+work in a sandbox, of whatever maker. The table is written by
+` + "`PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheTableOfJobs`" + `.
 
 | script | job | reports |
 | --- | --- | --- |
