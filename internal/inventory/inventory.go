@@ -112,7 +112,8 @@ func (r *Set[S]) all() []S {
 }
 
 // List returns the status of each sandbox, oldest first, for a driver's List. It leaves out
-// sandboxes that are removed meanwhile.
+// sandboxes that are removed meanwhile. Of sandboxes that are made beside each other, one that was
+// created later may be added first, so the time of creation decides.
 func (r *Set[S]) List(ctx context.Context) ([]paddock.Status, error) {
 	r.mu.Lock()
 	if r.closed {
@@ -127,6 +128,7 @@ func (r *Set[S]) List(ctx context.Context) ([]paddock.Status, error) {
 			list = append(list, st)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })
 	return list, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -13,13 +14,14 @@ type member struct {
 	paddock.Sandbox
 	r    *Set[*member]
 	id   paddock.ID
+	made time.Time
 	fail error
 }
 
 func (m *member) ID() paddock.ID { return m.id }
 
 func (m *member) Status(context.Context) (paddock.Status, error) {
-	return paddock.Status{ID: m.id}, m.fail
+	return paddock.Status{ID: m.id, Created: m.made}, m.fail
 }
 
 func (m *member) Remove(context.Context) error {
@@ -37,6 +39,16 @@ func enter(t *testing.T, r *Set[*member], id paddock.ID) *member {
 		t.Fatal(err)
 	}
 	return m
+}
+
+func TestTheListIsInTheOrderOfCreationAlsoWhereThatOfAdditionIsAnother(t *testing.T) {
+	var r Set[*member]
+	enter(t, &r, "later").made = time.Unix(2, 0)
+	enter(t, &r, "earlier").made = time.Unix(1, 0)
+	list, err := r.List(t.Context())
+	if err != nil || len(list) != 2 || list[0].ID != "earlier" {
+		t.Errorf("%+v, %v", list, err)
+	}
 }
 
 func TestANameIsTakenFromItsReservationOn(t *testing.T) {
