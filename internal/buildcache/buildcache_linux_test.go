@@ -3,6 +3,7 @@ package buildcache
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -228,6 +229,32 @@ func TestRemoveFollowsNoLinkAndKnowsNoDepth(t *testing.T) {
 	for _, bad := range []string{id, "", "..", "../x", strings.Repeat("a", 16), strings.ToUpper("abcdefabcdefabcd")} {
 		if err := Remove(dir, bad); !errors.Is(err, paddock.NotFound) {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A file system of the host may have files of any size, which are holes alone.
+func TestSizesThatAddUpToMoreThanANumberHoldsAreTooLarge(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "buildcache") // its files may be so large
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	below := filepath.Join(dir, "a", "b")
+	if err := os.MkdirAll(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{dir, filepath.Dir(below), below} {
+		for _, name := range []string{"x", "y", "z"} {
+			name := filepath.Join(at, name)
+			if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, math.MaxInt64)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, most := range []bound{{MaxBytes, MaxFiles}, {1 << 62, 1 << 62}} {
+		if size, err := measure(dir, most); err != nil || size.bytes <= MaxBytes {
+			t.Errorf("with the bound %d: %+v, %v", most, size, err)
 		}
 	}
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// deepest is how many directories are open at a time.
-const deepest = 100
+const (
+	// deepest is how many directories are open at a time.
+	deepest = 100
+	// largest is the size that a file counts with at most, so that sums of holes do not overflow.
+	largest = 1 << 60
+)
 
 // measure adds up a tree. It stops above the bound. A tree that is too deep counts as one above it.
 func measure(dir string, most bound) (size bound, err error) {
@@ -30,7 +34,7 @@ func measure(dir string, most bound) (size bound, err error) {
 func (b *bound) add(fd, depth int, most bound) error {
 	f := os.NewFile(uintptr(fd), "cache")
 	defer f.Close()
-	for b.bytes <= most.bytes && b.files <= most.files {
+	for {
 		names, err := f.Readdirnames(1000)
 		if len(names) == 0 {
 			return nil // the end, or a directory that was removed meanwhile
@@ -39,12 +43,15 @@ func (b *bound) add(fd, depth int, most bound) error {
 			return err
 		}
 		for _, name := range names {
+			if b.bytes > most.bytes || b.files > most.files {
+				return nil
+			}
 			st, err := kernel.StatAt(fd, name)
 			if err != nil {
 				continue // it was removed meanwhile
 			}
 			b.files++
-			b.bytes += max(st.Size, 4096)
+			b.bytes += min(max(st.Size, 4096), largest)
 			if st.Mode&kernel.TypeMask != kernel.TypeDir {
 				continue
 			}
@@ -67,7 +74,6 @@ func (b *bound) add(fd, depth int, most bound) error {
 			}
 		}
 	}
-	return nil
 }
 
 // clearAll removes a tree, however deep, and whatever its modes.
