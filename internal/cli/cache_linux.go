@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,14 @@ import (
 
 // caches returns the caches of build tools of a plan's workspace, and adds them to the plan. Nil is none: a run does
 // without caches where they cannot be kept, because they only save time.
+//
+// A sandbox that may not write the workspace gets none. Otherwise it could leave what a later one builds with.
 func (a *App) caches(p *plan) *buildcache.Cache {
 	dir := program.Builds(program.Cache(a.Lookup))
 	if p.workspace == "" || p.spec.Tier == paddock.Sim || dir == "" || p.spec.Root.Kind != "" && p.spec.Root.Kind != paddock.RootHost {
+		return nil
+	}
+	if !slices.ContainsFunc(p.spec.Mounts, func(m paddock.Mount) bool { return m.Write && m.Source == p.workspace }) {
 		return nil
 	}
 	c, err := buildcache.Open(dir, p.workspace)

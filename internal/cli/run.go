@@ -107,7 +107,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	f.registerPublish(fs)
 	registerStrip(fs, &f.strip)
-	fs.BoolVar(&f.noCache, "no-cache", false, "keep no caches of build tools between runs of the workspace (see paddock cache)")
+	registerNoCache(fs, &f.noCache)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -324,6 +324,11 @@ func (a *App) follow(ctx context.Context, f *runFlags, b *oneShot, relay *relay,
 		s.stdout, s.stderr = r.Stdout, r.Stderr
 	}
 	return s.run(ctx, cmd)
+}
+
+// registerNoCache adds the flag that asks for no caches.
+func registerNoCache(fs *pflag.FlagSet, none *bool) {
+	fs.BoolVar(none, "no-cache", false, "keep no caches of build tools between runs of the workspace (see paddock cache)")
 }
 
 // registerStrip adds the flag that asks for it.
