@@ -85,3 +85,21 @@ func TestADirectoryThatNoPathLeadsToIsGoneAfterAWhile(t *testing.T) {
 		t.Errorf("after %d looks", looks)
 	}
 }
+
+func TestAStateDirectoryWithAnyNameLeadsToItsSandboxes(t *testing.T) {
+	for _, name := range []string{"plain", "[a-b]", `back\slash`, "star*", "open["} {
+		state := filepath.Join(t.TempDir(), name)
+		if leadsTo(state, "one") {
+			t.Errorf("%s: it leads to a sandbox before there is one", name)
+		}
+		if err := os.MkdirAll(filepath.Join(state, "jail", "one"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(state, "file"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !leadsTo(state, "one") || leadsTo(state, "two") {
+			t.Errorf("%s: one is found: %v, two is found: %v", name, leadsTo(state, "one"), leadsTo(state, "two"))
+		}
+	}
+}

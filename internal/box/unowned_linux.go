@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
@@ -47,10 +49,7 @@ func FindUnowned(states ...string) ([]Unowned, error) {
 		}
 	}
 	keeps := func(name string) bool {
-		return slices.ContainsFunc(states, func(state string) bool {
-			found, err := filepath.Glob(filepath.Join(state, "*", name)) // a name has no special characters
-			return err != nil || len(found) > 0
-		})
+		return slices.ContainsFunc(states, func(state string) bool { return leadsTo(state, name) })
 	}
 	names, err := host.Abandoned(keeps)
 	for _, name := range names {
@@ -60,6 +59,18 @@ func FindUnowned(states ...string) ([]Unowned, error) {
 		}})
 	}
 	return list, err
+}
+
+// leadsTo reports whether a state directory has a sandbox of this name, of any tier; when in doubt it has.
+func leadsTo(state, name string) bool {
+	tiers, err := os.ReadDir(state)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return slices.ContainsFunc(tiers, func(tier fs.DirEntry) bool {
+		_, err := os.Lstat(filepath.Join(state, tier.Name(), name))
+		return err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+	})
 }
 
 // strayKeeper reports whether a process is a keeper of this user that holds a directory which was removed,
