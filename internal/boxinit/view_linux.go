@@ -161,7 +161,7 @@ const processorsMax = 64 << 10
 // usage is what the box has of the memory, in bytes.
 type usage struct {
 	kernel.Size
-	available, cached, shared, anonymous, slab uint64
+	available, cached, anonymous, slab uint64
 }
 
 // usage returns the present use of memory, and false if the box has no smaller size than the host.
@@ -185,14 +185,13 @@ func (v *view) usage() (u usage, smaller bool) {
 			return parts[v2]
 		}
 		// Version 1 has no number for memory of the kernel in this file.
-		u.cached, u.shared, u.anonymous, u.slab = of("cache", "file"), of("shmem", "shmem"), of("rss", "anon"), parts["slab_reclaimable"]
+		u.cached, u.Shared, u.anonymous, u.slab = of("cache", "file"), of("shmem", "shmem"), of("rss", "anon"), parts["slab_reclaimable"]
 	}
 	used = min(used, u.Total) // it may have just been lowered
 	u.cached = min(u.cached, used)
-	u.shared = min(u.shared, u.cached)
-	u.Shared = u.shared
+	u.Shared = min(u.Shared, u.cached)
 	u.Free = u.Total - used
-	u.available = min(u.Total-used+u.cached-u.shared+min(u.slab, used-u.cached), host["MemAvailable"])
+	u.available = min(u.Total-used+u.cached-u.Shared+min(u.slab, used-u.cached), host["MemAvailable"])
 	return u, true
 }
 
@@ -272,10 +271,10 @@ func (u usage) text() []byte {
 		bytes uint64
 	}{
 		{"MemTotal", u.Total}, {"MemFree", u.Free}, {"MemAvailable", u.available}, {"Buffers", 0}, {"Cached", u.cached},
-		{"SwapCached", 0}, {"Active", u.anonymous + (u.cached-u.shared)/2}, {"Inactive", (u.cached - u.shared) / 2},
+		{"SwapCached", 0}, {"Active", u.anonymous + (u.cached-u.Shared)/2}, {"Inactive", (u.cached - u.Shared) / 2},
 		{"Unevictable", 0}, {"Mlocked", 0}, {"SwapTotal", 0}, {"SwapFree", 0}, {"Dirty", 0}, {"Writeback", 0},
-		{"AnonPages", u.anonymous}, {"Mapped", 0}, {"Shmem", u.shared}, {"KReclaimable", u.slab}, {"Slab", u.slab}, {"SReclaimable", u.slab}, {"SUnreclaim", 0},
-		{"CommitLimit", u.Total}, {"Committed_AS", u.anonymous + u.shared},
+		{"AnonPages", u.anonymous}, {"Mapped", 0}, {"Shmem", u.Shared}, {"KReclaimable", u.slab}, {"Slab", u.slab}, {"SReclaimable", u.slab}, {"SUnreclaim", 0},
+		{"CommitLimit", u.Total}, {"Committed_AS", u.anonymous + u.Shared},
 	} {
 		fmt.Fprintf(&b, "%-15s %8d kB\n", f.name+":", f.bytes>>10)
 	}
