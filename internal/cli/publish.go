@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// publishedMost bounds the connections to all published ports of a run at a time. Others wait in the
-	// kernel. It stays far below the streams of a connection to the agent, which carries the commands too.
+	// publishedMost bounds the connections to all published ports of a run at a time. Of the others, one for each
+	// address waits here, and the rest in the kernel. It stays far below the streams of a connection to the agent, which carries the commands too.
 	publishedMost = 512
 	// listenWait is how long a connection waits for something to listen inside, and listenPause how long
 	// until the next try.
@@ -240,19 +240,19 @@ func (all *publishing) serve(a *App, sb paddock.Sandbox) {
 // accept joins the connections of one listener until it is closed.
 func (all *publishing) accept(l net.Listener, p *published, sb paddock.Sandbox) {
 	for {
-		select {
-		case all.most <- struct{}{}:
-		case <-all.closing.Done():
-			return
-		}
 		conn, err := l.Accept()
 		if err != nil {
-			<-all.most
 			if errors.Is(err, net.ErrClosed) || all.closing.Err() != nil {
 				return
 			}
 			pause(all.closing, listenPause) // this process or the machine is out of descriptors
 			continue
+		}
+		select {
+		case all.most <- struct{}{}:
+		case <-all.closing.Done():
+			conn.Close()
+			return
 		}
 		all.carrying.Go(func() {
 			defer func() { <-all.most }()

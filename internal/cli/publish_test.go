@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -32,6 +36,47 @@ func TestPublicationsAreReadAsElsewhere(t *testing.T) {
 	} {
 		if p, err := parsePublication(text); !errors.Is(err, kind) {
 			t.Errorf("%q: %+v, %v; want %v", text, p, err, kind)
+		}
+	}
+}
+
+// greeter is a sandbox in which every port says hello.
+type greeter struct{ paddock.Sandbox }
+
+func (greeter) Dial(context.Context, int) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	go func() {
+		_, _ = theirs.Write([]byte("hello")) // the test sees what is missing
+		theirs.Close()
+	}()
+	return ours, nil
+}
+
+func TestAPortToWhichNobodyConnectsKeepsNoOtherFromItsTurn(t *testing.T) {
+	all := &publishing{most: make(chan struct{}, 1)}
+	for range 4 {
+		p := &published{publication: publication{addr: netip.MustParseAddr("127.0.0.1"), port: 80}}
+		if err := p.take(); err != nil {
+			t.Fatal(err)
+		}
+		all.ports = append(all.ports, p)
+	}
+	a := &App{Stderr: io.Discard}
+	all.serve(a, greeter{})
+	defer all.end(a)
+	for _, p := range all.ports {
+		c, err := net.Dial("tcp", p.listeners[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len("hello"))
+		_, err = io.ReadFull(c, got)
+		c.Close()
+		if err != nil || string(got) != "hello" {
+			t.Fatalf("%s: %q, %v", p.words(), got, err)
 		}
 	}
 }
