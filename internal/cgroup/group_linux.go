@@ -382,7 +382,12 @@ func (h *Host) SweepOf(ctx context.Context, pid int) error {
 				return fmt.Errorf("sweep control groups: %w", classify(err))
 			}
 			for _, dir := range below {
-				if _, o, ok := parseLabel(dir); !ok || o.pid != pid || o.space != space || h.runs(o) {
+				_, o, ok := parseLabel(dir)
+				if !ok || o.pid != pid || o.space != space {
+					continue
+				}
+				if h.runs(o) { // its threads are still ending
+					busy = true
 					continue
 				}
 				switch e := removeAll(h.tree, path.Join(y.dir, dir)); {

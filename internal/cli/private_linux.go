@@ -84,7 +84,7 @@ func (h home) owned(dir string) error {
 	return WithHint(fmt.Errorf("a place for a server of your own: %s %s: %w", dir, why, paddock.Denied), "remove it, or have XDG_RUNTIME_DIR name a directory of yours")
 }
 
-// answers tells whether a server listens, and is the caller's.
+// answers reports whether a server listens, is the caller's, and answers.
 func (h home) answers() bool {
 	c, err := net.Dial("unix", h.socket())
 	if err != nil {
@@ -95,8 +95,18 @@ func (h home) answers() bool {
 	if !ok {
 		return false
 	}
-	uid, err := kernel.PeerUID(u)
-	return err == nil && uid == os.Geteuid()
+	if uid, err := kernel.PeerUID(u); err != nil || uid != os.Geteuid() {
+		return false
+	}
+	// A server that was just killed takes connections until the kernel closes its socket, and answers none.
+	if u.SetDeadline(time.Now().Add(Patience)) != nil {
+		return false
+	}
+	if _, err := io.WriteString(u, "HEAD / HTTP/1.1\r\nHost: paddock\r\nConnection: close\r\n\r\n"); err != nil {
+		return false
+	}
+	n, _ := u.Read(make([]byte, 1))
+	return n == 1
 }
 
 // runningPrivate gives the address of the caller's own server if it runs.
