@@ -15,12 +15,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// Embedded because the tests also run as a user who cannot read this directory.
-//
 //go:embed testdata/job
 var jobs embed.FS
 
@@ -60,11 +57,6 @@ func TestJobs(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestJobsAsUser(t *testing.T) {
-	sample.Turn(t, "jobs as a user", 4)
-	drivertest.SomeAsUser(t, "^TestJobs$", 10)
 }
 
 const tableOfJobs = "../../docs/use/jobs.md"

@@ -28,7 +28,6 @@ func Suites() []Suite {
 		{Name: "observe", Package: "internal/wrap/observe", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "jobs", Package: command, Test: "TestJobs", Cost: 200, Sampled: "a quarter of the jobs, chosen by the commit"},
-		{Name: "jobs as a user", Package: command, Test: "TestJobsAsUser", Cost: 250, Sampled: "one commit in 4, and then a quarter of the jobs"},
 		{Name: "abuses of sim", Package: "internal/driver/sim", Test: "TestAbuseEndsAndTheComputerLivesOn", Cost: 70, Sampled: "a quarter of the scripts, chosen by the commit"},
 		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 40, Sampled: aThird},
 		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 30, Sampled: aThird},
