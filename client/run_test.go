@@ -71,6 +71,13 @@ func TestRunReturnsTheOutputAndTheExit(t *testing.T) {
 	}
 	<-started
 	list, err := sb.Processes(t.Context())
+	for range 500 { // it was killed, and ends in a moment
+		if err != nil || !running(list, "sleep") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		list, err = sb.Processes(t.Context())
+	}
 	if err != nil || running(list, "sleep") {
 		t.Errorf("the command goes on: %+v, %v", list, err)
 	}
