@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -68,7 +69,18 @@ func Run(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd) (Result, erro
 	}
 	var out, errs bounded
 	cmd.Output = paddock.Output{Stdout: &out, Stderr: &errs}
-	p, err := sb.Start(ctx, cmd)
+	if err := ctx.Err(); err != nil {
+		kind := paddock.Canceled
+		if errors.Is(err, context.DeadlineExceeded) {
+			kind = paddock.Timeout
+		}
+		return Result{}, fmt.Errorf("run: %w: %w", err, kind)
+	}
+	// A start that is given up may have started the command, which nobody could kill then. So it goes on for a while.
+	starting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(killTime, cancel) })()
+	p, err := sb.Start(starting, cmd)
 	if err != nil {
 		return Result{}, err
 	}
