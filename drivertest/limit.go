@@ -344,7 +344,7 @@ func filesLimit(t *testing.T, s *suite) {
 	}
 }
 
-// cpuLimit cannot fail on a busy machine, because that only gives less time.
+// cpuLimit cannot fail on a busy machine: that only gives less time.
 func cpuLimit(t *testing.T, s *suite) {
 	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.CPUs = 0.25 })
 	cmd := b.shell("while :; do :; done")

@@ -4,22 +4,56 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // A clock measures for how long a goroutine that runs tasks is not waiting.
 // Its goroutine alone uses it. Where more of them run than there are
-// processors, each is taken to have had its part of those.
+// processors, each is taken to have had its part of those. Where the host gave
+// this process no processor for a while, nobody is taken to have had one.
 type clock struct {
 	since time.Time
 	among *atomic.Int64 // clocks of the computer that run
+	host  host
 }
+
+// A host is how much processor time this process had had at a moment not long
+// before the last reading of a clock.
+type host struct {
+	at  time.Time
+	had time.Duration
+}
+
+// stall is the shortest time without a checkpoint that is compared with the
+// processor time of this process: asking for that takes as long as a thousand
+// steps of a script.
+const stall = 10 * time.Millisecond
 
 func (c *clock) start() {
 	if c.since.IsZero() {
 		c.among.Add(1)
 	}
-	c.since = time.Now()
+	c.read()
+}
+
+// read begins to measure at this moment, and gives what was measured until then.
+func (c *clock) read() time.Duration {
+	now := time.Now()
+	d := now.Sub(c.since)
+	if c.since.IsZero() {
+		d = 0
+	}
+	c.since = now
+	if now.Sub(c.host.at) < stall {
+		return c.part(d)
+	}
+	before := c.host
+	c.host = host{at: now, had: processorTime()}
+	if d >= stall {
+		d = min(d, c.host.had-before.had)
+	}
+	return c.part(d)
 }
 
 // part is what of d the goroutine had of a processor.
@@ -30,10 +64,19 @@ func (c *clock) part(d time.Duration) time.Duration {
 	return d
 }
 
+// processorTime is how much processor time this process has had.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // stop counts what has passed for a run; what passes from now on is waiting.
 func (c *clock) stop(r *Run) {
 	if !c.since.IsZero() {
-		r.busy.Add(int64(c.part(time.Since(c.since))))
+		r.busy.Add(int64(c.read()))
 		c.since = time.Time{}
 		c.among.Add(-1)
 	}
@@ -44,9 +87,7 @@ func (c *clock) lap(r *Run) time.Duration {
 	if c.since.IsZero() {
 		return 0
 	}
-	now := time.Now()
-	d := c.part(now.Sub(c.since))
-	c.since = now
+	d := c.read()
 	r.busy.Add(int64(d))
 	return d
 }

@@ -147,6 +147,21 @@ func TestWhatIsPausedStandsStillUntilItIsResumed(t *testing.T) {
 	ends(t, task)
 }
 
+// A sleep that the kernel of the computer does not know of stands for a host
+// that gives this process no processor.
+func TestWhatTheHostDidNotGiveIsNotUsed(t *testing.T) {
+	const stall = 500 * time.Millisecond
+	_, task := computer(t, budget.Limits{})
+	task.Go(func(*proc.Task) int {
+		time.Sleep(stall)
+		return 0
+	})
+	ends(t, task)
+	if used := task.Run.Busy(); used > stall/2 {
+		t.Errorf("used %v of %v without a processor", used, stall)
+	}
+}
+
 func TestTasksAndDescriptorsAreBounded(t *testing.T) {
 	_, task := computer(t, budget.Limits{Tasks: 2, Descriptors: 4})
 	child, err := task.Fork()
