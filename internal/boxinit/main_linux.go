@@ -110,7 +110,6 @@ func (p *initProcess) run(report func(Report)) error {
 	if err := build(p.config.Mounts, files, p.view); err != nil {
 		return err
 	}
-	p.view.built()
 	if err := p.boundQuotas(); err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ func build(mounts []Mount, files *Files, shown *view) error {
 	if err := kernel.MakePrivate(); err != nil {
 		return err
 	}
+	if err := shown.expose(); err != nil {
+		return fmt.Errorf("show the size of the sandbox: %w", err)
+	}
 	sources := make([]*os.File, len(mounts))
 	for i, m := range mounts {
 		f, err := source(m, files, shown)
@@ -66,19 +69,30 @@ func build(mounts []Mount, files *Files, shown *view) error {
 
 // enterable attaches the new root at some directory, and opens it.
 func enterable(root *os.File) (*os.File, error) {
-	for _, at := range []string{"/tmp", "/mnt", "/run", "/var", "/usr"} {
-		dir, err := kernel.OpenPath(nil, at, false)
-		if err != nil {
-			continue
-		}
-		err = kernel.Attach(root, dir)
-		dir.Close()
-		if err != nil {
-			return nil, err
-		}
-		return kernel.OpenPath(nil, at, false)
+	at, dir, err := vacant()
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("no directory to build on: %w", paddock.Unsupported)
+	defer dir.Close()
+	if err := kernel.Attach(root, dir); err != nil {
+		return nil, err
+	}
+	return kernel.OpenPath(nil, at, false)
+}
+
+// vacant opens a directory of the present tree, not a link, that something can be attached to.
+func vacant() (string, *os.File, error) {
+	top, err := kernel.OpenPath(nil, "/", false)
+	if err != nil {
+		return "", nil, err
+	}
+	defer top.Close()
+	for _, at := range []string{"tmp", "mnt", "run", "var", "usr"} {
+		if dir, err := kernel.OpenPath(top, at, true); err == nil {
+			return "/" + at, dir, nil
+		}
+	}
+	return "", nil, fmt.Errorf("no directory to build on: %w", paddock.Unsupported)
 }
 
 // came returns the file that came along for a mount, by name.
@@ -106,7 +120,7 @@ func source(m Mount, files *Files, shown *view) (*os.File, error) {
 			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"},
 			kernel.Option{Key: "max", Value: strconv.Itoa(maxTerminals)})
 	case MountView:
-		return shown.clone(m.Source)
+		return shown.mounted(m.Source), nil
 	case MountCopy:
 		return came(m, files)
 	case MountBind, MountOverlay:

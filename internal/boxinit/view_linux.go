@@ -43,7 +43,8 @@ type view struct {
 	memory, times *os.File
 	processors    []byte
 
-	mount *os.File // of the shown files; nil when the tree is built
+	mount  *os.File            // of the shown files, until they are exposed
+	mounts map[string]*os.File // of each, from then on until the tree is built
 
 	mu     sync.Mutex
 	shown  map[string]*os.File // guarded by mu
@@ -102,27 +103,40 @@ func newView(files *Files) (v *view, err error) {
 	return v, v.refresh()
 }
 
-// clone returns a read-only mount of one file; nil if it is not shown.
-func (v *view) clone(name string) (*os.File, error) {
-	if v == nil || v.shown[name] == nil {
-		return nil, nil
+// expose opens a read-only mount of each file. Before Linux 6.15 only mounts that are attached can be
+// copied, so the files are attached meanwhile, over a directory of the tree that build leaves.
+func (v *view) expose() error {
+	if v == nil {
+		return nil
 	}
-	f, err := kernel.CloneTree(int(v.mount.Fd()), name, false)
+	at, dir, err := vacant()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := kernel.SetMountAttr(f, kernel.ReadOnly|kernel.NoSUID|kernel.NoDev|kernel.NoExec, false); err != nil {
-		return nil, errors.Join(err, f.Close())
+	defer dir.Close()
+	if err := kernel.Attach(v.mount, dir); err != nil {
+		return err
 	}
-	return f, nil
+	v.mounts = map[string]*os.File{}
+	for name := range v.shown {
+		f, err := kernel.CloneTree(int(v.mount.Fd()), name, false)
+		if err != nil {
+			return err
+		}
+		v.mounts[name] = f
+		if err := kernel.SetMountAttr(f, kernel.ReadOnly|kernel.NoSUID|kernel.NoDev|kernel.NoExec, false); err != nil {
+			return err
+		}
+	}
+	return errors.Join(kernel.Detach(at), v.mount.Close())
 }
 
-// built closes what only the building of the tree needed.
-func (v *view) built() {
-	if v != nil {
-		v.mount.Close()
-		v.mount = nil
+// mounted returns the read-only mount of one file; nil if it is not shown.
+func (v *view) mounted(name string) *os.File {
+	if v == nil {
+		return nil
 	}
+	return v.mounts[name]
 }
 
 // size returns the present sizes. What cannot be read is the host's.

@@ -17,7 +17,8 @@ const (
 
 // CloneTree returns a detached copy of the mount at path, with all mounts below it if recursive. An
 // empty path means the descriptor dir itself. The copies are private: otherwise what is mounted on a
-// copy of a shared mount, as systemd makes all mounts, would also appear on the original.
+// copy of a shared mount, as systemd makes all mounts, would also appear on the original. Before
+// Linux 6.15 a mount that is not attached cannot be copied.
 func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
 	if recursive {
