@@ -93,6 +93,23 @@ func TestEveryLimitIsReachedAndNamed(t *testing.T) {
 	}
 }
 
+// Empty files take memory and no room on the disk.
+func TestALimitOfTheDiskBoundsTheNumberOfFiles(t *testing.T) {
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	sb, err := d.Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Disk: 4 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, out := do(t, sb, "seq 1000 | xargs touch && echo made; seq 9000 | xargs touch", forgiven)
+	if !strings.HasPrefix(out, "made\n") || exit.Code == 0 || !strings.Contains(out, "No space left on device") {
+		t.Errorf("%+v, %.300q", exit, out)
+	}
+}
+
 // answer is a tool of the caller's.
 func answer(t *testing.T) *tool.Set {
 	t.Helper()

@@ -190,6 +190,13 @@ func (d *Driver) bounds() budget.Limits {
 	return d.limit
 }
 
+// A sandbox with a limit of its disk may have one file for each bytesPerInode of
+// it, as the defaults of both limits have, but at least fewestInodes.
+const (
+	bytesPerInode = 2 << 10
+	fewestInodes  = 2000
+)
+
 // limits gives what a spec's limits mean for the machine.
 func (d *Driver) limits(l paddock.Limits) (paddock.Limits, budget.Limits) {
 	b := d.bounds()
@@ -198,6 +205,10 @@ func (d *Driver) limits(l paddock.Limits) (paddock.Limits, budget.Limits) {
 		b.Heap, b.String, b.Record, b.Input, b.Heredoc = l.Memory, l.Memory, l.Memory, l.Memory, l.Memory
 	}
 	b.Tasks = cmp.Or(int64(l.PIDs), b.Tasks)
+	if l.Disk > 0 && b.Inodes == 0 {
+		// Files are in memory, also empty ones.
+		b.Inodes = min(max(l.Disk/bytesPerInode, fewestInodes), budget.Limits{}.Filled().Inodes)
+	}
 	b.Disk = cmp.Or(l.Disk, b.Disk)
 	b.Descriptors = cmp.Or(int64(l.Files), b.Descriptors)
 	b = b.Filled()
