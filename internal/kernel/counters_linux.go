@@ -55,8 +55,8 @@ func SizedMemory(name string, size int64) (*os.File, error) {
 	if err := f.Truncate(size); err != nil {
 		return nil, errors.Join(fmt.Errorf("size of memfd: %w", err), f.Close())
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
-		return nil, errors.Join(fmt.Errorf("seal memfd: %w", err), f.Close())
+	if err := seal(f, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

@@ -61,11 +61,26 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 		return nil, fmt.Errorf("fill memfd: %w", err)
 	}
 	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("seal memfd: %w", err)
+	if err := seal(f, seals); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// seal adds seals to a file in memory. The kernel answers EBUSY while anything holds a page of the
+// file, also for its own housekeeping, and gives up after a sixth of a second. On a busy machine that
+// is too early.
+func seal(f *os.File, seals int) error {
+	for try := 0; ; try++ {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals)
+		if err == unix.EBUSY && try < 30 {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("seal memfd: %w", err)
+		}
+		return nil
+	}
 }
 
 // HighFile moves a file to a high descriptor. The start of a child rearranges low descriptors, as many as the child
@@ -551,9 +566,8 @@ func SealedData(name string, data []byte) (*os.File, error) {
 		return nil, fmt.Errorf("fill memfd: %w", err)
 	}
 	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("seal memfd: %w", err)
+	if err := seal(f, seals); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
