@@ -81,6 +81,7 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	}
 	b.kernel = proc.New(proc.Options{
 		FS: b.fs, Limits: counted, Programs: d.programs.find, Hostname: hostname, Refused: b.refuse, CPUs: told.CPUs, Dial: dial,
+		ProcessorTime: processorTime,
 	})
 	defer func() {
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -15,14 +14,10 @@ import (
 type clock struct {
 	since time.Time
 	among *atomic.Int64 // clocks of the computer that run
-	host  host
-}
 
-// A host is how much processor time this process had had at a moment not long
-// before the last reading of a clock.
-type host struct {
-	at  time.Time
-	had time.Duration
+	processor func() time.Duration // [Options.ProcessorTime]
+	had       time.Duration        // its answer at asked, which is at most a stall before since
+	asked     time.Time
 }
 
 // stall is the shortest time without a checkpoint that is compared with the
@@ -45,13 +40,13 @@ func (c *clock) read() time.Duration {
 		d = 0
 	}
 	c.since = now
-	if now.Sub(c.host.at) < stall {
+	if c.processor == nil || now.Sub(c.asked) < stall {
 		return c.part(d)
 	}
-	before := c.host
-	c.host = host{at: now, had: processorTime()}
+	before := c.had
+	c.had, c.asked = c.processor(), now
 	if d >= stall {
-		d = min(d, c.host.had-before.had)
+		d = min(d, c.had-before)
 	}
 	return c.part(d)
 }
@@ -62,15 +57,6 @@ func (c *clock) part(d time.Duration) time.Duration {
 		return d * time.Duration(have) / time.Duration(n)
 	}
 	return d
-}
-
-// processorTime is how much processor time this process has had.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // stop counts what has passed for a run; what passes from now on is waiting.
@@ -106,7 +92,7 @@ type share struct {
 // burst is how much time may be saved up.
 const burst = float64(20 * time.Millisecond)
 
-func (k *Kernel) clock() *clock { return &clock{among: &k.share.running} }
+func (k *Kernel) clock() *clock { return &clock{among: &k.share.running, processor: k.ProcessorTime} }
 
 func (s *share) set(cpus float64) {
 	s.mu.Lock()

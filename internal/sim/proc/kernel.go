@@ -25,6 +25,10 @@ type Options struct {
 	CPUs     float64          // processors' worth of time that all tasks have; 0 is as many as there are
 	Now      func() time.Time // nil is the host's clock
 
+	// ProcessorTime returns what this process has had so far. Time in which it had none is nobody's use of a
+	// processor. Nil takes the time that passed for the time that was had.
+	ProcessorTime func() time.Duration
+
 	// Dial is the way to the network; nil is no network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 

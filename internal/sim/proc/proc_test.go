@@ -147,11 +147,17 @@ func TestWhatIsPausedStandsStillUntilItIsResumed(t *testing.T) {
 	ends(t, task)
 }
 
-// A sleep that the kernel of the computer does not know of stands for a host
-// that gives this process no processor.
+// The task sleeps in a way that the computer's kernel does not know of, on a host that gives this
+// process no processor.
 func TestWhatTheHostDidNotGiveIsNotUsed(t *testing.T) {
 	const stall = 500 * time.Millisecond
-	_, task := computer(t, budget.Limits{})
+	fs := vfs.New(vfs.Options{})
+	k := proc.New(proc.Options{FS: fs, ProcessorTime: func() time.Duration { return time.Hour }})
+	t.Cleanup(k.Close)
+	task, err := k.NewRun().NewTask(vfs.View{FS: fs, Dir: vfs.Root}, []string{"test"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	task.Go(func(*proc.Task) int {
 		time.Sleep(stall)
 		return 0
