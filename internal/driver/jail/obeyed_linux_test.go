@@ -55,9 +55,10 @@ func obeyedPrograms() []obeyed {
 			plant: `hg init data && printf '[hooks]\npre-status = touch %s\n' "$MARK" > data/.hg/hgrc && mkdir .hg && printf 'shared\nrevlogv1\nstore\nshare-safe\n' > .hg/requires && printf data/.hg > .hg/sharedpath`,
 			run:   "hg status"},
 
+		// Breezy is linked with the system's Python, and looks for its own modules beside the first Python of PATH.
 		{name: "Breezy, branch.conf", program: "brz", setup: "brz init -q . && brz whoami --branch 'a <a@b>' && echo a > a && brz add -q a && brz commit -qm a",
 			plant: `brz init -q . && brz whoami --branch 'a <a@b>' && echo "post_commit = (lambda*a:__import__('os').mkdir('$MARK'))" >> .bzr/branch/branch.conf`,
-			run:   "brz commit -qm x --unchanged", works: "echo b >> a && brz commit -qm b && brz status"},
+			run:   "brz commit -qm x --unchanged", works: "export PATH=/usr/bin:/bin; echo b >> a && brz commit -qm b && brz status"},
 		{name: "Breezy, where there is none", program: "brz",
 			plant: `brz init -q . && brz whoami --branch 'a <a@b>' && echo "post_commit = (lambda*a:__import__('os').mkdir('$MARK'))" >> .bzr/branch/branch.conf`,
 			run:   "brz commit -qm x --unchanged"},
