@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -68,6 +69,7 @@ func try(t *testing.T, prefix string) {
 		"-device", "virtio-serial", "-chardev", "socket,id=rows,path="+port.Addr().String(), "-device", "virtserialport,chardev=rows,name=rows")
 	var said bytes.Buffer
 	machine.Stdout, machine.Stderr = &said, &said
+	machine.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // go test kills a test that took too long
 	if err := machine.Start(); err != nil {
 		t.Fatal(err)
 	}
