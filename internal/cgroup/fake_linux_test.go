@@ -375,6 +375,20 @@ func TestSwapIsNoWayOut(t *testing.T) {
 	}
 }
 
+func TestAMachineThatBoundsReservedMemoryIsTold(t *testing.T) {
+	for mode, told := range map[string]bool{"0": false, "1": false, "2": true} {
+		f := newFake(t)
+		f.unified(scope, "rw")
+		f.delegated = "user.delegate"
+		f.put("proc/sys/vm/overcommit_memory", mode+"\n")
+		for _, x := range f.probe().Findings() {
+			if got := strings.Contains(x.How, "overcommit_memory"); got != (told && x.Control == paddock.ControlMemory) {
+				t.Errorf("mode %s, %s: %q", mode, x.Control, x.How)
+			}
+		}
+	}
+}
+
 func TestAnUpdateIsAllOrNothing(t *testing.T) {
 	f := newFake(t)
 	f.unified(scope, "rw")

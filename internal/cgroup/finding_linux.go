@@ -76,7 +76,16 @@ func (h *Host) finding(c paddock.Control) paddock.Finding {
 			f.Remedy = "boot with swapaccount=1, or turn swap off (swapoff -a)"
 		}
 	}
+	if c == paddock.ControlMemory && h.promises() {
+		f.How += "; what a sandbox reserves and does not use has no bound, and is lost to the host's programs (vm.overcommit_memory=2)"
+	}
 	return f
+}
+
+// promises reports whether the kernel has a bound on what all programs together reserve.
+func (h *Host) promises() bool {
+	b, err := os.ReadFile(h.env.proc + "/sys/vm/overcommit_memory")
+	return err == nil && strings.TrimSpace(string(b)) == "2"
 }
 
 // absent words why a control cannot be had, and the remedy that fits here.
