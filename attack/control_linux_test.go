@@ -127,6 +127,9 @@ func machine() string {
 // racing reports whether a technique depends on luck. The whole case must succeed all the
 // same.
 func racing(technique string) bool {
+	if technique == "processor" { // a busy host gives nobody more than the limit
+		return true
+	}
 	for _, mark := range []string{"race", "round ", "very many at once"} {
 		if strings.Contains(technique, mark) {
 			return true
