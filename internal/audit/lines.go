@@ -1,10 +1,13 @@
 package audit
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"github.com/paddock-sandbox/paddock"
 )
 
 // Bounds of the lines that wait for the writer, in bytes.
@@ -45,12 +48,14 @@ type Lines struct {
 	lost    uint64 // since the last line; guarded by mu
 	last    Event  // that was lost; guarded by mu
 	closed  bool   // guarded by mu
+
+	taken chan struct{} // guarded by mu; closed and replaced when the writer takes what waits
 }
 
 // NewLines makes a sink that writes whole lines to w from one goroutine, and calls Seal in time if w is a [Sealer].
 // Close ends it and leaves w open.
 func NewLines(w io.Writer) *Lines {
-	l := &Lines{w: w, wake: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{})}
+	l := &Lines{w: w, wake: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{}), taken: make(chan struct{})}
 	go l.write()
 	return l
 }
@@ -62,11 +67,49 @@ func (l *Lines) Record(e Event) {
 	if l.closed {
 		return
 	}
+	if !l.put(e) {
+		l.lose(e)
+	}
+}
+
+// Keep is Record for an event that must not be lost, whatever number of others are recorded: it waits until the writer
+// has made room. It returns Unavailable if no line is written any more, or if ctx ends first; then the event is lost.
+func (l *Lines) Keep(ctx context.Context, e Event) error {
+	for {
+		l.mu.Lock()
+		gone := l.closed
+		select {
+		case <-l.failed:
+			gone = true
+		default:
+		}
+		kept, taken := !gone && l.put(e), l.taken
+		l.mu.Unlock()
+		switch {
+		case kept:
+			return nil
+		case gone:
+			return fmt.Errorf("no event is written any more: %w", paddock.Unavailable)
+		}
+		select {
+		case <-taken:
+		case <-l.failed:
+		case <-ctx.Done():
+			l.mu.Lock()
+			l.lose(e)
+			l.mu.Unlock()
+			return fmt.Errorf("the writer of events makes no room: %w: %w", ctx.Err(), paddock.Unavailable)
+		}
+	}
+}
+
+// put queues the line of an event, or returns false if there is no room for it.
+// Preconditions: mu is held.
+func (l *Lines) put(e Event) bool {
 	e.Dropped = add(e.Dropped, l.lost)
 	line, err := Line(e)
 	if err != nil || len(l.waiting)+len(line) > room(&e) {
-		l.lost, l.last = add(e.Dropped, 1), Event{Time: e.Time, Sandbox: e.Sandbox, Kind: Lost}
-		return
+		return false
 	}
 	l.lost = 0
 	l.waiting = append(l.waiting, line...)
@@ -74,6 +117,13 @@ func (l *Lines) Record(e Event) {
 	case l.wake <- struct{}{}:
 	default: // the writer was told, and has not looked yet
 	}
+	return true
+}
+
+// lose counts an event as lost.
+// Preconditions: mu is held.
+func (l *Lines) lose(e Event) {
+	l.lost, l.last = add(add(e.Dropped, l.lost), 1), Event{Time: e.Time, Sandbox: e.Sandbox, Kind: Lost}
 }
 
 // Failed returns a channel that is closed when a line could not be written. Nothing is written after that, so a
@@ -125,6 +175,8 @@ func (l *Lines) write() {
 		}
 		l.mu.Lock()
 		lines, l.waiting = l.waiting, lines[:0]
+		close(l.taken)
+		l.taken = make(chan struct{})
 		l.mu.Unlock()
 		if len(lines) == 0 || l.err != nil {
 			continue

@@ -2,12 +2,14 @@ package audit_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
@@ -135,6 +137,59 @@ var errDisk = errors.New("disk full")
 func (b *broken) Write(p []byte) (int, error) {
 	b.writes++
 	return len(p) / 2, errDisk
+}
+
+// Whoever makes many actions at once, while the writer waits for a disk, must not hide by them what was done.
+func TestAnEventThatIsKeptWaitsForRoom(t *testing.T) {
+	g := &gate{entered: make(chan struct{}, 1), opened: make(chan struct{})}
+	l := audit.NewLines(g)
+	long := strings.Repeat("\x01", audit.MaxPath) // six bytes each in a line
+	const count = 400                             // some 10 MB
+	var wg sync.WaitGroup
+	for range count {
+		wg.Go(func() {
+			if err := l.Keep(t.Context(), audit.Event{Kind: audit.Did, Action: &audit.Action{What: "file.read", Target: long, Result: "ok"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-g.entered
+	for full := false; !full; { // nothing more is taken until the gate opens
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := l.Keep(ctx, audit.Event{Kind: audit.Did, Action: &audit.Action{What: "sandbox.remove", Target: long, Result: "ok"}})
+		if full = err != nil; full && !errors.Is(err, paddock.Unavailable) {
+			t.Errorf("without room: %v", err)
+		}
+	}
+	close(g.opened)
+	wg.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list, lost := events(t, g.Bytes())
+	found := 0
+	for _, e := range list {
+		if e.Action != nil && e.Action.What == "file.read" {
+			found++
+		}
+	}
+	if found != count || lost != 1 {
+		t.Errorf("%d of %d were recorded, and %d lost", found, count, lost)
+	}
+}
+
+func TestNothingIsKeptByALogThatFailed(t *testing.T) {
+	l := audit.NewLines(&broken{})
+	l.Record(audit.Event{Kind: audit.Did, Action: &audit.Action{What: "file.read", Result: "ok"}})
+	<-l.Failed()
+	if err := l.Keep(t.Context(), audit.Event{Kind: audit.Did, Action: &audit.Action{What: "file.read", Result: "ok"}}); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("after a failure: %v", err)
+	}
+	_ = l.Close()
+	if err := l.Keep(t.Context(), audit.Event{Kind: audit.Lost}); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("after Close: %v", err)
+	}
 }
 
 func TestNothingFollowsALineThatWasHalfWritten(t *testing.T) {

@@ -182,6 +182,58 @@ func TestEveryActionIsToldWithWhoAndHowItWent(t *testing.T) {
 	}
 }
 
+// A stopped writer is one that waits for its disk.
+type stopped struct {
+	bytes.Buffer
+	goOn chan struct{}
+}
+
+func (w *stopped) Write(p []byte) (int, error) {
+	<-w.goOn
+	return w.Buffer.Write(p)
+}
+
+// The attacker is a tenant that makes so many actions while the record waits for its disk that there is no room for them.
+func TestAFloodOfActionsHidesNone(t *testing.T) {
+	inner, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &stopped{goOn: make(chan struct{})}
+	lines := audit.NewLines(out)
+	d, err := actionlog.New(inner, actionlog.Options{Sink: lines, Failed: lines.Failed()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	rec, ok := paddock.As[actionlog.Recorder](d)
+	if !ok {
+		t.Fatal("it records nothing")
+	}
+	const count = 400
+	var called, told sync.WaitGroup
+	called.Add(count)
+	for range count {
+		told.Go(func() {
+			if err := rec.Do(t.Context(), "a", "file.read", strings.Repeat("\x01", audit.MaxPath), func() error {
+				called.Done()
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	called.Wait()
+	close(out.goOn)
+	told.Wait()
+	if err := lines.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(out.Bytes(), []byte(`"file.read"`)); n != count || bytes.Contains(out.Bytes(), []byte(`"dropped"`)) {
+		t.Errorf("%d of %d actions were recorded", n, count)
+	}
+}
+
 func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	failed := make(chan struct{})
 	d, _ := set(t, failed)

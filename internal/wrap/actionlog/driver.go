@@ -113,7 +113,19 @@ func (d *driver) tell(ctx context.Context, what deed, err error) {
 	if err != nil {
 		a.Result, a.Reason = paddock.KindOf(err).Error(), err.Error()
 	}
-	d.o.Sink.Record(audit.Event{Time: time.Now(), Sandbox: string(what.sandbox), Kind: audit.Did, Args: what.args, Dir: what.dir, Action: &a})
+	e := audit.Event{Time: time.Now(), Sandbox: string(what.sandbox), Kind: audit.Did, Args: what.args, Dir: what.dir, Action: &a}
+	if k, ok := d.o.Sink.(keeper); ok {
+		// It waits for the disk, so that no flood of actions hides one. It fails only with the log, and then ready
+		// refuses the next action.
+		_ = k.Keep(context.WithoutCancel(ctx), e)
+		return
+	}
+	d.o.Sink.Record(e)
+}
+
+// A keeper is a sink that can wait instead of losing an event.
+type keeper interface {
+	Keep(ctx context.Context, e audit.Event) error
 }
 
 // Create implements paddock.Driver.
