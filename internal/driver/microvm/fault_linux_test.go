@@ -2,6 +2,7 @@ package microvm_test
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -178,7 +179,7 @@ func TestATemplateThatIsNotWhole(t *testing.T) {
 		}
 		return list
 	}
-	for _, name := range []string{"memory", "state", "sizes"} {
+	for _, name := range []string{"memory", "state", "stamps"} {
 		if err := os.Truncate(files(name)[0], 0); err != nil {
 			t.Fatal(err)
 		}
@@ -188,15 +189,36 @@ func TestATemplateThatIsNotWhole(t *testing.T) {
 		}
 	}
 	state := files("state")[0]
-	size, err := os.Stat(state)
-	if err != nil {
-		t.Fatal(err)
+	nonsense := func() {
+		t.Helper()
+		size, err := os.Stat(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(state, bytes.Repeat([]byte("?"), int(size.Size())), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.WriteFile(state, bytes.Repeat([]byte("?"), int(size.Size())), 0o600); err != nil {
+	nonsense()
+	if got := says(t, create(t, d, paddock.Spec{}), "echo", "changed"); got != "changed\n" {
+		t.Errorf("with a changed state: %q", got)
+	}
+	template(t, data)
+	state = files("state")[0]
+	nonsense()
+	var stamps strings.Builder
+	for _, name := range []string{state, files("memory")[0]} {
+		var st syscall.Stat_t
+		if err := syscall.Stat(name, &st); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&stamps, "%d %d %d.%09d\n", st.Size, st.Ino, st.Ctim.Sec, st.Ctim.Nsec)
+	}
+	if err := os.WriteFile(files("stamps")[0], []byte(stamps.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := engines(t)
-	_, err = d.Create(t.Context(), small(paddock.Spec{}))
+	_, err := d.Create(t.Context(), small(paddock.Spec{}))
 	if err == nil || !strings.Contains(err.Error(), "QEMU") {
 		t.Errorf("a machine that goes on from nonsense: %v", err)
 	}

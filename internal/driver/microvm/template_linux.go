@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -24,18 +26,22 @@ var errNoRoom = errors.New("there is no room for it")
 // errNotWhole reports that a template differs from what was saved. It is made again.
 var errNotWhole = errors.New("not what was saved")
 
-// Files of a template, and the file with their sizes.
+// Files of a template, and the file with their stamps.
 const (
 	templatesName = "templates"
 	templateState = "state"
 	templateIndex = "index" // of the file server; empty in a template
 	templateRAM   = "memory"
-	templateSizes = "sizes"
+	templateStamp = "stamps"
 	maxTemplates  = 8
 )
 
-// openTemplate opens the files of a template. Only its owner can have changed them. An
-// incomplete one, after a full disk or a crash of the host, is errNotWhole.
+// openTemplate opens the files of a template. It returns errNotWhole for one that is incomplete, after a full disk or
+// a crash of the host, and for one that was changed since it was written.
+//
+// Boxes of others go on from a template, and each has it open for reading. For an ordinary caller the box's processes
+// have the user of the files, so a supervisor that was taken over can open them again for writing. It has no path to
+// the file of stamps.
 func openTemplate(dir string) (state, memory *os.File, err error) {
 	if err := errors.Join(box.CheckOwn(filepath.Dir(dir)), box.CheckOwn(dir)); err != nil {
 		return nil, nil, err
@@ -52,8 +58,8 @@ func openTemplate(dir string) (state, memory *os.File, err error) {
 		}
 		files = append(files, f)
 	}
-	was, _ := os.ReadFile(filepath.Join(dir, templateSizes)) // an unreadable file has no sizes
-	if is, err := sizes(files); err != nil || is != string(was) {
+	was, _ := os.ReadFile(filepath.Join(dir, templateStamp)) // an unreadable file has no stamps
+	if is, err := stamps(files); err != nil || is != string(was) {
 		box.CloseAll(files)
 		return nil, nil, errors.Join(errNotWhole, err)
 	}
@@ -66,17 +72,22 @@ func openTemplate(dir string) (state, memory *os.File, err error) {
 // template.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotWhole) }
 
-// sizes returns the sizes of files as text.
-func sizes(files []*os.File) (string, error) {
-	var list []int64
+// stamps returns, as text, which files these are, their sizes, and when they were changed last. Nobody can choose that
+// time.
+func stamps(files []*os.File) (string, error) {
+	var text strings.Builder
 	for _, f := range files {
 		st, err := f.Stat()
 		if err != nil {
 			return "", err
 		}
-		list = append(list, st.Size())
+		sys, ok := st.Sys().(*syscall.Stat_t)
+		if !ok {
+			return "", fmt.Errorf("attributes of %s: %w", f.Name(), paddock.Internal)
+		}
+		fmt.Fprintf(&text, "%d %d %d.%09d\n", st.Size(), sys.Ino, sys.Ctim.Sec, sys.Ctim.Nsec)
 	}
-	return fmt.Sprintln(list), nil
+	return text.String(), nil
 }
 
 // A nascent template is one that a machine is started for. A lock keeps others from making
@@ -169,8 +180,8 @@ func settleTemplate(tmp, dir string, files []*os.File, room boxinit.Room) error 
 			return err
 		}
 	}
-	long, err := sizes(kept)
-	if err = errors.Join(err, os.WriteFile(filepath.Join(tmp, templateSizes), []byte(long), 0o600)); err != nil {
+	now, err := stamps(kept)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(tmp, templateStamp), []byte(now), 0o600)); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Remove(filepath.Join(tmp, templateIndex)), os.Rename(tmp, dir)); err != nil {

@@ -118,7 +118,7 @@ func TestTheFirstMachineOfAShapeGoesOnAsTheBoxThatItWasStartedFor(t *testing.T) 
 		if !holds(t, filepath.Join(data, string(image), "pages"), own) {
 			t.Errorf("the first one's own memory has no %q: nothing is shown by that it is not in the template", own)
 		}
-		for _, part := range []string{"memory", "state", "sizes"} {
+		for _, part := range []string{"memory", "state", "stamps"} {
 			if holds(t, filepath.Join(dir, part), own) {
 				t.Errorf("the template's %s has %q in it", part, own)
 			}

@@ -3,6 +3,7 @@ package microvm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,6 +109,56 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 		t.Error(err)
 	}
 	left("shape")
+}
+
+// The attacker is what supervises a machine, taken over: it has a template open for reading, and a user of its own who
+// owns the files. It keeps sizes, and sets times back.
+func TestATemplateThatWasChangedIsMadeAgain(t *testing.T) {
+	site, d := driverIn(t)
+	dir := filepath.Join(site.Data, templatesName, "shape")
+	for _, name := range []string{templateState, templateRAM} {
+		n, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100})
+		if err != nil || n == nil {
+			t.Fatalf("before %s is changed: %v, %v", name, n, err)
+		}
+		for _, f := range n.theirs.Of(boxinit.FileTemplate) {
+			if _, err := f.WriteString("whole"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := n.theirs.One(boxinit.FileWritten).Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		n.theirs.Close()
+		<-n.over
+		if state, memory, err = openTemplate(dir); err != nil {
+			t.Fatal(err)
+		}
+		read := map[string]*os.File{templateState: state, templateRAM: memory}[name]
+		was, err := read.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", read.Fd()), os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.WriteString("owned"); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(again.Close(), os.Chtimes(read.Name(), was.ModTime(), was.ModTime())); err != nil {
+			t.Fatal(err)
+		}
+		state.Close()
+		memory.Close()
+		if state, memory, err = openTemplate(dir); !absent(err) {
+			t.Errorf("a template whose %s was changed is used: %v", name, err)
+			box.CloseAll([]*os.File{state, memory})
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestNoTemplateBeginsWhenTheDriverIsClosed(t *testing.T) {
