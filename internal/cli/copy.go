@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
 func (a *App) copyCommand() *cobra.Command {
 	var f RemoteFlags
+	var unprotect listFlag
 	c := &cobra.Command{
 		Use:   "cp [flags] SOURCE TARGET",
 		Short: "Copy files into a sandbox, or out of it",
@@ -30,7 +34,9 @@ standard input or output, for one file.
 Permission bits are kept, links are copied as links, and what is neither file,
 directory nor link is left out and told. What comes out of a sandbox is written in
 the target and nowhere else, whatever names and links it holds: think before you
-follow one of its links yourself.
+follow one of its links yourself. Of a directory that comes out, protected names are
+left out and told, such as .git/hooks, unless they are what is there already: programs
+on this machine obey them without being asked. --unprotect NAME copies one.
 
 Exit status: 0, 1 if something was left out, 125 if Paddock itself failed.`,
 		Example: `  paddock cp ./data "$id":/tmp/
@@ -54,6 +60,9 @@ Exit status: 0, 1 if something was left out, 125 if Paddock itself failed.`,
 					return err
 				}
 				cp := &copying{files: sb.FS(), a: a}
+				if cp.names, err = protectedBut(unprotect); err != nil {
+					return err
+				}
 				defer a.progress("copying")()
 				if in {
 					err = cp.in(ctx, args[0], to.path)
@@ -68,7 +77,18 @@ Exit status: 0, 1 if something was left out, 125 if Paddock itself failed.`,
 		},
 	}
 	f.register(c.Flags())
+	c.Flags().Var(&unprotect, "unprotect", "copy a protected `name` such as .git/hooks out, too (repeatable)")
 	return c
+}
+
+// protectedBut returns the protected names without some.
+func protectedBut(names []string) (*protect.Set, error) {
+	for _, name := range names {
+		if err := checkUnprotect(name); err != nil {
+			return nil, err
+		}
+	}
+	return protect.New(nil, names)
 }
 
 // A boxPath is a path in a sandbox.
@@ -90,7 +110,10 @@ func inBox(text string) (boxPath, bool) {
 type copying struct {
 	files paddock.FS
 	a     *App
-	left  int // what was left out
+	names *protect.Set // that are not copied out; nil is all protected ones
+	above string       // path of the target, which is a part of names; empty if the caller named a protected one itself
+	bare  []string     // directories that come out and are bare repositories, which git obeys as it does .git
+	left  int          // what was left out
 }
 
 // maxDepth bounds how deep directories of a sandbox are followed.
@@ -263,11 +286,137 @@ func (c *copying) out(ctx context.Context, from, to string) error {
 		return fmt.Errorf("%w: %w", err, paddock.Denied)
 	}
 	defer root.Close()
+	if c.names == nil {
+		if c.names, err = protect.New(nil, nil); err != nil {
+			return err
+		}
+	}
+	if real, err := filepath.EvalSymlinks(target); err == nil {
+		c.above = filepath.ToSlash(real)
+		if _, hit := c.names.Match(path.Join(c.above, base)); hit == protect.Protected {
+			c.above = ""
+		}
+	}
 	return c.outEntry(ctx, root, st, source, base, 0)
 }
 
-// outEntry copies one thing to name below root, which nothing leads out of.
+// outEntry copies one thing to name below root, which nothing leads out of. Of protected names, only the one file that
+// the caller named itself is copied.
 func (c *copying) outEntry(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int) error {
+	if depth > 0 || !st.Mode.IsRegular() {
+		if why := c.obeyed(root, st, name); why != "" {
+			return c.outObeyed(ctx, root, st, source, name, depth, why)
+		}
+	}
+	return c.outKind(ctx, root, st, source, name, depth)
+}
+
+// obeyed returns why a name is not copied; empty if it is.
+func (c *copying) obeyed(root *os.Root, st paddock.FileInfo, file string) string {
+	name := filepath.ToSlash(file)
+	for _, dir := range c.bare {
+		if rest, below := strings.CutPrefix(name, dir+"/"); below {
+			if protect.IsBarePart(rest) && !st.Mode.IsDir() {
+				return "it makes a bare repository of its directory, whose configuration git obeys; copy it by its own name"
+			}
+			name = ".git/" + rest
+			break
+		}
+	}
+	rule, hit := c.names.Match(path.Join(c.above, name))
+	switch {
+	case hit == protect.Protected, hit == protect.Root && !isDir(root, file):
+		return c.names.Reason(rule) + "; programs on this machine would obey it; to copy it: --unprotect " + rule
+	case hit != protect.Miss && !st.Mode.IsDir():
+		return "programs on this machine obey what is in a directory of this name, and it is none"
+	}
+	return ""
+}
+
+// isDir reports whether a directory itself, and no link, is there.
+func isDir(root *os.Root, name string) bool {
+	st, err := root.Lstat(name)
+	return err == nil && st.IsDir()
+}
+
+// outObeyed leaves out what programs of this machine would obey, unless it is there already and the same: so a tree
+// that was copied in comes out again as it was, and nothing that was changed inside does.
+func (c *copying) outObeyed(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int, why string) error {
+	old, err := root.Lstat(name)
+	if err == nil && old.Mode().Type() == st.Mode.Type() {
+		switch st.Mode.Type() {
+		case fs.ModeDir:
+			return c.outDir(ctx, root, st, source, name, depth)
+		case fs.ModeSymlink:
+			if link, err := root.Readlink(name); err == nil && link == st.Link {
+				return nil
+			}
+		case 0:
+			same, err := c.sameFile(ctx, root, old, source, name)
+			if err != nil || same {
+				return err
+			}
+		}
+	}
+	c.leaveOut(source, why)
+	return nil
+}
+
+// sameFile reports whether a file of the sandbox has the content of one that is there.
+func (c *copying) sameFile(ctx context.Context, root *os.Root, old fs.FileInfo, source, name string) (bool, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return false, nil //nolint:nilerr // it is not known to be the same
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(old, now) {
+		return false, nil //nolint:nilerr // as above
+	}
+	have := &comparing{to: bufio.NewReader(f)}
+	switch err := c.read(ctx, source, have); {
+	case errors.Is(err, errDiffers):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	_, err = have.to.ReadByte()
+	return errors.Is(err, io.EOF), nil
+}
+
+// errDiffers ends a comparison.
+var errDiffers = errors.New("it differs")
+
+// comparing is a writer of what must be the content of a reader.
+type comparing struct{ to *bufio.Reader }
+
+// Write returns errDiffers at the first difference.
+func (w *comparing) Write(p []byte) (int, error) {
+	have := make([]byte, len(p))
+	if _, err := io.ReadFull(w.to, have); err != nil || !bytes.Equal(have, p) {
+		return 0, errDiffers
+	}
+	return len(p), nil
+}
+
+// isBare reports whether the entries of a directory, with what is there already, make it a bare repository.
+func isBare(root *os.Root, name string, entries []paddock.FileInfo) bool {
+	for _, parts := range protect.BareParts() {
+		missing := slices.ContainsFunc(parts, func(part string) bool {
+			if slices.ContainsFunc(entries, func(e paddock.FileInfo) bool { return protect.Same(path.Base(e.Name), part) }) {
+				return false
+			}
+			_, err := root.Lstat(filepath.Join(name, part))
+			return err != nil
+		})
+		if !missing {
+			return true
+		}
+	}
+	return false
+}
+
+// outKind copies one thing.
+func (c *copying) outKind(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int) error {
 	switch st.Mode.Type() {
 	case fs.ModeDir:
 		return c.outDir(ctx, root, st, source, name, depth)
@@ -343,6 +492,9 @@ func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo
 		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b paddock.FileInfo) int { return strings.Compare(a.Name, b.Name) })
+	if !protect.Same(filepath.Base(name), ".git") && isBare(root, name, entries) {
+		c.bare = append(c.bare, filepath.ToSlash(name))
+	}
 	for _, e := range entries {
 		base := path.Base(e.Name)
 		if path.Join(source, base) != e.Name || !filepath.IsLocal(base) || base == "." || strings.ContainsRune(base, filepath.Separator) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"iter"
@@ -142,6 +143,105 @@ func TestWhatComesOutOfASandboxStaysInTheTarget(t *testing.T) {
 				t.Errorf("outside are %v: %v", entries, err)
 			}
 		})
+	}
+}
+
+// The attacker changes, in a tree that a person copies in and out again, what programs of this machine obey without being
+// asked. See the protected names of a workspace.
+func TestWhatProgramsHereObeyDoesNotComeOut(t *testing.T) {
+	const dir = fs.ModeDir | 0o755
+	tree := func(files ...string) (liar, *copying, string) {
+		l := liar{stat: map[string]paddock.FileInfo{"/a": {Name: "/a", Mode: dir}}, list: map[string][]paddock.FileInfo{}}
+		seen := map[string]bool{"/a": true}
+		for _, name := range files {
+			mode := fs.FileMode(0o755)
+			if link, ok := strings.CutSuffix(name, "@"); ok {
+				name, mode = link, fs.ModeSymlink|0o777
+			}
+			for at := "/a/" + name; !seen[at]; at = filepath.Dir(at) {
+				seen[at] = true
+				info := paddock.FileInfo{Name: at, Mode: mode}
+				if mode&fs.ModeSymlink != 0 {
+					info.Link = "elsewhere"
+				}
+				l.list[filepath.Dir(at)] = append(l.list[filepath.Dir(at)], info)
+				mode = dir
+			}
+		}
+		top := t.TempDir()
+		v := invoke(top, nil, nil)
+		return l, &copying{files: l, a: v.App}, top
+	}
+	var l liar
+	var c *copying
+	var top string
+	for what, name := range map[string]string{
+		"a hook": ".git/hooks/pre-commit", "a configuration": ".git/config", "one of a repository below": "deep/er/.git/config", "in another case": ".GIT/config",
+		"of an editor": ".vscode/tasks.json", "a repository elsewhere": ".git", "a link to one": ".git@", "one of Mercurial": ".hg/hgrc", "a shell's": ".bashrc",
+	} {
+		_, c, top = tree(name, "kept")
+		if err := c.out(t.Context(), "/a", "."); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		name = strings.TrimSuffix(name, "@")
+		if _, err := os.Lstat(filepath.Join(top, "a", name)); err == nil || c.left != 1 {
+			t.Errorf("%s came out, and %d were left out", what, c.left)
+		}
+		if data, err := os.ReadFile(filepath.Join(top, "a", "kept")); err != nil || string(data) != "evil" {
+			t.Errorf("beside %s: %q, %v", what, data, err)
+		}
+	}
+
+	// A bare repository is obeyed as a whole.
+	_, c, top = tree("x/HEAD", "x/config", "x/objects/o", "x/refs/r")
+	if err := c.out(t.Context(), "/a", "."); err != nil || c.left == 0 {
+		t.Errorf("a bare repository: %v, %d left out", err, c.left)
+	}
+	if _, err := os.Lstat(filepath.Join(top, "a", "x", "HEAD")); err == nil {
+		t.Error("a bare repository came out")
+	}
+
+	// What is there is not changed, and what is the same is no matter.
+	_, c, top = tree(".git/config", ".git/hooks/pre-commit", "x.git/HEAD", "x.git/config", "x.git/objects/o", "x.git/refs/r", "kept")
+	for name, text := range map[string]string{".git/config": "mine", ".git/hooks/pre-commit": "evil", "x.git/HEAD": "evil", "x.git/config": "mine"} {
+		Plant(t, filepath.Join(top, "a", name), text, 0o644)
+	}
+	if err := c.out(t.Context(), "/a", "."); err != nil || c.left != 2 {
+		t.Errorf("over a repository: %v, %d left out", err, c.left)
+	}
+	for _, name := range []string{".git/config", "x.git/config"} {
+		if data, err := os.ReadFile(filepath.Join(top, "a", name)); err != nil || string(data) != "mine" {
+			t.Errorf("%s is %q, %v", name, data, err)
+		}
+	}
+
+	// The path of the target is a part of the name.
+	l, c, top = tree("info/attributes")
+	l.stat["/a/info"] = paddock.FileInfo{Name: "/a/info", Mode: dir}
+	if err := os.MkdirAll(filepath.Join(top, "x", ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.out(t.Context(), "/a/info", "x/.git/"); err != nil || c.left != 1 {
+		t.Errorf("into a repository: %v, %d left out", err, c.left)
+	}
+
+	// Whoever names one gets it.
+	l, c, top = tree(".git/config")
+	var err error
+	if c.names, err = protectedBut([]string{".git/config"}); err != nil {
+		t.Fatal(err)
+	}
+	l.stat["/a/.envrc"] = paddock.FileInfo{Name: "/a/.envrc", Mode: 0o644}
+	if err := errors.Join(c.out(t.Context(), "/a", "."), c.out(t.Context(), "/a/.envrc", ".")); err != nil || c.left != 0 {
+		t.Errorf("what is named: %v, %d left out", err, c.left)
+	}
+	for _, name := range []string{"a/.git/config", ".envrc"} {
+		if _, err := os.Lstat(filepath.Join(top, name)); err != nil {
+			t.Errorf("%s did not come out: %v", name, err)
+		}
+	}
+	if _, err := protectedBut([]string{"nothing"}); !errors.Is(err, paddock.Invalid) {
+		t.Errorf("--unprotect nothing: %v", err)
 	}
 }
 

@@ -251,13 +251,8 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 		s.Policy.Files.DenyWrite = append(s.Policy.Files.DenyWrite, Absolute(path, p.host.Dir))
 	}
 	for _, name := range f.unprotect {
-		names := protect.Names()
-		if !slices.ContainsFunc(names, func(n protect.Name) bool { return n.Text == name }) {
-			known := make([]string, len(names))
-			for i, n := range names {
-				known[i] = n.Text
-			}
-			return WithHint(fmt.Errorf("--unprotect %s: there is no such protected name: %w", name, paddock.Invalid), "%snames are %s", meant(policy.Nearest(name, known)), Join(known))
+		if err := checkUnprotect(name); err != nil {
+			return err
 		}
 	}
 	s.Policy.Files.Unprotect = append(s.Policy.Files.Unprotect, f.unprotect...)
@@ -269,6 +264,19 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 		s.AllowMissing = append(s.AllowMissing, paddock.Control(name))
 	}
 	return f.network(p)
+}
+
+// checkUnprotect refuses a name that is no protected one.
+func checkUnprotect(name string) error {
+	if protect.Builtin(name) {
+		return nil
+	}
+	names := protect.Names()
+	known := make([]string, len(names))
+	for i, n := range names {
+		known[i] = n.Text
+	}
+	return WithHint(fmt.Errorf("--unprotect %s: there is no such protected name: %w", name, paddock.Invalid), "%snames are %s", meant(policy.Nearest(name, known)), Join(known))
 }
 
 func (f *specFlags) limits(l *paddock.Limits, changed func(string) bool) {
