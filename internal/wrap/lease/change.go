@@ -105,9 +105,11 @@ func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change fu
 
 // revive resumes a sandbox. The turn is held.
 func (e *entry) revive(ctx context.Context) error {
-	sb, err := e.d.inner.Open(ctx, e.id)
+	bound, cancel := context.WithTimeout(ctx, actTime)
+	defer cancel()
+	sb, err := e.d.inner.Open(bound, e.id)
 	if err == nil {
-		err = sb.Resume(ctx)
+		err = sb.Resume(bound)
 	}
 	if err != nil {
 		return fmt.Errorf("resume sandbox %s: %w", e.id, err)

@@ -39,6 +39,7 @@ type box struct {
 	created         time.Time
 	state           paddock.State         // guarded by f.mu
 	procs           []paddock.ProcessInfo // guarded by f.mu
+	mute            bool                  // guarded by f.mu; its guest answers nothing
 }
 
 func newFake() *fake { return &fake{boxes: make(map[paddock.ID]*box)} }
@@ -130,10 +131,24 @@ func (b *box) Status(context.Context) (paddock.Status, error) {
 	return paddock.Status{ID: b.id, State: b.state, Created: b.created}, nil
 }
 
-func (b *box) Processes(context.Context) ([]paddock.ProcessInfo, error) {
+func (b *box) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
+	if err := b.answers(ctx); err != nil {
+		return nil, err
+	}
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
 	return slices.Clone(b.procs), nil
+}
+
+// answers waits for the guest, which may answer nothing.
+func (b *box) answers(ctx context.Context) error {
+	mute := false
+	b.f.set(func() { mute = b.mute })
+	if !mute {
+		return nil
+	}
+	<-ctx.Done()
+	return fmt.Errorf("no answer in time: %w", paddock.Timeout)
 }
 
 // runs is a Conflict, or an Unavailable, of what does not run.

@@ -448,6 +448,64 @@ func TestFailure(t *testing.T) {
 			pass(10 * minute)
 			r.want(t, "a-0", "")
 		},
+		"sandboxes that answer nothing delay neither the end of others, nor their own, nor for long what others are asked": func(t *testing.T) {
+			r := set(t, lease.Options{Longest: hour})
+			for i := range 30 {
+				id := paddock.ID(fmt.Sprintf("mute-%d", i))
+				r.create(t, id, lease.Terms{IdlePause: second})
+				r.f.set(func() { r.f.boxes[id].mute = true })
+			}
+			pass(2 * second)
+			r.create(t, "ends", lease.Terms{Lifetime: minute})
+			r.create(t, "lapses", lease.Terms{KeepAlive: minute})
+			pass(minute)
+			r.want(t, "ends", "")
+			r.want(t, "lapses", "")
+			pass(hour) // which is the longest life
+			r.want(t, "mute-0", "")
+			r.want(t, "mute-29", "")
+		},
+		"sandboxes that did not answer are asked again without delay for those that do": func(t *testing.T) {
+			r := set(t, lease.Options{})
+			for i := range 8 {
+				id := paddock.ID(fmt.Sprintf("mute-%d", i))
+				r.create(t, id, lease.Terms{IdlePause: second})
+				r.f.set(func() { r.f.boxes[id].mute = true })
+			}
+			pass(6 * minute) // each has failed once
+			r.create(t, "a", lease.Terms{IdlePause: second})
+			pass(3 * second)
+			r.want(t, "a", paddock.Paused)
+		},
+		"who holds a sandbox again and again does not keep it from its end": func(t *testing.T) {
+			r := set(t, lease.Options{})
+			sb := r.create(t, "a", lease.Terms{Lifetime: minute})
+			r.f.set(func() { r.f.slow = 10 * second })
+			var wg sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			for range 4 {
+				wg.Go(func() {
+					for ctx.Err() == nil && sb.Pause(ctx) == nil && sb.Resume(ctx) == nil {
+					}
+				})
+			}
+			pass(5 * minute)
+			r.want(t, "a", "")
+			cancel()
+			wg.Wait()
+		},
+		"a pause that hangs keeps a sandbox from its end for no longer than a call may take": func(t *testing.T) {
+			r := set(t, lease.Options{})
+			sb := r.create(t, "a", lease.Terms{Lifetime: minute})
+			r.f.set(func() { r.f.slow = 24 * hour })
+			var wg sync.WaitGroup
+			wg.Go(func() { _ = sb.Pause(context.Background()) })
+			pass(second)
+			r.f.set(func() { r.f.slow = 0 })
+			pass(6 * minute)
+			r.want(t, "a", "")
+			wg.Wait()
+		},
 		"close ends what is under way, and may be called again": func(t *testing.T) {
 			r := set(t, lease.Options{})
 			r.create(t, "a", lease.Terms{Lifetime: minute})

@@ -127,7 +127,9 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Sandbox.Pause(ctx); err != nil {
+	bound, cancel := context.WithTimeout(ctx, actTime) // its end must not wait for longer
+	defer cancel()
+	if err := s.Sandbox.Pause(bound); err != nil {
 		return s.e.told(err)
 	}
 	if paused == ByPerson || paused == ByDeadline || paused == ByLease {
@@ -158,7 +160,9 @@ func (s *sandbox) Resume(ctx context.Context) error {
 	if rec.Paused == ByDeadline {
 		return fmt.Errorf("sandbox %s was paused %s; extend it: %w", s.e.id, rec.words(ByDeadline), paddock.Conflict)
 	}
-	if err := s.Sandbox.Resume(ctx); err != nil {
+	bound, cancel := context.WithTimeout(ctx, actTime) // as above
+	defer cancel()
+	if err := s.Sandbox.Resume(bound); err != nil {
 		return s.e.told(err)
 	}
 	s.e.runs(ctx)

@@ -14,14 +14,32 @@ const (
 	// actTime bounds a call to a driver that hangs.
 	actTime = 5 * time.Minute
 
-	// hands is the maximum of concurrent actions.
+	// hands is the maximum of concurrent actions of each lane.
 	hands = 8
+
+	// peek is how long a question waits for a place before it is judged again, because its sandbox may be in
+	// use again. With a place it waits only turnTime for its turn, so that it keeps nobody else waiting.
+	peek     = 10 * time.Second
+	turnTime = time.Second
 
 	// look is the interval of checks of the wall clock.
 	look = 30 * time.Second
 
 	firstPause   = time.Second
 	longestPause = time.Minute
+)
+
+// A lane is a kind of actions that wait for each other. A sandbox that does not answer, because its guest is hostile or
+// its agent is stopped, takes a place for as long as a call may take. So such places are none of those that end
+// sandboxes, and one that failed to answer takes none of those that have not failed.
+type lane uint8
+
+const (
+	noLane    lane = iota
+	ends           // the host alone carries them out
+	questions      // they ask the sandbox what runs in it, or pause it
+	repeats        // the same, after a failure
+	lanes
 )
 
 // A queue is a heap of entries by due time.
@@ -84,7 +102,10 @@ func (d *Driver) schedule(e *entry) {
 
 // work carries out due actions until ctx ends.
 func (d *Driver) work(ctx context.Context) {
-	free := make(chan struct{}, hands)
+	var free [lanes]chan struct{}
+	for i := range free {
+		free[i] = make(chan struct{}, hands)
+	}
 	timer := time.NewTimer(look)
 	defer timer.Stop()
 	for {
@@ -106,16 +127,126 @@ func (d *Driver) work(ctx context.Context) {
 			}
 			continue
 		}
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
 		d.wg.Go(func() {
-			defer func() { <-free }()
-			e.act(ctx)
+			if l, leave := e.enlist(ctx, &free); leave != nil {
+				defer leave()
+				e.act(ctx, l)
+			}
 		})
 	}
+}
+
+// lane returns the lane of the due action, or noLane if none is due. mu is held.
+func (e *entry) lane() lane {
+	what, _ := e.next(time.Now())
+	asks := false
+	switch what {
+	case nothing:
+		return noLane
+	case finish:
+		asks = e.rec.Ending == ""
+	case deadline, lapse:
+		asks = e.rec.Terms.OnEnd == Pause
+	case idleRemove:
+		asks = e.rec.Paused == ""
+	case idlePause:
+		asks = true
+	case restate, expire:
+	}
+	switch {
+	case !asks:
+		return ends
+	case e.failures > 0:
+		return repeats
+	}
+	return questions
+}
+
+// enlist waits until the due action may be carried out: for the entry's turn, and for a place in the action's lane. It
+// returns no leave if nothing is due any more, or if ctx ended.
+func (e *entry) enlist(ctx context.Context, free *[lanes]chan struct{}) (l lane, leave func()) {
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		l = e.lane()
+		e.acting = l != noLane
+		e.mu.Unlock()
+		if l == noLane {
+			e.d.schedule(e)
+			return l, nil
+		}
+		if l == ends {
+			leave = e.endsNext(ctx, free[l])
+		} else {
+			leave = e.asksNext(ctx, l, free[l])
+		}
+		if leave != nil {
+			return l, leave
+		}
+	}
+	return l, nil
+}
+
+// endsNext takes the turn in the order of those who wait for it, and then a place, which nobody holds who waits for a
+// sandbox. It returns nil if ctx ended, or if another lane is the right one by now.
+func (e *entry) endsNext(ctx context.Context, places chan struct{}) (leave func()) {
+	if e.take(ctx) != nil {
+		return nil
+	}
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		e.leave()
+		return nil
+	}
+	return e.confirm(ends, places)
+}
+
+// asksNext takes a place, and then the turn, without which calls go on meanwhile. It returns nil if it gets not both in
+// time, or if another lane is the right one by now: the sandbox may have reached its end.
+func (e *entry) asksNext(ctx context.Context, l lane, places chan struct{}) (leave func()) {
+	patience := time.NewTimer(e.patience())
+	defer patience.Stop()
+	select {
+	case places <- struct{}{}:
+	case <-patience.C:
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+	bound, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	if e.take(bound) != nil {
+		<-places
+		return nil
+	}
+	return e.confirm(l, places)
+}
+
+// patience returns how long a question may wait: not beyond the end of its sandbox.
+func (e *entry) patience() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left := peek
+	for _, end := range []time.Time{e.end, e.last, e.sooner} {
+		if until := time.Until(end); !end.IsZero() && until > 0 {
+			left = min(left, until)
+		}
+	}
+	return left
+}
+
+// confirm returns what gives turn and place back. It does so itself, and returns nil, if the due action is not one of
+// the lane any more.
+func (e *entry) confirm(l lane, places chan struct{}) (leave func()) {
+	leave = func() { e.leave(); <-places }
+	e.mu.Lock()
+	right := e.lane() == l
+	e.mu.Unlock()
+	if !right {
+		leave()
+		return nil
+	}
+	return leave
 }
 
 // pop removes and returns an entry that is due, or returns the time until the next one.
@@ -145,11 +276,11 @@ func (d *Driver) pop(now time.Time) (*entry, time.Duration) {
 	}
 }
 
-// act carries out the due action of an entry, and notes the result.
-func (e *entry) act(ctx context.Context) {
+// act carries out the due action of an entry, and notes the result. The turn and a place of the lane are held.
+func (e *entry) act(ctx context.Context, l lane) {
 	bound, cancel := context.WithTimeout(ctx, actTime)
 	defer cancel()
-	err := e.do(bound)
+	err := e.do(bound, l)
 	e.mu.Lock()
 	e.acting = false
 	if err == nil {
@@ -167,14 +298,13 @@ func (e *entry) act(ctx context.Context) {
 	e.d.schedule(e)
 }
 
-// do carries out the due action while it holds the turn.
-func (e *entry) do(ctx context.Context) error {
-	if err := e.take(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
+// do carries out the due action, if it is one of the lane. The turn is held.
+func (e *entry) do(ctx context.Context, l lane) error {
 	e.mu.Lock()
 	what, _ := e.next(time.Now())
+	if e.lane() != l {
+		what = nothing // it is judged again
+	}
 	ending, onEnd := e.rec.Ending, e.rec.Terms.OnEnd
 	e.mu.Unlock()
 	switch what {
