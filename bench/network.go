@@ -255,7 +255,7 @@ func (s *site) spec(t tier) paddock.Spec {
 	spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 		{Host: serverName, Ports: []uint16{s.spliced, s.ip, s.echo}},
 		{Host: serverName, Ports: []uint16{s.looked}, Inspect: true},
-		{Host: serverAt, Ports: []uint16{1}}, // loopback is reached only where a rule lists it
+		{Host: serverAt}, // loopback is reached only where a rule lists it
 	}}
 	return spec
 }

@@ -177,7 +177,7 @@ func TestAMirrorWithAPrivateAddressIsLearned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !rules.Flow(decide.Flow{Host: host, Port: 443}).Allow || decide.CheckAddress(netip.MustParseAddr("10.1.2.3"), rules.Lists) != nil {
+	if !rules.Flow(decide.Flow{Host: host, Port: 443}).Allow || decide.CheckAddress(netip.MustParseAddr("10.1.2.3"), func(a netip.Addr) bool { return rules.Lists(decide.Flow{Host: host, Port: 443}, a) }) != nil {
 		t.Errorf("the policy does not allow what was reached:\n%s", v.Stdout.String())
 	}
 }

@@ -40,7 +40,7 @@ func (e *AddressError) Reason() string {
 	if e.Never {
 		return fmt.Sprintf("%s is %s: nothing can be reached there", e.Addr, e.What)
 	}
-	return fmt.Sprintf("%s is %s: only a rule that lists this address, or a range that holds it, allows it", e.Addr, e.What)
+	return fmt.Sprintf("%s is %s: only a rule that lists this address, or a range that holds it, at this port allows it", e.Addr, e.What)
 }
 
 // Error returns the reason and the kind.

@@ -304,12 +304,23 @@ func (r *Rules) Lookup(h Host) Verdict {
 	return v
 }
 
-// Lists reports whether an allow rule names this very address, or a range that holds it. Ranges as wide as half of all
-// addresses list none, nor does "*", because private addresses and the host's own are reached only on purpose. It
-// ignores ports: those are of the rule that allows the flow.
-func (r *Rules) Lists(a netip.Addr) bool {
+// Lists reports whether an allow rule names the very address that a flow leads to, or a range that holds it. Ranges as
+// wide as half of all addresses list none, nor does "*", because private addresses and the host's own are reached only
+// on purpose. For the same reason a rule with ports lists an address at these alone: to list a database is not to list
+// all servers of its machine, whatever else allows the flow. For a name, a rule without ports lists it at every port
+// that the name is allowed at. A flow to the address itself has no other rule, so there the default ports count.
+func (r *Rules) Lists(f Flow, a netip.Addr) bool {
 	h := HostOf(a)
-	return slices.ContainsFunc(r.rules, func(c compiled) bool { return !c.Deny && lists(c.host, h) })
+	_, raw := f.Host.Addr()
+	return slices.ContainsFunc(r.rules, func(c compiled) bool {
+		if c.Deny || !lists(c.host, h) {
+			return false
+		}
+		if !raw && len(c.Ports) == 0 {
+			return true
+		}
+		return c.UDP == f.UDP && c.onPort(f.Port)
+	})
 }
 
 // Dials judges an address that the host of an allowed flow resolved to. A deny that names it, or a range that holds it,

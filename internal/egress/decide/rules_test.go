@@ -183,7 +183,7 @@ func TestAnAddressIsDialledOnlyIfItIsMeant(t *testing.T) {
 	noPut := paddock.NetworkRule{Deny: true, Host: "198.51.100.1", Methods: []string{"PUT"}}
 	r := list(t, noPut, allow("*"), allow("10.0.0.0/8", 5432), allow("127.0.0.1"), allow("0.0.0.0/0"), allow("fd00::/8"), deny("203.0.113.0/24"), deny("10.9.0.0/16"))
 	for addr, want := range map[string]bool{"10.1.2.3": true, "127.0.0.1": true, "::ffff:127.0.0.1": true, "127.0.0.2": false, "169.254.169.254": false, "fd12::1": true, "fe80::1": false, "203.0.113.1": false} {
-		if r.Lists(netip.MustParseAddr(addr)) != want {
+		if r.Lists(flow(t, "a.example:5432"), netip.MustParseAddr(addr)) != want {
 			t.Errorf("%s is listed: %v", addr, !want)
 		}
 	}
@@ -203,6 +203,35 @@ func TestAnAddressIsDialledOnlyIfItIsMeant(t *testing.T) {
 		v := r.Dials(flow(t, tc.to), netip.MustParseAddr(tc.addr))
 		if v.Allow != tc.want || v.Look || v.Reason == "" || (v.Hint == "") != tc.want {
 			t.Errorf("%s at %s: %+v", tc.to, tc.addr, v)
+		}
+	}
+}
+
+// A rule that opens one port of a private address must not open others of it to a name or a rule that is wider.
+func TestAnAddressIsListedAtThePortsOfItsRule(t *testing.T) {
+	udp := paddock.NetworkRule{Host: "10.0.0.53", Ports: []uint16{53}, UDP: true}
+	r := list(t, allow("*", 0), allow("127.0.0.1", 5432), allow("10.1.0.0/16"), allow("10.2.0.1", 0), udp)
+	for _, tc := range []struct {
+		to, addr string
+		want     bool
+	}{
+		{"127.0.0.1:5432", "127.0.0.1", true},
+		{"127.0.0.1:80", "127.0.0.1", false},
+		{"127.0.0.1:5432/udp", "127.0.0.1", false},
+		{"db.example:5432", "127.0.0.1", true},
+		{"evil.example:80", "127.0.0.1", false},
+		{"evil.example:443", "::ffff:127.0.0.1", false},
+		{"git.example:22", "10.1.2.3", true}, // the ports are those of the rule that allows the name
+		{"10.1.2.3:443", "10.1.2.3", true},
+		{"10.1.2.3:22", "10.1.2.3", false}, // only "*" allows it
+		{"10.2.0.1:22", "10.2.0.1", true},
+		{"git.example:22", "10.2.0.1", true},
+		{"10.0.0.53:53/udp", "10.0.0.53", true},
+		{"10.0.0.53:53", "10.0.0.53", false},
+		{"ns.example:53", "10.0.0.53", false},
+	} {
+		if got := r.Lists(flow(t, tc.to), netip.MustParseAddr(tc.addr)); got != tc.want {
+			t.Errorf("%s at %s: listed %v", tc.to, tc.addr, got)
 		}
 	}
 }
@@ -460,7 +489,7 @@ func TestTheLoopbackOfThisMachineIsReachedAtPortsOfARuleThatNamesIt(t *testing.T
 				t.Errorf("%s: %s is allowed too: %+v", name, other, v)
 			}
 		}
-		if r.Lists(netip.MustParseAddr("127.0.0.1")) != (name == "its addresses") {
+		if r.Lists(flow(t, "host.docker.internal:5432"), netip.MustParseAddr("127.0.0.1")) != (name == "its addresses") {
 			t.Errorf("%s: the address is listed by the name", name)
 		}
 	}

@@ -147,7 +147,7 @@ func (w *world) try(t *testing.T, tr tier, look bool) {
 	if look {
 		web.SetHeaders = map[string]string{"X-Looked": "yes"}
 	}
-	rules := []paddock.NetworkRule{web, {Host: w.home(), Ports: []uint16{1}}} // so that the servers' address may be dialled
+	rules := []paddock.NetworkRule{web, {Host: w.home()}} // so that the servers' address may be dialled
 	if !look {
 		rules = append(rules, paddock.NetworkRule{Host: "client.test", Ports: []uint16{w.SSH}})
 	}
@@ -207,7 +207,7 @@ func TestManyConnectionsAtOnceAreAllCarried(t *testing.T) {
 	for _, name := range everywhere {
 		t.Run(string(name), func(t *testing.T) {
 			b := w.box(t, tierOf(t, name), paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
-				{Host: "many.test", Ports: []uint16{w.Echo}}, {Host: w.home(), Ports: []uint16{1}},
+				{Host: "many.test", Ports: []uint16{w.Echo}}, {Host: w.home()},
 			}})
 			out := b.must(t, `ulimit -n 4096 2>/dev/null; PADDOCK_TRIAL_PROBE=many /trial/trial "many.test:$1" 1000`, fmt.Sprint(w.Echo))
 			if !strings.HasPrefix(out, "all answered") {

@@ -60,7 +60,7 @@ func (w *world) hide(t *testing.T, tr tier) {
 	hidden, canary := "sk-hidden-"+rand.Text(), "sk-canary-"+rand.Text()
 	b := w.box(t, tr, paddock.NetworkPolicy{
 		Mode:  paddock.NetworkList,
-		Rules: []paddock.NetworkRule{{Host: "model.test", Ports: []uint16{w.HTTPS}}, {Host: w.home(), Ports: []uint16{1}}},
+		Rules: []paddock.NetworkRule{{Host: "model.test", Ports: []uint16{w.HTTPS}}, {Host: w.home()}},
 		Secrets: []paddock.Secret{{
 			Name: "TRIAL_KEY", Value: hidden, Hosts: []string{fmt.Sprintf("model.test:%d", w.HTTPS)},
 			Places: []paddock.SecretPlace{paddock.SecretHeader, paddock.SecretQuery, paddock.SecretBody},

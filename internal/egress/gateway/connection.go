@@ -159,7 +159,7 @@ func (c *connection) decide(granted bool) decide.Verdict {
 // that lists it, nor for this machine's loopback, which a rule has to name.
 func (c *connection) askable(s *state) bool {
 	addr, ok := c.flow.Host.Addr()
-	return c.g.asker.can() && !c.flow.Host.Loopback() && (!ok || decide.CheckAddress(addr, s.rules.Lists) == nil)
+	return c.g.asker.can() && !c.flow.Host.Loopback() && (!ok || decide.CheckAddress(addr, s.lists(c.flow)) == nil)
 }
 
 // arrived notes the dialled address, and reports whether the present rules allow it. They
@@ -207,12 +207,12 @@ func (g *Gateway) dial(ctx context.Context, f decide.Flow, proxy string) (net.Co
 	case <-ctx.Done():
 		return nil, fmt.Errorf("connect to %s: %w: %w", f.Host, context.Cause(ctx), paddock.Canceled)
 	}
-	rules := g.now.Load().rules
+	now := g.now.Load()
 	t := netstack.Target{
 		Host: f.Host, Port: f.Port, UDP: f.UDP,
-		Lists: rules.Lists,
+		Lists: now.lists(f),
 		Denies: func(a netip.Addr) error {
-			if v := rules.Dials(f, a); !v.Allow {
+			if v := now.rules.Dials(f, a); !v.Allow {
 				return &refusal{flow: f, Verdict: v}
 			}
 			return nil

@@ -103,11 +103,9 @@ func open(t *testing.T, o gateway.Options) *host {
 
 var local = netip.MustParseAddr("127.0.0.1")
 
-// reachable is a rule that permits connections to loopback by listing it, at a port that
-// nothing uses.
-func reachable() paddock.NetworkRule {
-	return paddock.NetworkRule{Host: local.String(), Ports: []uint16{1}}
-}
+// reachable is a rule that permits connections of names to loopback by listing it. Without ports it lists it at all that
+// the names are allowed at; the address itself is allowed at 443 and 80 alone, which nothing here uses.
+func reachable() paddock.NetworkRule { return paddock.NetworkRule{Host: local.String()} }
 
 func policy(rules ...paddock.NetworkRule) paddock.NetworkPolicy {
 	return paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: append([]paddock.NetworkRule{reachable()}, rules...)}

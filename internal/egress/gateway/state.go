@@ -81,10 +81,15 @@ func (s *state) carries(i int, r paddock.NetworkRule, m *meter) bool {
 	return (m != nil || s.meter(i) == nil) && s.rules.At(i).Proxy == r.Proxy
 }
 
+// lists returns a function that reports whether a rule lists an address for a flow.
+func (s *state) lists(f decide.Flow) func(netip.Addr) bool {
+	return func(a netip.Addr) bool { return s.rules.Lists(f, a) }
+}
+
 // reaches reports whether an address may be dialled for a flow.
 func (s *state) reaches(f decide.Flow, a netip.Addr) bool {
 	if f.Host.Loopback() {
 		return slices.Contains(decide.LoopbackAddresses(), a) && s.rules.Dials(f, a).Allow
 	}
-	return decide.CheckAddress(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
+	return decide.CheckAddress(a, s.lists(f)) == nil && s.rules.Dials(f, a).Allow
 }

@@ -22,7 +22,7 @@ type Target struct {
 	Host  decide.Host
 	Port  uint16
 	UDP   bool                  // datagrams; not together with Via
-	Lists func(netip.Addr) bool // the addresses that a rule lists; nil is none
+	Lists func(netip.Addr) bool // the addresses that a rule lists for this target; nil is none
 	// Denies returns the reason why an address must not be dialled although the target is allowed. Nil denies none.
 	Denies func(netip.Addr) error
 	Via    *url.URL // an upstream proxy (http, https or socks5), which is given the name; nil is none
