@@ -366,11 +366,11 @@ func (c *copying) outObeyed(ctx context.Context, root *os.Root, st paddock.FileI
 func (c *copying) sameFile(ctx context.Context, root *os.Root, old fs.FileInfo, source, name string) (bool, error) {
 	f, err := root.Open(name)
 	if err != nil {
-		return false, nil //nolint:nilerr // it is not known to be the same
+		return false, nil // it is not known to be the same
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(old, now) {
-		return false, nil //nolint:nilerr // as above
+		return false, nil // as above
 	}
 	have := &comparing{to: bufio.NewReader(f)}
 	switch err := c.read(ctx, source, have); {

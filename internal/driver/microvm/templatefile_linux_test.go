@@ -117,7 +117,7 @@ func TestATemplateThatWasChangedIsMadeAgain(t *testing.T) {
 	site, d := driverIn(t)
 	dir := filepath.Join(site.Data, templatesName, "shape")
 	for _, name := range []string{templateState, templateRAM} {
-		n, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100})
+		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100})
 		if err != nil || n == nil {
 			t.Fatalf("before %s is changed: %v, %v", name, n, err)
 		}
@@ -131,7 +131,8 @@ func TestATemplateThatWasChangedIsMadeAgain(t *testing.T) {
 		}
 		n.theirs.Close()
 		<-n.over
-		if state, memory, err = openTemplate(dir); err != nil {
+		state, memory, err := openTemplate(dir)
+		if err != nil {
 			t.Fatal(err)
 		}
 		read := map[string]*os.File{templateState: state, templateRAM: memory}[name]
