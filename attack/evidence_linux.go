@@ -97,7 +97,11 @@ func (w *world) workChanges() []string {
 		return out
 	}
 	found := compare(pick(w.work, w.denied, true), pick(now, w.denied, true))
-	found = append(found, compare(unmoved(pick(w.work, w.trusted, false), pick(now, w.trusted, false)))...)
+	fresh := func(p string) bool {
+		_, old := w.work[p]
+		return w.trusted(p) && (old || !ofNewRepository(p))
+	}
+	found = append(found, compare(unmoved(pick(w.work, w.trusted, false), pick(now, fresh, false)))...)
 	for p := range now {
 		info, err := os.Lstat(p)
 		if err != nil || p == w.brief.SUID {
@@ -118,6 +122,35 @@ func (w *world) workChanges() []string {
 		}
 	}
 	return found
+}
+
+// ofNewRepository reports whether a file is one that git makes in each new repository, and that cannot run anything.
+func ofNewRepository(p string) bool {
+	info, err := os.Lstat(p)
+	if err != nil {
+		return false
+	}
+	base := filepath.Base(p)
+	switch {
+	case info.IsDir():
+		return base == "hooks"
+	case !info.Mode().IsRegular():
+		return false
+	case strings.HasSuffix(base, ".sample"):
+		return filepath.Base(filepath.Dir(p)) == "hooks"
+	case base != "config":
+		return false
+	}
+	data, err := os.ReadFile(p)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(data)) {
+		if !slices.Contains([]string{"[core]", "repositoryformatversion = 0", "filemode = true", "bare = false", "bare = true", "logallrefupdates = true"}, strings.TrimSpace(line)) {
+			return false
+		}
+	}
+	return true
 }
 
 // unmoved leaves out equal content under another name: a directory with a repository in it
@@ -155,9 +188,10 @@ func (w *world) denied(p string) bool {
 func (w *world) trusted(p string) bool {
 	rel := strings.TrimPrefix(p, w.brief.Work)
 	for _, pattern := range []string{
-		".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes", ".git/commondir", ".git/modules",
+		".git/hooks", ".git/config", ".git/config.worktree", ".git/info/attributes", ".git/commondir",
+		".git/modules/*/hooks", ".git/modules/*/config", ".git/modules/*/info/attributes", ".git/modules/*/commondir",
 		".git/worktrees/*/commondir", ".git/worktrees/*/gitdir", ".git/worktrees/*/config.worktree",
-		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".gitmodules", ".ripgreprc",
+		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".ripgreprc",
 		".vscode", ".idea", ".claude", ".codex", ".agents", ".aws", ".envrc",
 		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config", ".svn", "_FOSSIL_", ".fslckout",
 		".bzr/branch/branch.conf", "_darcs/prefs", ".pijul/config", ".github/hooks", ".mise.toml", ".Rprofile", ".helix", "crush.json",

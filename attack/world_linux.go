@@ -142,7 +142,7 @@ func (w *world) repositories() error {
 	}
 	for _, repo := range []string{".git", "nested/.git", "a/b/c/d/.git", ".git/modules/sub"} {
 		put(repo+"/HEAD", "ref: refs/heads/main\n")
-		put(repo+"/config", "[core]\n\trepositoryformatversion = 0\n[extensions]\n\tworktreeConfig = true\n")
+		put(repo+"/config", "[core]\n\trepositoryformatversion = 0\n\tattributesFile = /dev/null\n[extensions]\n\tworktreeConfig = true\n")
 		put(repo+"/hooks/post-checkout", "#!/bin/sh\ntrue\n")
 		put(repo+"/info/exclude", "")
 		put(repo+"/info/attributes", "")

@@ -3,10 +3,12 @@ package drivertest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -23,8 +25,13 @@ func protectPromises() []group {
 			{"a protected directory cannot be moved away with what it is in", protectParent},
 			{"a link that is called like a protected name opens no way", protectLinks},
 			{"what a commit writes can be written", protectCommit},
+			{"a repository of git gets a configuration only by a rename, and only one that cannot run anything", protectConfig},
+			{"what becomes a configuration cannot be changed afterwards", protectLanded},
+			{"a repository of git gets samples of hooks and nothing else that git obeys", protectSamples},
+			{"git makes, clones, configures and removes repositories, submodules and working trees in a mount", protectGit},
+			{"git believes the index that the host's git wrote, and leaves it as it is", protectIndex},
 			{"a repository of another system can be used where it is, and not be made", protectOthers},
-			{"a bare repository of git can be neither made nor given a configuration, whatever its name", protectBare},
+			{"a bare repository of git gets nothing by another name that one gets as .git", protectBare},
 			{"a cache takes what packages contain, and nothing that version control obeys", protectCache},
 			{"a directory above a protected name can be removed while it is empty", protectEmpty},
 			{"names can be added to the protected ones, and taken away", protectChanged},
@@ -38,8 +45,8 @@ func repository(t testing.TB) string {
 	files := map[string]string{"README": "read me", "src/main.c": "int main;"}
 	for _, at := range []string{"", "a/b/c/d/"} {
 		files[at+".git/HEAD"] = "ref: refs/heads/main\n"
-		files[at+".git/config"] = "[core]\n"
-		files[at+".git/hooks/pre-commit.sample"] = "#!/bin/sh\n"
+		files[at+".git/config"] = "[core]\n\teditor = ed\n"
+		files[at+".git/hooks/post-commit"] = "#!/bin/sh\n"
 		files[at+".git/refs/heads/main"] = "0000\n"
 		files[at+".git/objects/info/x"] = ""
 	}
@@ -66,7 +73,7 @@ func protectExisting(t *testing.T, s *suite) {
 		"echo x > .tmp; mv -f .tmp .git/config; rm -f .tmp", "ln -f .git/config .alias; echo x >> .alias; rm -f .alias",
 		"ln -sf /etc/passwd .git/config", "truncate -s 0 .git/config", "chmod 777 .git/config",
 		"echo x > .git/hooks/pre-commit", "rm -rf .git/hooks", "mv .git/hooks .git/hooks.old; mv .git/hooks.old .git/hooks",
-		"chmod +x .git/hooks/pre-commit.sample", "ln README .git/hooks/pre-commit", "ln -s ../../README .git/hooks/pre-commit",
+		"chmod +x .git/hooks/post-commit", "ln README .git/hooks/pre-commit", "ln -s ../../README .git/hooks/pre-commit",
 		"mkdir .git/hooks/dir", "cp README .git/hooks/pre-push", "echo x > .git/hooks/../config",
 		"echo x > .mcp.json", "rm .mcp.json", "echo x > .tmp; mv -f .tmp .mcp.json; rm -f .tmp",
 		"echo x > .vscode/tasks.json", "echo x > .vscode/settings.json", "rm -rf .vscode",
@@ -91,12 +98,12 @@ func protectMissing(t *testing.T, s *suite) {
 			fmt.Sprintf("mkdir %s", name),
 		)
 	}
-	wantTree(t, dir, before)
+	wantTree(t, dir, before, ".git/hooks") // which may be there, and empty
 	b.must(t, "echo fine > other; mkdir dir; echo fine > dir/file")
 	if err := b.Remove(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
-	wantTree(t, dir, before, "other", "dir", "dir/file")
+	wantTree(t, dir, before, "other", "dir", "dir/file", ".git/hooks")
 }
 
 func protectDeep(t *testing.T, s *suite) {
@@ -141,7 +148,7 @@ func protectCalls(t *testing.T, s *suite) {
 		"removal of all":                 b.FS().Remove(ctx, b.in(".git/hooks"), true),
 		"a link with a protected name":   b.FS().Symlink(ctx, "README", b.in("src/.mcp.json")),
 		"a directory with such a name":   b.FS().Mkdir(ctx, b.in("src/.vscode"), paddock.MkdirOptions{}),
-		"a change of mode":               b.FS().Chmod(ctx, b.in(".git/hooks/pre-commit.sample"), 0o755),
+		"a change of mode":               b.FS().Chmod(ctx, b.in(".git/hooks/post-commit"), 0o755),
 		"an append to a protected file ": b.write(ctx, b.in(".mcp.json"), strings.NewReader("x"), paddock.CreateOptions{Append: true}),
 	} {
 		wantKind(t, what, err, paddock.Denied)
@@ -235,6 +242,194 @@ mkdir -p .git/refs/heads/topic; echo 2 > .git/refs/heads/topic/x; rm -r .git/ref
 	}
 }
 
+// put is a script that writes a configuration as git does.
+func put(name, text string) string {
+	return fmt.Sprintf("printf '%%s' '%s' > %s.lock && mv -f %s.lock %s", text, name, name, name)
+}
+
+func protectConfig(t *testing.T, s *suite) {
+	const plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+	const of = "[core]\n\tpager = less\n[remote \"origin\"]\n\turl = https://example.com/x\n"
+	dir := hostTree(t, map[string]string{"README": "read me", ".git/HEAD": "ref: refs/heads/main\n", ".git/config": of, ".git/config.worktree": "", "sub/.git/HEAD": "x\n"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	for _, tc := range []struct{ name, text string }{
+		{".git/config", of + "[user]\n\tname = Me\n[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/x\n"},
+		{".git/config", of}, {".git/config.worktree", plain}, {"sub/.git/config", plain},
+		{"new/.git/config", plain}, {".git/modules/a/b/config", plain + "\tworktree = ../../../../lib\n"}, {".git/worktrees/w/config.worktree", plain},
+	} {
+		b.must(t, "mkdir -p "+filepath.Dir(tc.name)+" && "+put(tc.name, tc.text))
+		got, err := os.ReadFile(filepath.Join(dir, tc.name))
+		if err != nil || string(got) != tc.text {
+			t.Errorf("on the host %s is %q, %v", tc.name, got, err)
+		}
+	}
+	before := tree(t, dir)
+	for name, has := range map[string]string{".git/config": of, "sub/.git/config": plain, "other/.git/config": "", ".git/modules/a/b/config": plain + "\tworktree = ../../../../lib\n", ".git/modules/c/config": ""} {
+		for _, add := range []string{
+			"[core]\n\tfsmonitor = touch x\n", "[core]\n\thooksPath = h\n", "[core]\n\tworktree = ../../../../../../home\n", "[include]\n\tpath = x\n", "[includeIf \"gitdir:/\"]\n\tpath = x\n",
+			"[alias]\n\tx = !x\n", "[filter \"x\"]\n\tclean = x\n", "[credential]\n\thelper = x\n", "[url \"ext::x\"]\n\tinsteadOf = h\n", "[remote \"e\"]\n\turl = ext::sh -c x\n",
+			"[remote \"origin\"]\n\tuploadpack = x\n", "[submodule \"x\"]\n\tupdate = !x\n", "[core] fsmonitor = x\n", "[core]\n\tbare = \\\nfalse\n", "no configuration\n",
+		} {
+			b.attempt(t, "mkdir -p "+filepath.Dir(name)+"; "+put(name, has+add)+"; rm -f "+name+".lock")
+		}
+		b.attempt(t, "mkdir -p "+filepath.Dir(name)+"; ln -s README l; mv l "+name+"; mkdir d; mv d "+name+"; cp README "+name+"; rm -rf l d; ln README "+name)
+	}
+	for _, text := range []string{"", "[core]\n", strings.Replace(of, "example.com", "example.org", 1), strings.Replace(of, "pager = less", "pager = more", 1)} {
+		b.attempt(t, put(".git/config", text), "rm -f .git/config.lock .git/config")
+	}
+	wantTree(t, dir, before, "other", "other/.git", ".git/modules/c")
+	for _, name := range []string{"other/.git/config", ".git/modules/c/config"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("on the host there is %s", name)
+		}
+	}
+	if st, err := b.Status(bounded(t)); err != nil || !slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool {
+		return strings.HasSuffix(r.Target, "/.git/config") && strings.HasSuffix(r.Rule, ": core.fsmonitor") && strings.Contains(r.Remedy, "core.fsmonitor")
+	}) {
+		t.Errorf("no refusal names the key: %+v, %v", st.Refused, err)
+	}
+}
+
+func protectLanded(t *testing.T, s *suite) {
+	const plain = "[core]\n\tbare = false\n"
+	dir := hostTree(t, map[string]string{"README": "read me"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	for i, script := range []string{
+		"printf '%s' \"$P\" > c; exec 3>>c; mv c .git/config; echo '[core] fsmonitor = x' >&3",
+		"printf '%s' \"$P\" > c; exec 3<>c; mv c .git/config; echo '[core] fsmonitor = x' >&3",
+		"printf '%s' \"$P\" > c; ln c d; mv c .git/config; echo '[core] fsmonitor = x' >> d",
+		"printf '%s' \"$P\" > c; mv c .git/config; echo '[core] fsmonitor = x' >> .git/config",
+		"printf '%s' \"$P\" > c; mv c .git/config; ln .git/config d; echo '[core] fsmonitor = x' >> d",
+		"printf '%s' \"$P\" > c; mv c .git/config; mkdir .git/.paddock; echo '[core] fsmonitor = x' > .git/.paddock/x; mv .git/.paddock/x .git/config",
+		"mkdir r; cd r; printf '%s' \"$P\" > config; exec 3>>config; echo x > HEAD; mkdir refs; mkdir objects; echo '[core] fsmonitor = x' >&3",
+		"mkdir r; cd r; printf '%s' \"$P\" > config; ln config ../d; echo x > HEAD; mkdir refs; mkdir objects; echo '[core] fsmonitor = x' >> ../d",
+		"mkdir r; cd r; printf '%s' \"$P\" > config; mkdir refs; mkdir objects; echo x > h; mv h HEAD; echo '[core] fsmonitor = x' >> config",
+	} {
+		at := fmt.Sprintf("case%d", i)
+		b.attempt(t, "mkdir -p "+at+"/.git; cd "+at+"; P='"+plain+"'; "+script)
+		name := filepath.Join(dir, at, ".git/config")
+		if strings.HasPrefix(script, "mkdir r;") {
+			name = filepath.Join(dir, at, "r/config")
+			if _, err := os.Lstat(filepath.Join(dir, at, "r/objects")); err != nil {
+				t.Errorf("%s: %v", script, err)
+			}
+		}
+		if got, err := os.ReadFile(name); err != nil || string(got) != plain {
+			t.Errorf("%s: on the host there is %q, %v", script, got, err)
+		}
+		if st, err := os.Stat(name); err == nil && st.Mode().Perm()&0o022 != 0 {
+			t.Errorf("%s: others may write to it: %v", script, st.Mode())
+		}
+		if _, err := os.Lstat(filepath.Join(filepath.Dir(name), ".paddock")); err == nil {
+			t.Errorf("%s leaves something behind", script)
+		}
+	}
+}
+
+func protectSamples(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"README": "read me"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b.must(t, `set -e
+mkdir .git .git/hooks .git/branches .git/modules .git/worktrees
+echo x > .git/hooks/pre-commit.sample; cp README .git/hooks/p4-changelist.sample
+mkdir -p bare.git/hooks bare.git/refs bare.git/branches; echo x > bare.git/hooks/update.sample; echo x > bare.git/HEAD; mkdir bare.git/objects
+rm .git/hooks/p4-changelist.sample; rmdir .git/branches`)
+	before := tree(t, dir)
+	for _, hooks := range []string{".git/hooks", "bare.git/hooks"} {
+		b.attempt(t, "echo x > "+hooks+"/update", "mv "+hooks+"/update.sample "+hooks+"/update; mv "+hooks+"/pre-commit.sample "+hooks+"/pre-commit", "ln "+hooks+"/*.sample "+hooks+"/update",
+			"ln -s ../../README "+hooks+"/x.sample", "mkdir "+hooks+"/x.sample", "mv README "+hooks+"/x.sample", "mv "+hooks+" x", "echo x > "+hooks+"/update:.sample", "echo x > '"+hooks+"/up date.sample'",
+			"echo x > "+hooks+"/update.sample.", "echo x > "+hooks+"/UPDATE.sample")
+	}
+	b.attempt(t, "mkdir .git/branches; echo x > .git/branches/x; rmdir .git/branches", "mkdir .git/remotes; echo x > .git/remotes/x; rmdir .git/remotes", "echo x > .git/commondir",
+		"mkdir .git/info; echo x > .git/info/attributes; rmdir .git/info", "ln -s ../README .git/modules/a", "mkdir .git/modules/a; ln -s ../../../README .git/modules/a/b; rmdir .git/modules/a",
+		"mkdir -p l/a/b; ln -s /tmp l/a/b/c; mv l/a .git/modules/a; mkdir .git/modules/a; mv l/a/b .git/modules/a/b; mv l/a/b/c .git/modules/a/c; rm -rf l; rmdir .git/modules/a",
+		"mkdir .git/worktrees/w; echo /tmp > .git/worktrees/w/commondir; rm -f .git/worktrees/w/commondir; rmdir .git/worktrees/w", "mkdir p; echo 'gitdir: /tmp' > p/.git; grep /tmp p/.git && mv p/.git p/x; rm p/.git; rmdir p", "rm -rf .git/.paddock")
+	wantTree(t, dir, before)
+}
+
+// gitJob is what people do with git in a directory. It says "done" at its end.
+const gitJob = `set -e
+export HOME=/tmp GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b GIT_ALLOW_PROTOCOL=file
+git init -q one
+cd one
+git config user.name "Me You"; git config user.email me@example.com
+[ "$(git config core.filemode)" = true ]
+echo a > a; git add a; git commit -qm a
+! git config core.fsmonitor x 2> /dev/null
+! git config alias.x '!id' 2> /dev/null
+cd ..
+git clone -q one two
+git -C two checkout -q -b topic; git -C two push -q -u origin topic; git -C two checkout -q -; git -C two branch -q -D topic
+echo z > two/z; git -C two add z; git -C two stash -q; git -C two stash pop -q; git -C two gc -q
+git init -q --bare bare.git; git -C bare.git config receive.denyNonFastForwards true; git -C two remote add bare ../bare.git; git -C two push -q bare HEAD
+git clone -q --mirror one mirror.git
+cd one
+git submodule --quiet add ../two libs/sub; git commit -qm sub
+[ "$(cat libs/sub/.git)" = "gitdir: ../../.git/modules/libs/sub" ]
+cd ..
+git clone -q --recurse-submodules one three
+cd three
+git -C libs/sub log --oneline > /dev/null
+git worktree add -q wt; git -C wt status > /dev/null; echo b > wt/b; git -C wt add b; git -C wt commit -qm b
+git worktree remove wt; git worktree prune
+cd ..
+rm -rf three
+! [ -e three ]
+echo done`
+
+func protectGit(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"README": "read me"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	if b.sh(t, "git --version").exit.Code != 0 {
+		t.Skip("there is no git inside")
+	}
+	r := b.sh(t, gitJob)
+	if r.exit.Code != 0 || !strings.HasSuffix(r.out, "done\n") {
+		t.Fatalf("%d: %s%s", r.exit.Code, r.out, r.err)
+	}
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range st.Refused {
+		if !strings.HasSuffix(r.Rule, "core.fsmonitor") && !strings.HasSuffix(r.Rule, "alias.x") {
+			t.Errorf("a false alarm: %+v", r)
+		}
+	}
+}
+
+func protectIndex(t *testing.T, s *suite) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git on the host")
+	}
+	dir := hostTree(t, map[string]string{"a": "a", "b/c": "c"})
+	for _, name := range []string{"a", "b/c"} {
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(filepath.Join(dir, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
+		cmd := exec.CommandContext(t.Context(), git, args...)
+		cmd.Dir, cmd.Env = dir, []string{"HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	before := tree(t, dir)[".git/index"]
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	if b.sh(t, "git --version").exit.Code != 0 {
+		t.Skip("there is no git inside")
+	}
+	if got := b.must(t, "git status --short"); got != "A  a\nA  b/c\n" {
+		t.Errorf("%q", got)
+	}
+	if tree(t, dir)[".git/index"] != before {
+		t.Error("the index of the host was written")
+	}
+}
+
 func protectOthers(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{
 		"README": "read me", "low/README": "read me",
@@ -270,7 +465,7 @@ func protectBare(t *testing.T, s *suite) {
 		}
 		return files
 	}
-	dir := hostTree(t, bare("there.git/", bare("plain/", map[string]string{"README": "read me", "there.git/config": "[core]\n"})))
+	dir := hostTree(t, bare("there.git/", bare("plain/", map[string]string{"README": "read me", "there.git/config": "[core]\n\teditor = ed\n"})))
 	before := tree(t, dir)
 	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.attempt(t,
@@ -290,7 +485,7 @@ func protectBare(t *testing.T, s *suite) {
 		at := fmt.Sprintf("made%d", i)
 		b.attempt(t, "mkdir "+at+"; cd "+at+"; "+script)
 		has := func(name string) bool { _, err := os.Lstat(filepath.Join(dir, at, name)); return err == nil }
-		if has("HEAD") && (has("commondir") || has("objects") && has("refs")) && (has("config") || has("commondir") || has("hooks")) {
+		if has("HEAD") && (has("commondir") || has("objects") && has("refs")) && (has("config") || has("commondir") || has("hooks/update")) {
 			t.Errorf("%s made a bare repository", script)
 		}
 	}
@@ -309,7 +504,7 @@ chmod 555 ~/.cache/m/.vscode; echo done`); got != "xdone\n" {
 		t.Errorf("%q", got)
 	}
 	before := tree(t, dir)
-	b.attempt(t, "cd ~/.cache; mkdir .git; printf '[core]\nfsmonitor = x\n' > .git/config.lock; mv .git/config.lock .git/config", "cd ~/.cache; mkdir .hg", "cd ~/.cache; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+	b.attempt(t, "cd ~/.cache; mkdir .git; "+put(".git/config", "[core]\n\tfsmonitor = x\n"), "cd ~/.cache; mkdir .hg", "cd ~/.cache; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
 		"cd ~/.cache; mkdir r r/refs r/objects; echo '[core]' > r/config; echo 'fsmonitor = x' >> r/config; echo x > r/HEAD")
 	for name := range tree(t, dir) {
 		if _, old := before[name]; !old && !slices.Contains([]string{".git", ".git/hooks", ".git/config.lock", "r", "r/refs", "r/objects", "r/config"}, name) {

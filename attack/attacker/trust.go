@@ -463,7 +463,7 @@ func trustGitRest() []probe {
 // trustMissing is C06: missing names that the host's tools trust.
 func trustMissing() []probe {
 	return everyName(
-		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".gitmodules", ".ripgreprc",
+		".mcp.json", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".gitconfig", ".ripgreprc",
 		".vscode/settings.json", ".vscode/tasks.json", ".idea/workspace.xml", ".claude/settings.json", ".claude/settings.local.json",
 		".claude/commands/x.md", ".claude/agents/x.md", "src/.claude/settings.json", "src/deep/er/.mcp.json", "src/.vscode/tasks.json", "src/.bashrc",
 		".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", "src/.hg/hgrc", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config", ".svn/wc.db", "_FOSSIL_", ".fslckout", ".bzr/branch/branch.conf", "_darcs/prefs/defaults",

@@ -54,7 +54,10 @@ type broker struct {
 
 	// turn is held from a judgement to the end of the call that was judged. Each process of a guest
 	// kernel has a listener of its own, and two changes together may be what neither may be alone.
-	turn sync.Mutex
+	turn    sync.Mutex
+	made    map[inode]bool      // repositories that were made in this box; guarded by turn
+	pending map[string]*pending // by path; guarded by turn
+	landed  map[string]bool     // files that lead to a repository and were written by this broker; guarded by turn
 
 	// unseen is set once a program listens on a socket that the broker cannot take.
 	unseen bool // guarded by turn
@@ -87,7 +90,7 @@ func newBroker(c *Config) (*broker, error) {
 		return nil, err
 	}
 	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, streams: c.Streams, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
-		refused: map[string]*paddock.Refusal{}}
+		refused: map[string]*paddock.Refusal{}, made: map[inode]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}}
 	if c.GuestKernel != nil {
 		b.root = Root
 	}
@@ -273,6 +276,18 @@ func (p *place) release() {
 	p.held = nil
 }
 
+// there reports whether the name exists.
+func (p *place) there() bool {
+	_, err := kernel.StatAt(p.dir, p.base)
+	return !errors.Is(err, syscall.ENOENT)
+}
+
+// plain reports whether the name is that of a regular file.
+func (p *place) plain() bool {
+	st, err := kernel.StatAt(p.dir, p.base)
+	return err == nil && st.Mode&kernel.TypeMask == kernel.TypeRegular
+}
+
 var errGoOn = errors.New("not the broker's")
 
 // find resolves a path argument to a place in one of the trees. It returns errGoOn for
@@ -445,10 +460,7 @@ func (b *broker) judge(t *tree, full string, dir int) (string, protect.Hit) {
 		return "", protect.Miss
 	}
 	rel := t.rel(full)
-	rule, hit := t.protected.Match(rel)
-	if hit == protect.Miss && t.above != "" {
-		rule, hit = t.protected.Match(t.above + rel)
-	}
+	rule, hit := t.named(rel)
 	if hit == protect.Miss || hit == protect.Prefix {
 		// Another sandbox may exchange directories of the path. It cannot change what is above an open
 		// directory, as far as names there count. But a guest kernel that was taken over could show it
@@ -456,6 +468,9 @@ func (b *broker) judge(t *tree, full string, dir int) (string, protect.Hit) {
 		for _, at := range []int{nowhere, dir} {
 			if r, h := t.bare(rel, at); h != protect.Miss {
 				return r, h
+			}
+			if r := t.becoming(rel, at); r != "" {
+				return r, protect.Protected
 			}
 			if dir == nowhere {
 				break
@@ -476,11 +491,19 @@ func (t *tree) rel(full string) string {
 	return strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
 }
 
-// bare judges a path in a bare repository of git, which is protected as ".git" is. It also
-// protects the last of the names that would make a directory a bare repository, if the
-// directory has a name that git would then obey. The broker makes one change after another, and claims
-// the directory against other brokers, so the names are there as it finds them. It looks from at, the
-// open directory of the path's last name, or along the path if that is nowhere.
+// named judges by names alone.
+func (t *tree) named(rel string) (string, protect.Hit) {
+	rule, hit := t.protected.Match(rel)
+	if hit == protect.Miss && t.above != "" {
+		rule, hit = t.protected.Match(t.above + rel)
+	}
+	return rule, hit
+}
+
+// bare judges a path in a bare repository of git, which is protected as ".git" is. The broker makes one
+// change after another, and claims the directory against other brokers, so the names are there as it
+// finds them. It looks from at, the open directory of the path's last name, or along the path if that is
+// nowhere.
 func (t *tree) bare(rel string, at int) (string, protect.Hit) {
 	path, rest := t.path, rel
 	for rest != "" {
@@ -495,28 +518,47 @@ func (t *tree) bare(rel string, at int) (string, protect.Hit) {
 
 // bareBelow judges rest, which begins with first, in a directory that may be a repository.
 func (t *tree) bareBelow(e entries, first, rest string) (string, protect.Hit) {
-	inside, part := t.protected.BelowGit(first), first == rest && protect.IsBarePart(first)
-	if !inside && !part {
+	if !t.protected.BelowGit(first) {
 		return "", protect.Miss
 	}
 	look, end := e.look()
 	defer end()
-	if inside && isBare(look, "", mayExist) {
+	if isBare(look, "", mayExist) {
 		if rule, hit := t.protected.Match(".git/" + rest); hit != protect.Miss {
 			return rule, hit
 		}
 	}
-	if part && isBare(look, first, mayExist) && !isBare(look, "", exists) {
-		for _, name := range t.protected.GitNames() {
-			if !protect.Same(name, first) && !mayExist(look(name)) {
-				continue
-			}
-			if rule, hit := t.protected.Match(".git/" + name); hit != protect.Miss {
-				return rule, protect.Protected
-			}
+	return "", protect.Miss
+}
+
+// becoming returns the rule that protects the last of the names that would make a directory a bare
+// repository, if the directory has a name that git would then obey. at is as for bare. Where names alone
+// protect what is in the directory, nothing that git obeys can be there unjudged.
+func (t *tree) becoming(rel string, at int) string {
+	up, last := "", rel
+	if i := strings.LastIndexByte(rel, '/'); i >= 0 {
+		up, last = rel[:i+1], rel[i+1:]
+	}
+	if !protect.IsBarePart(last) {
+		return ""
+	}
+	look, end := entries{strings.TrimSuffix(t.path+"/"+up, "/"), at, 0}.look()
+	defer end()
+	if !isBare(look, last, mayExist) || isBare(look, "", exists) {
+		return ""
+	}
+	if _, hit := t.named(up + "config"); hit == protect.Protected {
+		return ""
+	}
+	for _, name := range t.protected.GitNames() {
+		if !protect.Same(name, last) && !mayExist(look(name)) {
+			continue
+		}
+		if rule, hit := t.protected.Match(".git/" + name); hit != protect.Miss {
+			return rule
 		}
 	}
-	return "", protect.Miss
+	return ""
 }
 
 // entries looks for names in a directory: at path, or so many levels above the open directory dir.
@@ -609,14 +651,50 @@ func (b *broker) mayAt(op string, p *place, directory bool) bool {
 
 func (b *broker) mayIn(op, full string, t *tree, dir int, directory bool) bool {
 	rule, hit := b.judge(t, full, dir)
+	if permits(op, full, hit, directory) {
+		return true
+	}
+	b.refuse(op, full, rule)
+	return false
+}
+
+func permits(op, full string, hit protect.Hit, directory bool) bool {
 	switch {
 	case hit == protect.Miss, hit == protect.Prefix && directory:
 		return true
 	case hit == protect.Root && directory && (op != "make" || present(full)):
 		return true // it was made by the host, or the kernel reports that it exists
 	}
-	b.refuse(op, full, rule)
 	return false
+}
+
+// mayMake is may for a call that makes a name. It may make a directory a repository.
+func (c *call) mayMake(op string, p *place, directory bool) bool {
+	rule, hit := c.judge(p.tree, p.full, p.dir)
+	if permits(op, p.full, hit, directory) {
+		return true
+	}
+	if rel := p.rel(); hit == protect.Protected && !protect.Same("commondir", p.base) && p.tree.protected != nil && (p.tree.becoming(rel, nowhere) == rule || p.tree.becoming(rel, p.dir) == rule) {
+		if _, h := p.tree.named(rel); permits(op, p.full, h, directory) {
+			broken, err := c.settle(p)
+			if err == nil {
+				return true
+			}
+			c.refuseContent(op, p.full, broken, err)
+			return false
+		}
+	}
+	c.refuse(op, p.full, rule)
+	return false
+}
+
+// rel returns the part of a place's path below its tree.
+func (p *place) rel() string { return p.tree.rel(p.full) }
+
+// inModules reports whether a place is below .git/modules, where no link may lead out.
+func (p *place) inModules() bool {
+	t := p.tree
+	return t.protected != nil && (t.protected.InModules(p.rel()) || t.above != "" && t.protected.InModules(t.above+p.rel()))
 }
 
 // present reports whether something is at a path.
@@ -634,13 +712,19 @@ func mayExist(err error) bool {
 	return !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR)
 }
 
-func (b *broker) refuse(op, target, rule string) {
+func (b *broker) refuse(op, target, rule string) { b.refuseFor(op, target, rule, "") }
+
+// refuseFor refuses with a reason that the rule alone does not tell.
+func (b *broker) refuseFor(op, target, rule, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.root != "" {
 		target, rule = strings.TrimPrefix(target, b.root), strings.Replace(rule, " "+b.root+"/", " /", 1)
 	}
 	key := op + "\x00" + target
+	if why != "" {
+		key += "\x00" + rule
+	}
 	if r := b.refused[key]; r != nil {
 		r.Count++
 		r.Time = time.Now()
@@ -650,11 +734,14 @@ func (b *broker) refuse(op, target, rule string) {
 		delete(b.refused, b.order[0])
 		b.order = b.order[1:]
 	}
-	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(rule) + " or files.unprotect in the policy"
-	if !protect.Builtin(rule) { // of the policy itself
-		remedy = "if this is meant, take " + strconv.Quote(rule) + " from files.protect in the policy"
+	name, _, _ := strings.Cut(rule, ":")
+	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(name) + " or files.unprotect in the policy"
+	if !protect.Builtin(name) { // of the policy itself
+		remedy = "if this is meant, take " + strconv.Quote(name) + " from files.protect in the policy"
 	}
 	switch {
+	case why != "":
+		remedy = strings.ToValidUTF8(why, "\ufffd") + "; set it on the host, or " + strings.TrimPrefix(remedy, "if this is meant, ")
 	case rule == nameserver.NoNetwork:
 		remedy = "--allow " + target
 	case rule == foreignSocket:

@@ -105,13 +105,26 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 		c.refuse("write", p.full, "programs with a set-id bit")
 		return reply{err: syscall.EACCES}
 	}
+	switch {
+	case !there && flags&syscall.O_CREAT == 0:
+		return fails(err)
+	case there && exclusive:
+		return reply{err: syscall.EEXIST}
+	case isDir && flags&(syscall.O_ACCMODE|syscall.O_CREAT|syscall.O_TRUNC) != 0:
+		return reply{err: syscall.EISDIR}
+	}
 	if flags&syscall.O_CREAT != 0 { // also if it is there: another sandbox may remove it
 		if err := c.claim(p); err != nil {
 			return fails(err)
 		}
 	}
-	if !c.mayAt("write", p, isDir) {
-		return reply{err: syscall.EACCES}
+	if kind, _ := c.sortOf(p.tree, p.full); kind != sortSample || isDir {
+		if r, decided := c.openContent(p, st, there, flags); decided {
+			return r
+		}
+		if !c.mayMake("write", p, isDir) {
+			return reply{err: syscall.EACCES}
+		}
 	}
 	if flags&syscall.O_CREAT != 0 {
 		if mode, err = c.masked(mode); err != nil {
@@ -184,10 +197,13 @@ func (c *call) mkdir(dirfd int, addr uint64, mode uint32) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
+	if p.there() {
+		return reply{err: syscall.EEXIST}
+	}
 	if err := c.claim(p); err != nil {
 		return fails(err)
 	}
-	if !c.mayAt("make", p, true) {
+	if kind, _ := c.sortOf(p.tree, p.full); kind != sortHooks && kind != sortEmpty && !c.mayMake("make", p, true) {
 		return reply{err: syscall.EACCES}
 	}
 	if mode, err = c.masked(mode); err != nil {
@@ -202,10 +218,13 @@ func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
+	if p.there() {
+		return reply{err: syscall.EEXIST}
+	}
 	if err := c.claim(p); err != nil {
 		return fails(err)
 	}
-	if !c.mayAt("make", p, false) {
+	if !c.mayMake("make", p, false) {
 		return reply{err: syscall.EACCES}
 	}
 	switch kind := mode & kernel.TypeMask; kind {
@@ -229,10 +248,17 @@ func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
+	if p.there() {
+		return reply{err: syscall.EEXIST}
+	}
+	if p.inModules() && (says == ".." || strings.Contains(says, "/")) {
+		c.refuse("link", p.full, ".git/modules")
+		return reply{err: syscall.EACCES}
+	}
 	if err := c.claim(p); err != nil {
 		return fails(err)
 	}
-	if !c.mayAt("link", p, false) {
+	if !c.mayMake("link", p, false) {
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.SymlinkAt(says, p.dir, p.base))
@@ -244,7 +270,20 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	if !c.mayAt("remove", p, dir) { // the kernel removes only an empty directory
+	st, err := kernel.StatAt(p.dir, p.base)
+	switch isDir := st.Mode&kernel.TypeMask == kernel.TypeDir; {
+	case err != nil:
+		return fails(err)
+	case dir && !isDir:
+		return reply{err: syscall.ENOTDIR}
+	case !dir && isDir:
+		return reply{err: syscall.EISDIR}
+	}
+	ok, decided := c.removable(p, dir)
+	if decided && !ok {
+		return reply{err: syscall.EACCES}
+	}
+	if !decided && !c.mayAt("remove", p, dir) { // the kernel removes only an empty directory
 		return reply{err: syscall.EACCES}
 	}
 	if dir {
@@ -295,7 +334,18 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 	if err := c.claim(b); err != nil {
 		return fails(err)
 	}
-	if !c.mayAt("rename", a, false) || !c.mayAt("rename", b, false) {
+	if !a.there() {
+		return reply{err: syscall.ENOENT}
+	}
+	if kind, _ := c.sortOf(b.tree, b.full); kind == sortConfig {
+		return c.replace(a, b, flags)
+	}
+	if !c.mayAt("rename", a, false) || !c.mayMake("rename", b, false) {
+		return reply{err: syscall.EACCES}
+	}
+	// What is in a directory was not judged for where it goes, and a link could lead out.
+	if b.inModules() && !a.plain() || a.inModules() && flags&kernel.RenameExchange != 0 && !b.plain() {
+		c.refuse("rename", b.full, ".git/modules")
 		return reply{err: syscall.EACCES}
 	}
 	toBase := b.base
@@ -343,10 +393,13 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 		return orGoOn(err)
 	}
 	defer b.close()
+	if b.there() {
+		return reply{err: syscall.EEXIST}
+	}
 	if err := c.claim(b); err != nil {
 		return fails(err)
 	}
-	if !c.mayAt("link", b, false) {
+	if !c.mayMake("link", b, false) {
 		return reply{err: syscall.EACCES}
 	}
 	if flags&kernel.FollowLink != 0 {
@@ -365,7 +418,14 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 		return fails(err)
 	}
 	defer a.close()
+	if !a.there() {
+		return reply{err: syscall.ENOENT}
+	}
 	if !c.mayAt("link", a, false) {
+		return reply{err: syscall.EACCES}
+	}
+	if b.inModules() && !a.plain() {
+		c.refuse("link", b.full, ".git/modules")
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.Linkat(a.dir, a.base, b.dir, b.base))
@@ -517,7 +577,7 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		if err != nil {
 			return fails(err)
 		}
-		if !c.mayFile("chmod", path, t, st, true) {
+		if !c.mayConfig(st, path, t, mode) && !c.mayFile("chmod", path, t, st, true) {
 			return reply{err: syscall.EACCES}
 		}
 	}
@@ -526,6 +586,16 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 
 // errUnreadable means that the memory of a program cannot be read, which its user may execute only.
 var errUnreadable = fmt.Errorf("the program may only be executed: %w", syscall.EACCES)
+
+// mayConfig permits what git tries on its configuration to find out whether modes hold. Nobody else gets the right to
+// write to it.
+func (c *call) mayConfig(st kernel.FileStat, path string, t *tree, mode uint32) bool {
+	if st.Mode&kernel.TypeMask != kernel.TypeRegular || mode&0o022&^st.Mode != 0 {
+		return false
+	}
+	kind, _ := c.sortOf(t, path)
+	return kind == sortConfig
+}
 
 const addressMax = 128 // of a socket, as in sockaddr_storage
 

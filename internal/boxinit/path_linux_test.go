@@ -186,13 +186,14 @@ func FuzzJudge(f *testing.F) {
 }
 
 func TestWhatIsProtectedByAMountsNameOnTheHost(t *testing.T) {
-	b, err := newBroker(&Config{Trees: []Tree{{Path: "/w", Protected: true, Source: "/home/me/p/.git/modules"}, {Path: "/v", Protected: true, Source: "/p/.git"}}})
+	b, err := newBroker(&Config{Trees: []Tree{{Path: "/w", Protected: true, Source: "/home/me/p/.git/hooks"}, {Path: "/m", Protected: true, Source: "/p/.git/modules"}, {Path: "/v", Protected: true, Source: "/p/.git"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]protect.Hit{
 		"/v/hooks/x": protect.Protected, "/v/config": protect.Protected, "/v/index": protect.Miss, "/v": protect.Miss,
 		"/w/a (deleted)": protect.Miss, "/w/.git/hooks": protect.Protected, "/w/.git\n/hooks": protect.Miss,
+		"/m/a": protect.Prefix, "/m/a/hooks/x": protect.Protected, "/m/a/index": protect.Miss,
 	} {
 		if rule, hit := b.judge(b.treeOf(path), path, nowhere); hit != want {
 			t.Errorf("%q: %v by %q, want %v", path, hit, rule, want)

@@ -254,17 +254,19 @@ const (
 	TypeBlock   = unix.S_IFBLK
 	SetIDs      = unix.S_ISUID | unix.S_ISGID
 
-	OpenTmpfile    = unix.O_TMPFILE
-	OpenPathOnly   = unix.O_PATH
-	RenameWhiteout = unix.RENAME_WHITEOUT
-	RemoveDir      = unix.AT_REMOVEDIR
-	FollowLink     = unix.AT_SYMLINK_FOLLOW
-	EmptyPath      = unix.AT_EMPTY_PATH
-	NoFollow       = unix.AT_SYMLINK_NOFOLLOW
-	LockNow        = unix.LOCK_NB
-	FamilyUnix     = unix.AF_UNIX
-	FamilyNetlink  = unix.AF_NETLINK
-	SocketClosed   = unix.SOCK_CLOEXEC
+	OpenTmpfile     = unix.O_TMPFILE
+	OpenPathOnly    = unix.O_PATH
+	RenameWhiteout  = unix.RENAME_WHITEOUT
+	RenameNoReplace = unix.RENAME_NOREPLACE
+	RenameExchange  = unix.RENAME_EXCHANGE
+	RemoveDir       = unix.AT_REMOVEDIR
+	FollowLink      = unix.AT_SYMLINK_FOLLOW
+	EmptyPath       = unix.AT_EMPTY_PATH
+	NoFollow        = unix.AT_SYMLINK_NOFOLLOW
+	LockNow         = unix.LOCK_NB
+	FamilyUnix      = unix.AF_UNIX
+	FamilyNetlink   = unix.AF_NETLINK
+	SocketClosed    = unix.SOCK_CLOEXEC
 )
 
 // BindRaw binds a socket to an address in the kernel's own encoding.
@@ -439,6 +441,11 @@ func Interrupted(tid int) (yes, certain bool, err error) {
 // what it does with a call of its own: it makes the call again if the handler has SA_RESTART or if there
 // is no handler, and else returns EINTR. Without a signal the program would see the number.
 const Restart = Errno(512) // ERESTARTSYS
+
+// ReopenFor opens an open file once more, with other flags, also if it has no name any more.
+func ReopenFor(fd, flags int) (int, error) {
+	return unix.Open("/proc/self/fd/"+strconv.Itoa(fd), flags|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+}
 
 // Blocking clears O_NONBLOCK of an open file.
 func Blocking(fd int) error { return unix.SetNonblock(fd, false) }

@@ -290,7 +290,11 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 	rule, hit := set.Match(strings.TrimPrefix(name, strings.TrimSuffix(target(m), "/")))
 	switch hit {
 	case protect.Protected:
-		return Answer{Rule: fmt.Sprintf("%s is a protected name: %s", rule, set.Reason(rule)), Change: unprotecting(rule, files.Protect),
+		var notes []string
+		if set.Content(rule) != protect.None {
+			notes = []string{"git's own way of making it is let through, if its content can run nothing; docs/reference/protected.md lists the keys"}
+		}
+		return Answer{Rule: fmt.Sprintf("%s is a protected name: %s", rule, set.Reason(rule)), Change: unprotecting(rule, files.Protect), Notes: notes,
 			Where: e.where("files.protect", func(f *File) []string { return f.Files.Protect }, rule)}, nil
 	case protect.Root:
 		return Answer{Rule: fmt.Sprintf("%s can be used where it exists, and not be made: %s", rule, set.Reason(rule)), Where: e.whereMount(m),

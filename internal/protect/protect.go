@@ -69,6 +69,8 @@ type Name struct {
 
 	// Root means that Match returns Root for it, and not Protected.
 	Root bool
+
+	content Content
 }
 
 // Bounds of New.
@@ -87,9 +89,10 @@ type Set struct {
 }
 
 type rule struct {
-	text  string
-	parts []part
-	root  bool
+	text    string
+	parts   []part
+	root    bool
+	content Content
 }
 
 // part is one component of a rule, folded.
@@ -118,16 +121,22 @@ func New(extra, without []string) (*Set, error) {
 		return nil, fmt.Errorf("more than %d protected names", maxExtra)
 	}
 	var names []Name
-	for _, n := range builtin() {
-		if !drop[n.Text] {
-			names = append(names, n)
-		}
-	}
-	for _, text := range extra {
+	for _, text := range extra { // first, because no content lets a name of the policy through
 		if err := Check(text); err != nil {
 			return nil, fmt.Errorf("protected name %q: %w", text, err)
 		}
-		names = append(names, Name{Text: strings.TrimRight(text, "/"), Reason: "protected by the policy"})
+		text = strings.TrimRight(text, "/")
+		reason := "protected by the policy"
+		if n, ok := named(text); ok && !drop[text] {
+			reason = n.Reason
+		}
+		names = append(names, Name{Text: text, Reason: reason})
+	}
+	for _, n := range builtin() {
+		if !drop[n.Text] {
+			n.content = contents()[n.Text]
+			names = append(names, n)
+		}
 	}
 	return build(names), nil
 }
@@ -144,7 +153,8 @@ func Versioned() *Set { return versioned() }
 var versioned = sync.OnceValue(func() *Set {
 	var names []Name
 	for _, n := range builtin() {
-		if n.Reason == whyGit || n.Reason == whyVCS || n.Reason == whyFound {
+		if n.Reason == whyGit || n.Reason == whyVCS || n.Reason == whyFound || n.Text == ".paddock" { // where brokers write
+			n.content = contents()[n.Text]
 			names = append(names, n)
 		}
 	}
@@ -208,16 +218,27 @@ func Check(text string) error {
 
 // Builtin reports whether text is that of a built-in protected name, which alone can be unprotected.
 func Builtin(text string) bool {
+	_, ok := named(text)
+	return ok
+}
+
+func named(text string) (Name, bool) {
 	for _, n := range builtin() {
 		if n.Text == text {
-			return true
+			return n, true
 		}
 	}
-	return false
+	return Name{}, false
 }
 
 // builtinSet is the Set of the built-in names alone, which a start of a sandbox asks for several times.
-var builtinSet = sync.OnceValue(func() *Set { return build(builtin()) })
+var builtinSet = sync.OnceValue(func() *Set {
+	names := Names()
+	for i := range names {
+		names[i].content = contents()[names[i].Text]
+	}
+	return build(names)
+})
 
 func build(names []Name) *Set {
 	s := &Set{byFirst: make(map[string][]int, len(names)), reasons: make(map[string]string, len(names)), git: map[string]bool{}}
@@ -226,7 +247,7 @@ func build(names []Name) *Set {
 			continue
 		}
 		s.reasons[n.Text] = n.Reason
-		r := rule{text: n.Text, root: n.Root}
+		r := rule{text: n.Text, root: n.Root, content: n.content}
 		for _, p := range strings.Split(n.Text, "/") {
 			r.parts = append(r.parts, newPart(p))
 		}
@@ -240,7 +261,7 @@ func build(names []Name) *Set {
 	return s
 }
 
-// Rules lists the texts of the set for which Match returns Protected, built-in ones first.
+// Rules lists the texts of the set for which Match returns Protected.
 func (s *Set) Rules() []string {
 	texts := make([]string, 0, len(s.rules))
 	for _, r := range s.rules {
@@ -303,20 +324,45 @@ const upward = ".."
 // any depth and need not exist. rule is the text of the entry that decided, empty for Miss. rel need not be clean or
 // valid UTF-8. A path with ".." is Protected, because its target depends on links.
 //
+// Below ".git/modules" each directory is taken for a repository.
+//
 // Match compares names as the most lenient file system would: see fold.
 func (s *Set) Match(rel string) (rule string, hit Hit) {
 	comps, up := split(rel)
 	if up {
 		return upward, Protected
 	}
+	return s.match(comps)
+}
+
+func (s *Set) match(comps []string) (rule string, hit Hit) {
+	judged := false // what was found is judged by content, and a name that is not would decide
 	for i := range comps {
 		for _, k := range s.candidates(comps[i]) {
 			r := &s.rules[k]
-			switch r.match(comps[i:]) {
+			found := r.match(comps[i:])
+			if found == Protected && r.content == Modules {
+				if text, h := s.modules(r, comps[i+len(r.parts):]); h == Protected {
+					if !judged {
+						rule, hit, judged = text, h, true
+					}
+				} else if hit == Miss && h == Prefix {
+					rule, hit = text, h
+				}
+				continue
+			}
+			switch found {
 			case Protected:
-				return r.text, Protected
+				if r.content == None {
+					return r.text, Protected
+				}
+				if !judged {
+					rule, hit, judged = r.text, Protected, true
+				}
 			case Root:
-				rule, hit = r.text, Root
+				if !judged {
+					rule, hit = r.text, Root
+				}
 			case Prefix:
 				if hit == Miss {
 					rule, hit = r.text, Prefix

@@ -42,7 +42,16 @@ func TestWhatAPathIs(t *testing.T) {
 		{".git/hooks/pre-commit", ".git/hooks", Protected},
 		{"./.git//hooks/./pre-commit", ".git/hooks", Protected},
 		{"1/2/3/4/5/6/7/8/.git/hooks/x", ".git/hooks", Protected},
-		{".git/modules/sub/hooks/x", ".git/modules", Protected},
+		{".git/modules", ".git/modules", Prefix},
+		{".git/modules/sub", ".git/modules", Prefix},
+		{".git/modules/sub/hooks/x", ".git/hooks", Protected},
+		{".git/modules/a/b/c/config", ".git/config", Protected},
+		{".git/modules/a/modules/b/info/attributes", ".git/info/attributes", Protected},
+		{".git/modules/refs/config", ".git/config", Protected},
+		{".git/modules/a/b/config.lock", "", Miss},
+		{".git/modules/a/index", "", Miss},
+		{".git/modules/a/refs/heads/config", "", Miss},
+		{".git/modules/a/worktrees/w/gitdir", ".git/worktrees/*/gitdir", Protected},
 		{".git/config", ".git/config", Protected},
 		{".git/config.lock", "", Miss},
 		{".git/configuration", "", Miss},
@@ -95,7 +104,7 @@ func TestAFoldingFileSystemIsNotTricked(t *testing.T) {
 		".vs\ufe0fcode/x",   // VARIATION SELECTOR
 		".git./hooks", ".git /hooks", ".git . ./hooks", ".git/hooks...", ".bashrc ",
 		".git:x/hooks", ".git::$INDEX_ALLOCATION/hooks", ".bashrc::$DATA",
-		"GIT~1/hooks", "git~1/config", "git~2/config", "GITMOD~1", "gi7eba~1", "gi7d29~12",
+		"GIT~1/hooks", "git~1/config", "git~2/config", "gi7eba~1/config", ".git/MODULES/a/CONFIG",
 		"VSCODE~1/tasks.json", "MCP~1.JSO", "bashrc~1", ".git/CONFIG~1.WOR", ".git/worktr~1/a/COMMON~1",
 		`a\.git\hooks\x`, `.git\config`,
 	} {
@@ -203,8 +212,11 @@ func TestEveryBuiltinNameIsValidAndHitsItself(t *testing.T) {
 			t.Errorf("%s: %v", n.Text, err)
 		}
 		path, want := strings.ReplaceAll(n.Text, "*", "any"), Protected
-		if n.Root {
+		switch {
+		case n.Root:
 			want = Root
+		case contents()[n.Text] == Modules:
+			want = Prefix
 		}
 		if _, hit := s.Match("some/where/" + path); hit != want {
 			t.Errorf("%s is %v, want %v", n.Text, hit, want)
@@ -234,17 +246,18 @@ func TestEveryBuiltinNameIsValidAndHitsItself(t *testing.T) {
 		if rule, hit := more.Match(n.Text); hit != Protected || more.Reason(rule) == "" {
 			t.Errorf("%s is not noteworthy", n.Text)
 		}
-		if rule, hit := s.Match(n.Text); hit == Protected {
+		if rule, hit := s.Match(n.Text); hit == Protected && s.Content(rule) == None {
 			t.Errorf("%s is noteworthy, and protected by %s already", n.Text, rule)
 		}
 	}
 }
 
-// What sandbox-runtime 0.0.83 and Claude Code protect is protected here.
+// What sandbox-runtime 0.0.83 and Claude Code protect is protected here, but for .gitmodules: git brings it with each
+// checkout, and since 2.20.2 takes no command from it.
 func TestWhatPeersProtectIsProtected(t *testing.T) {
 	s := set(t, nil, nil)
 	for _, path := range []string{
-		".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile", ".ripgreprc", ".mcp.json",
+		".gitconfig", ".bashrc", ".bash_profile", ".zshrc", ".zprofile", ".profile", ".ripgreprc", ".mcp.json",
 		".vscode/x", ".idea/x", ".claude/commands/x", ".claude/agents/x", ".git/hooks/x", ".git/config",
 		".claude/settings.json", ".claude/settings.local.json", ".claude/hooks/x", ".codex/config.toml", ".agents/x", ".aws/config",
 	} {
@@ -274,6 +287,39 @@ func TestNamesCanBeAddedAndTakenAway(t *testing.T) {
 	}
 	if _, err := New(make([]string, 1001), nil); err == nil {
 		t.Error("1,001 names were accepted")
+	}
+}
+
+func TestNoContentLetsANameOfThePolicyThrough(t *testing.T) {
+	for _, extra := range []string{".git", ".git/config", ".git/modules", "config"} {
+		s := set(t, []string{extra}, nil)
+		for _, path := range []string{".git/config", ".git/modules/a/config"} {
+			if rule, hit := s.Match(path); (rule == extra) != (s.Content(rule) == None) || hit != Protected {
+				t.Errorf("with %s, %s is %v by %s", extra, path, hit, rule)
+			}
+		}
+	}
+	s := set(t, nil, nil)
+	for path, want := range map[string]Content{
+		".git/config": Config, "a/.git/config.worktree": Config, ".git/hooks/x": Hooks, ".git/branches": Empty, ".git/worktrees/x/commondir": Common,
+		".git/modules/a/b/config": Config, ".git/worktrees/x/gitdir": Back, ".git/commondir": None, ".git/info/attributes": None, ".gitconfig": None, ".hg/git/config": None,
+	} {
+		if rule, _ := s.Match(path); s.Content(rule) != want {
+			t.Errorf("the content of %s is judged as %d, want %d", path, s.Content(rule), want)
+		}
+	}
+}
+
+func TestSamplesOfHooksAreKnownByName(t *testing.T) {
+	for _, name := range []string{"pre-commit.sample", "p4-changelist.sample"} {
+		if !Sample(name) {
+			t.Errorf("%q is not a sample", name)
+		}
+	}
+	for _, name := range []string{"pre-commit", ".sample", "pre-commit.sample ", "pre-commit:x.sample", "pre-commit.SAMPLE", "a/b.sample", "pre-commit\u200c.sample", "pre-commit.sample/x", "a..sample"} {
+		if Sample(name) {
+			t.Errorf("%q is a sample", name)
+		}
 	}
 }
 

@@ -51,14 +51,14 @@ func repositories() []row {
 //
 // Left writable below .git, so that committing works: objects, refs, logs, index, HEAD,
 // packed-refs, ORIG_HEAD, FETCH_HEAD, COMMIT_EDITMSG and locks. In the other repositories it is
-// everything that is not listed.
+// everything that is not listed. Some of git's names are judged by content: see contents.
 func obeyed() []row {
 	return []row{
 		{whyGit, "git", "commit, checkout, merge, push and others", "githooks(5)", ".git/hooks .git/worktrees/*/hooks"},
 		{whyGit, "git", everyCommand, "git-config(1), FILES", ".git/config .git/config.worktree .git/worktrees/*/config.worktree .git/worktrees/*/config .gitconfig .config/git"},
 		{whyGit, "git", everyCommand, "gitattributes(5)", ".git/info/attributes"},
 		{whyGit, "git", everyCommand, "gitrepository-layout(5)", ".git/commondir .git/gitdir .git/worktrees/*/commondir .git/worktrees/*/gitdir"},
-		{whyGit, "git", "everyday commands with submodules", "gitsubmodules(7)", ".git/modules .gitmodules"},
+		{whyGit, "git", "everyday commands with submodules", "gitsubmodules(7)", ".git/modules"},
 		{whyGit, "git", "fetch and push", "gitremote-helpers(7); git-push(1), GIT URLS", ".git/remotes .git/branches"},
 		{whyGit, "git-branchless", everyCommand, "git-branchless-init: include.path", ".git/branchless/config"},
 		{whyVCS, "Mercurial", everyCommand, "hg help config, Files", ".hg/hgrc .hg/hgrc-not-shared .hgrc .config/hg"},
