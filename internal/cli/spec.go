@@ -302,6 +302,9 @@ func (f *specFlags) mounts(s *paddock.Spec, workspace, dir string) error {
 	if workspace != "" {
 		own = append(own, paddock.Mount{Source: workspace, Write: s.Tier != paddock.Sim, Overlay: s.Tier == paddock.Sim})
 		s.Dir = workspace
+		if common, ok := commonDir(workspace); ok && s.Tier != paddock.Sim {
+			own = append(own, paddock.Mount{Source: common, Write: true})
+		}
 	}
 	for _, list := range []struct {
 		flag   string

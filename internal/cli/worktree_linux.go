@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/gitconfig"
+)
+
+// commonDir returns the directory of the repository of a workspace that is a linked working tree or a submodule, if the
+// repository is outside of the workspace.
+//
+// The workspace is not trusted: its file .git could name any repository. So the repository must lead back to the
+// workspace, and belong to the same user.
+func commonDir(workspace string) (string, bool) {
+	work, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return "", false
+	}
+	text, ok := smallFile(filepath.Join(work, ".git"))
+	if !ok {
+		return "", false
+	}
+	own, ok := strings.CutPrefix(text, "gitdir: ")
+	if !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(own) {
+		own = filepath.Join(work, own)
+	}
+	if own, err = filepath.EvalSymlinks(own); err != nil {
+		return "", false
+	}
+	common := own
+	switch {
+	case filepath.Base(filepath.Dir(own)) == "worktrees":
+		common = filepath.Dir(filepath.Dir(own))
+		up, ok := smallFile(filepath.Join(own, "commondir"))
+		back, found := smallFile(filepath.Join(own, "gitdir"))
+		if !filepath.IsAbs(back) {
+			back = filepath.Join(own, back)
+		}
+		if !ok || !found || up != "../.." || !same(filepath.Dir(back), work) || filepath.Base(back) != ".git" {
+			return "", false
+		}
+	case strings.Contains(own, "/.git/modules/"):
+		config, ok := smallFile(filepath.Join(own, "config"))
+		if !ok {
+			return "", false
+		}
+		entries, err := gitconfig.Parse([]byte(config))
+		if err != nil {
+			return "", false
+		}
+		leads := false
+		for _, e := range entries {
+			if e.Name() == "core.worktree" {
+				leads = same(filepath.Join(own, e.Value), work)
+			}
+		}
+		if !leads {
+			return "", false
+		}
+	default:
+		return "", false
+	}
+	if common == work || strings.HasPrefix(common, work+"/") || !sameOwner(common, work) {
+		return "", false
+	}
+	return common, true
+}
+
+// smallFile reads a regular file without waiting and without following a link, and cuts the line breaks at its end.
+func smallFile(name string) (string, bool) {
+	const most = 64 << 10
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return "", false
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil || len(data) > most {
+		return "", false
+	}
+	return strings.TrimRight(string(data), "\r\n"), true
+}
+
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+func sameOwner(a, b string) bool {
+	var x, y syscall.Stat_t
+	return syscall.Stat(a, &x) == nil && syscall.Stat(b, &y) == nil && x.Uid == y.Uid
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cli
+
+// commonDir finds nothing: no tier of this system mounts a repository.
+func commonDir(string) (string, bool) { return "", false }
