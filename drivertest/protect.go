@@ -26,6 +26,7 @@ func protectPromises() []group {
 			{"a link that is called like a protected name opens no way", protectLinks},
 			{"what a commit writes can be written", protectCommit},
 			{"a repository of git gets a configuration only by a rename, and only one that cannot run anything", protectConfig},
+			{"no number of steps leads git of the host elsewhere by keys that may be set", protectTurned},
 			{"what becomes a configuration cannot be changed afterwards", protectLanded},
 			{"a repository of git gets samples of hooks and nothing else that git obeys", protectSamples},
 			{"git makes, clones, configures and removes repositories, submodules and working trees in a mount", protectGit},
@@ -254,8 +255,8 @@ func protectConfig(t *testing.T, s *suite) {
 	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	for _, tc := range []struct{ name, text string }{
 		{".git/config", of + "[user]\n\tname = Me\n[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/x\n"},
-		{".git/config", of}, {".git/config.worktree", plain}, {"sub/.git/config", plain},
-		{"new/.git/config", plain}, {".git/modules/a/b/config", plain + "\tworktree = ../../../../lib\n"}, {".git/worktrees/w/config.worktree", plain},
+		{".git/config", of}, {".git/config.worktree", "[core]\n\tbare = false\n\tsparseCheckout = true\n"}, {"sub/.git/config", plain},
+		{"new/.git/config", plain}, {".git/modules/a/b/config", plain + "\tworktree = ../../../../lib\n"}, {".git/worktrees/w/config.worktree", "[core]\n\tsparseCheckoutCone = true\n"},
 	} {
 		b.must(t, "mkdir -p "+filepath.Dir(tc.name)+" && "+put(tc.name, tc.text))
 		got, err := os.ReadFile(filepath.Join(dir, tc.name))
@@ -288,6 +289,42 @@ func protectConfig(t *testing.T, s *suite) {
 	}) {
 		t.Errorf("no refusal names the key: %+v, %v", st.Refused, err)
 	}
+}
+
+// protectTurned tries to lead git of the host elsewhere with keys that are on the list, by several steps.
+func protectTurned(t *testing.T, s *suite) {
+	const remote = "[remote \"origin\"]\n\turl = https://example.com/x\n"
+	const evil = "[remote \"evil\"]\n\turl = https://evil.example/x\n"
+	dir := hostTree(t, map[string]string{
+		"t/a/b/.git/HEAD": "x\n", "t/a/b/.git/config": remote, "t/plain/.git/config": "[core]\n\tbare = false\n", "t/plain/.git/HEAD": "x\n",
+		"t/host.git/HEAD": "ref: refs/heads/main\n", "t/host.git/config": "[core]\n\thooksPath = h\n", "t/host.git/hooks/update": "#!/bin/sh\n", "t/host.git/objects/x": "", "t/host.git/refs/x": "",
+	})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b.must(t, "mkdir -p .git/modules/a/b && "+put(".git/modules/a/b/config", "[core]\n\tworktree = ../../../../lib\n"))
+	before := tree(t, dir)
+	at := "t/a/b/.git/config"
+	for _, worktree := range []string{remote + "\tpushurl = https://evil.example/x\n", evil, "[branch \"main\"]\n\tremote = .\n", "[user]\n\temail = a@b.c\n"} {
+		b.attempt(t, put(at+".worktree", worktree)+"; rm -f "+at+".worktree.lock")
+	}
+	for _, text := range []string{
+		evil, strings.Replace(remote, "example.com", "evil.example", 1), remote + evil + "[branch \"main\"]\n\tremote = evil\n", remote + "[remote \"origin\"]\n\tpromisor = true\n", remote + "[extensions]\n\tpartialClone = origin\n",
+		remote + "[remote \"origin\"]\n\tpartialCloneFilter = blob:none\n", remote + "[fetch]\n\trecurseSubmodules = true\n", remote + "[submodule]\n\trecurse = true\n", remote + "[push]\n\tautoSetupRemote = true\n", remote + "[checkout]\n\tdefaultRemote = origin\n",
+		remote + "[remote \"origin\"]\n\tgh-resolved = base\n", remote + "[submodule \"s\"]\n\tfetchRecurseSubmodules = true\n",
+	} {
+		b.attempt(t, put(at, text), "rm -f "+at+"; "+put(at, text), "rm -f "+at+".lock")
+	}
+	// What has no remote can be removed, and stays the host's.
+	b.must(t, put("t/plain/.git/config", "[core]\n\tbare = false\n"+evil)+"; "+put("t/plain/.git/config", "[core]\n\tbare = false\n"))
+	b.attempt(t, put("t/plain/.git/config", "[core]\n\tbare = false\n"+evil+"[branch \"main\"]\n\tremote = evil\n")+"; rm -f t/plain/.git/config.lock")
+	// A bare repository of the host stays one.
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		b.attempt(t, "mv t/host.git/"+name+" t/x; mv t/x t/host.git/"+name, "rm t/host.git/"+name, "mv t/host.git/config t/x")
+	}
+	b.attempt(t, "ln -s x t/l; mv -T t/l t/host.git/HEAD; echo x >> t/host.git/config; echo x > t/host.git/hooks/post-update; echo 'ref: refs/heads/main' > t/l; mv -T t/l t/host.git/HEAD")
+	wantTree(t, dir, before)
+	// The way to a submodule's working tree would lead elsewhere from there.
+	b.attempt(t, "mv .git/modules/a/b t/out", "mv .git/modules/a t/out", "mv .git/modules t/out")
+	wantTree(t, dir, before)
 }
 
 func protectLanded(t *testing.T, s *suite) {

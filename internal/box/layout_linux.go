@@ -581,6 +581,11 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 			env[name] = v
 		}
 	}
+	if _, own := spec.Env["GIT_CONFIG_COUNT"]; !own && len(spec.Mounts) > 0 {
+		// Owners and inode numbers differ inside. Otherwise git reads every file of a repository of the host
+		// again, and then leaves numbers in its index that make the host's git do the same.
+		env["GIT_CONFIG_COUNT"], env["GIT_CONFIG_KEY_0"], env["GIT_CONFIG_VALUE_0"] = "1", "core.checkStat", "minimal"
+	}
 	for k, v := range spec.Env {
 		env[k] = v
 	}

@@ -55,9 +55,10 @@ type broker struct {
 	// turn is held from a judgement to the end of the call that was judged. Each process of a guest
 	// kernel has a listener of its own, and two changes together may be what neither may be alone.
 	turn    sync.Mutex
-	made    map[inode]bool      // repositories that were made in this box; guarded by turn
-	pending map[string]*pending // by path; guarded by turn
-	landed  map[string]bool     // files that lead to a repository and were written by this broker; guarded by turn
+	made    map[inode]bool            // repositories that were made in this box; guarded by turn
+	hosted  map[inode]map[string]bool // by repository of the host: where it led at first; guarded by turn
+	pending map[string]*pending       // by path; guarded by turn
+	landed  map[string]bool           // files that lead to a repository and were written by this broker; guarded by turn
 
 	// unseen is set once a program listens on a socket that the broker cannot take.
 	unseen bool // guarded by turn
@@ -90,7 +91,7 @@ func newBroker(c *Config) (*broker, error) {
 		return nil, err
 	}
 	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, streams: c.Streams, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
-		refused: map[string]*paddock.Refusal{}, made: map[inode]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}}
+		refused: map[string]*paddock.Refusal{}, made: map[inode]bool{}, hosted: map[inode]map[string]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}}
 	if c.GuestKernel != nil {
 		b.root = Root
 	}

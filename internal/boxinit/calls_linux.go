@@ -283,6 +283,10 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 	if decided && !ok {
 		return reply{err: syscall.EACCES}
 	}
+	if c.unmakes(p) {
+		c.refuse("remove", p.full, ".git/config")
+		return reply{err: syscall.EACCES}
+	}
 	if !decided && !c.mayAt("remove", p, dir) { // the kernel removes only an empty directory
 		return reply{err: syscall.EACCES}
 	}
@@ -343,8 +347,13 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 	if !c.mayAt("rename", a, false) || !c.mayMake("rename", b, false) {
 		return reply{err: syscall.EACCES}
 	}
-	// What is in a directory was not judged for where it goes, and a link could lead out.
-	if b.inModules() && !a.plain() || a.inModules() && flags&kernel.RenameExchange != 0 && !b.plain() {
+	if c.unmakes(a) {
+		c.refuse("rename", a.full, ".git/config")
+		return reply{err: syscall.EACCES}
+	}
+	// What is in a directory was not judged for where it goes, and a link could lead out. A repository that leaves would
+	// take the way to its working tree along, which leads elsewhere from there.
+	if b.inModules() && !a.plain() || a.inModules() && !a.plain() || a.inModules() && flags&kernel.RenameExchange != 0 && !b.plain() {
 		c.refuse("rename", b.full, ".git/modules")
 		return reply{err: syscall.EACCES}
 	}

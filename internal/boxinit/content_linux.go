@@ -185,13 +185,19 @@ func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) erro
 	if err != nil {
 		return err
 	}
-	made := inode{st.Dev, st.Ino}
-	if old == nil && content != nil {
-		b.made[made] = true
+	at := inode{st.Dev, st.Ino}
+	if where.Worktree = path.Base(full) == "config.worktree"; where.Worktree { // which has no remotes
+		return gitconfig.Judge(old, content, where)
 	}
-	// Below the top, a whole repository can be replaced by another one anyway.
-	up := path.Dir(full)
-	where.New = b.made[made] || content == nil && up != t.path && path.Dir(up) != t.path
+	if b.hosted[at] == nil && !b.made[at] {
+		// What is there at first is the host's, and stays so when it has been removed.
+		if old == nil && content != nil {
+			b.made[at] = true
+		} else if old != nil {
+			b.hosted[at] = gitconfig.Destinations(old)
+		}
+	}
+	where.New, where.Hosts = b.made[at], b.hosted[at]
 	return gitconfig.Judge(old, content, where)
 }
 
@@ -202,7 +208,7 @@ type inode struct{ dev, ino uint64 }
 // replace lets a rename over a configuration happen, if its content may be there.
 func (c *call) replace(a, to *place, flags uint) reply {
 	rule := func() string { _, r := c.sortOf(to.tree, to.full); return r }
-	if flags&^kernel.RenameNoReplace != 0 || a.slash || to.slash || !c.may("rename", a.full, a.tree, false) {
+	if flags&^kernel.RenameNoReplace != 0 || a.slash || to.slash || !c.mayAt("rename", a, false) {
 		c.refuse("rename", to.full, rule())
 		return reply{err: syscall.EACCES}
 	}
@@ -530,6 +536,13 @@ func (c *call) pendingOf(p *place, repository string) *pending {
 		text := back.content()
 		to := text
 		if !path.IsAbs(to) {
+			down := to
+			for strings.HasPrefix(down, "../") {
+				down = down[3:]
+			}
+			if strings.Contains("/"+down+"/", "/../") { // which a link could lead elsewhere
+				continue
+			}
 			to = path.Join(c.inside(path.Dir(full)), to)
 		}
 		if to == c.inside(p.full) {
@@ -608,7 +621,7 @@ func (b *broker) settleConfig(at int, dir, name string) error {
 	if err != nil || content == nil {
 		return err
 	}
-	if err := gitconfig.Judge(nil, content, gitconfig.Place{Dir: dir, New: true}); err != nil {
+	if err := gitconfig.Judge(nil, content, gitconfig.Place{Dir: dir, New: true, Worktree: name == "config.worktree"}); err != nil {
 		return err
 	}
 	return land(at, name, content, mode)
@@ -636,4 +649,23 @@ func (b *broker) emptyIn(dir int, name string, may func(string) bool) bool {
 		}
 	}
 	return true
+}
+
+// unmakes reports whether the removal of a name would make a bare repository of the host a directory like others, in which
+// nothing is protected. Afterwards it could be made a repository again, without the hooks and the configuration of the
+// host.
+func (c *call) unmakes(p *place) bool {
+	if p.tree.protected == nil || !protect.IsBarePart(p.base) {
+		return false
+	}
+	st, err := kernel.StatAt(p.dir, "")
+	if err != nil || c.made[inode{st.Dev, st.Ino}] {
+		return err != nil
+	}
+	look, end := entries{path.Dir(p.full), p.dir, 0}.look()
+	defer end()
+	if _, hit := p.tree.named(path.Join(path.Dir(p.rel()), "config")); hit == protect.Protected {
+		return false // it has a name that protects what is in it
+	}
+	return isBare(look, "", exists)
 }

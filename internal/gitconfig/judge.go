@@ -20,6 +20,13 @@ type Place struct {
 	// New means that the repository was made in this sandbox, so that nobody on the host has decided yet where it
 	// fetches from and pushes to.
 	New bool
+	// Hosts has the remotes and submodules that the repository had before the sandbox changed it (see Destinations).
+	// But for a New one, they stay, and a branch may follow no other remote. Nil stands for those of the configuration
+	// that is there.
+	Hosts map[string]bool
+	// Worktree means that it is for one working tree (config.worktree). git reads it behind the configuration itself,
+	// so what it says replaces or adds to what is there.
+	Worktree bool
 }
 
 // A Refused is the error of Judge.
@@ -53,18 +60,78 @@ func Judge(old, content []byte, p Place) error {
 	if p.New {
 		return nil
 	}
-	return destinations(was, now)
+	hosts := p.Hosts
+	if hosts == nil {
+		hosts = names(was)
+	}
+	if err := kept(was, now, hosts); err != nil {
+		return err
+	}
+	return followed(now, hosts)
+}
+
+// Destinations returns what leads a repository elsewhere, as "remote.NAME" and "submodule.NAME". It is empty if the
+// configuration is not understood.
+func Destinations(content []byte) map[string]bool {
+	entries, err := Parse(content)
+	if err != nil {
+		return map[string]bool{}
+	}
+	return names(entries)
+}
+
+func names(entries []Entry) map[string]bool {
+	found := map[string]bool{}
+	for name := range destinations(entries) {
+		found[name] = true
+	}
+	return found
+}
+
+// destinations returns the entries that say where a remote or a submodule leads, and what is pushed to it.
+func destinations(entries []Entry) map[string][]Entry {
+	found := map[string][]Entry{}
+	for _, e := range entries {
+		if e.HasSub && (e.Section == "remote" && slices.Contains([]string{"url", "pushurl", "push", "mirror"}, e.Key) || e.Section == "submodule" && e.Key == "url") {
+			found[e.Section+"."+e.Sub] = append(found[e.Section+"."+e.Sub], e)
+		}
+	}
+	return found
+}
+
+func remotesOf(entries []Entry) map[string]bool {
+	names := map[string]bool{}
+	for _, e := range entries {
+		if e.HasSub && e.Section == "remote" && e.Key == "url" {
+			names[e.Sub] = true
+		}
+	}
+	return names
+}
+
+// followed refuses to let a branch follow a remote that the sandbox has added, because the user's next push and pull go
+// there. git takes "origin" where nothing says which remote.
+func followed(now []Entry, hosts map[string]bool) error {
+	some := false
+	for name := range hosts {
+		some = some || strings.HasPrefix(name, "remote.")
+	}
+	remotes := remotesOf(now)
+	if some && remotes["origin"] && !hosts["remote.origin"] {
+		return &Refused{"remote.origin.url", "git would use it in place of the remotes that the host has set"}
+	}
+	for _, e := range now {
+		if e.HasSub && e.Section == "branch" && e.Key == "remote" && remotes[e.Value] && !hosts["remote."+e.Value] {
+			return &Refused{e.Name(), "the remote was added in the sandbox, and only the host may let a branch of this repository follow it"}
+		}
+	}
+	return nil
 }
 
 // foreign compares the entries that the list does not let through.
 func foreign(was, now []Entry, p Place) error {
 	pick := func(entries []Entry) (kept []Entry, why []string) {
-		remotes := map[string]bool{}
-		for _, e := range entries {
-			if e.HasSub && e.Section == "remote" && e.Key == "url" {
-				remotes[e.Sub] = true
-			}
-		}
+		remotes := remotesOf(entries)
 		for _, e := range entries {
 			if reason := e.refused(p, remotes); reason != "" {
 				kept, why = append(kept, e), append(why, reason)
@@ -85,27 +152,17 @@ func foreign(was, now []Entry, p Place) error {
 	return nil
 }
 
-// destinations refuses to change where a remote that is there leads, and what is pushed to it.
-func destinations(was, now []Entry) error {
-	of := func(entries []Entry) map[string][]Entry {
-		found := map[string][]Entry{}
-		for _, e := range entries {
-			if e.HasSub && e.Section == "remote" && slices.Contains([]string{"url", "pushurl", "push", "mirror"}, e.Key) {
-				found[e.Sub] = append(found[e.Sub], e)
-			}
-		}
-		return found
-	}
-	before, after := of(was), of(now)
-	names := slices.Sorted(maps.Keys(before)) // so that the answer is always the same
-	for _, name := range names {
+// kept refuses to change what of the host leads elsewhere.
+func kept(was, now []Entry, hosts map[string]bool) error {
+	before, after := destinations(was), destinations(now)
+	for _, name := range slices.Sorted(maps.Keys(hosts)) { // so that the answer is always the same
 		b, a := before[name], after[name]
 		for i := range max(len(a), len(b)) {
 			if i < len(a) && i < len(b) && a[i] == b[i] {
 				continue
 			}
 			e := slices.Concat(b[min(i, len(b)):], a[min(i, len(a)):])[0]
-			return &Refused{e.Name(), "the remote is there already, and only the host may change where it leads"}
+			return &Refused{e.Name(), "it is there already, and only the host may change where it leads"}
 		}
 	}
 	return nil
@@ -124,6 +181,9 @@ func (e Entry) refused(p Place, remotes map[string]bool) string {
 	check := allowed()[name]
 	if check == nil {
 		return unlisted
+	}
+	if p.Worktree && !slices.Contains([]string{"core.bare", "core.worktree", "core.sparsecheckout", "core.sparsecheckoutcone", "index.sparse"}, name) {
+		return "the key is not one that git puts into the configuration of one working tree"
 	}
 	value := e.Value
 	if e.NoValue {
@@ -234,7 +294,7 @@ func authority(v string) bool {
 	if !ok {
 		user, host = "", v
 	}
-	if host == "" || host[0] == '-' || strings.HasPrefix(user, "-") || strings.Contains(host, "@") {
+	if host == "" || host[0] == '-' || strings.HasPrefix(user, "-") || strings.HasPrefix(strings.ToLower(user), "%2d") || strings.Contains(host, "@") {
 		return false
 	}
 	return !strings.ContainsFunc(host, func(r rune) bool {

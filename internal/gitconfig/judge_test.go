@@ -33,7 +33,7 @@ func TestKeysThatRunNothingAreLetThrough(t *testing.T) {
 		place          Place
 	}{
 		{"a new repository", "", "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n[init]\n\tdefaultBranch = main\n", Place{}},
-		{"a clone", "", "[remote \"origin\"]\n\turl = https://user:token@example.com:8443/a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n", Place{}},
+		{"a clone", "", "[remote \"origin\"]\n\turl = https://user:token@example.com:8443/a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n", Place{New: true}},
 		{"a clone of a directory", "", "[remote \"origin\"]\n\turl = /srv/git/x\n", Place{}},
 		{"an identity", ofTheHost, "[user]\n\tname = José O'Neil \\\"x\\\"\n\temail = a+b@c.d\n", Place{}},
 		{"a branch that follows one", ofTheHost, "[branch \"feature/x\"]\n\tremote = origin\n\tmerge = refs/heads/feature/x\n[branch \"y\"]\n\tremote = .\n\tmerge = refs/heads/main\n", Place{}},
@@ -105,6 +105,18 @@ func TestEverythingElseIsRefusedByName(t *testing.T) {
 		{"[remote \"x\"]\n\turl = -oProxyCommand=x:y\n", "remote.x.url", Place{}},
 		{"[remote \"x\"]\n\turl = u@-oProxyCommand=x:y\n", "remote.x.url", Place{}},
 		{"[remote \"x\"]\n\tuploadpack = x\n", "remote.x.uploadpack", Place{}},
+		{"[remote \"origin\"]\n\tpromisor = true\n", "remote.origin.promisor", Place{New: true}},
+		{"[remote \"origin\"]\n\tpartialCloneFilter = blob:none\n", "remote.origin.partialclonefilter", Place{New: true}},
+		{"[extensions]\n\tpartialClone = origin\n", "extensions.partialclone", Place{New: true}},
+		{"[fetch]\n\trecurseSubmodules = true\n", "fetch.recursesubmodules", Place{New: true}},
+		{"[submodule]\n\trecurse\n", "submodule.recurse", Place{New: true}},
+		{"[push]\n\tautoSetupRemote = true\n", "push.autosetupremote", Place{New: true}},
+		{"[remote \"origin\"]\n\tgh-resolved = base\n", "remote.origin.gh-resolved", Place{New: true}},
+		{"[remote \"x\"]\n\turl = https://a.b/c\n[branch \"main\"]\n\tremote = x\n", "branch.main.remote", Place{}},
+		{"[remote \"x\"]\n\turl = https://a.b/c\n[branch \"main\"]\n\tremote = origin\n", "branch.main.remote", Place{Hosts: map[string]bool{}}},
+		{"[remote \"x\"]\n\turl = ssh://%2doProxyCommand%3dx@h/c\n", "remote.x.url", Place{}},
+		{"[remote \"x\"]\n\turl = https://a.b/c\n", "remote.x.url", Place{Worktree: true}},
+		{"[user]\n\temail = a@b.c\n", "user.email", Place{Worktree: true}},
 		{"[remote \"x\"]\n\treceivepack = x\n", "remote.x.receivepack", Place{}},
 		{"[remote \"x\"]\n\tvcs = x\n", "remote.x.vcs", Place{}},
 		{"[remote \"origin\"]\n\tpushurl = https://a.b/c\n", "remote.origin.pushurl", Place{}},
@@ -119,7 +131,11 @@ func TestEverythingElseIsRefusedByName(t *testing.T) {
 		{"[lfs]\n\turl = x\n", "lfs.url", Place{}},
 		{"[lfs \"customtransfer.x\"]\n\tpath = x\n", "lfs.customtransfer.x.path", Place{}},
 	} {
-		err := Judge([]byte(ofTheHost), []byte(ofTheHost+tc.add), tc.place)
+		host := ofTheHost
+		if tc.place.Worktree {
+			host = ""
+		}
+		err := Judge([]byte(host), []byte(host+tc.add), tc.place)
 		var r *Refused
 		if !errors.As(err, &r) || r.Key != tc.key {
 			t.Errorf("%q: %v", tc.add, err)
@@ -146,6 +162,22 @@ func TestWhatTheHostSetStays(t *testing.T) {
 	}
 	if err := Judge([]byte("[core]\n\tbare = false\n"), nil, Place{}); err != nil {
 		t.Errorf("what may be written may not be removed: %v", err)
+	}
+	module := "[submodule \"x\"]\n\turl = https://a.b/c\n"
+	for _, now := range []string{"", strings.Replace(module, "a.b", "d.e", 1), module + "\turl = https://d.e/f\n"} {
+		if err := Judge([]byte(module), []byte(now), Place{}); err == nil {
+			t.Errorf("a submodule of the host leads elsewhere: %q", now)
+		}
+	}
+	dangling := "[branch \"main\"]\n\tremote = gone\n"
+	for _, add := range []string{"[remote \"gone\"]\n\turl = https://a.b/c\n", "[remote \"gone\"]\n\tpushurl = https://a.b/c\n\turl = /x\n"} {
+		if err := Judge([]byte(dangling), []byte(dangling+add), Place{}); err == nil {
+			t.Errorf("a branch of the host gets the remote that it lacks: %q", add)
+		}
+	}
+	other := "[remote \"up\"]\n\turl = https://a.b/c\n"
+	if err := Judge([]byte(other), []byte(other+"[remote \"origin\"]\n\turl = https://d.e/f\n"), Place{}); err == nil {
+		t.Error("another remote becomes the one that git takes by itself")
 	}
 	followed := "[remote \"x\"]\n\turl = /x\n[branch \"main\"]\n\tremote = x\n\tmerge = refs/heads/main\n"
 	if err := Judge([]byte(followed), nil, Place{New: true}); err != nil {

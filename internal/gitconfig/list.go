@@ -12,7 +12,9 @@ import (
 // send anything elsewhere, weaken a check, or take a repository for another. Not on it are, above all: include and
 // includeIf, alias, core.hooksPath, core.fsmonitor, core.sshCommand, core.editor, core.pager, core.attributesFile,
 // core.alternateRefsCommand, filter, diff and merge drivers, credential, gpg, url, http, protocol, pager, sequence,
-// remote.*.uploadpack, receivepack, vcs and proxy, trailer, and gc.recentObjectsHook.
+// remote.*.uploadpack, receivepack, vcs and proxy, trailer, and gc.recentObjectsHook. Nor is what makes git fetch unasked
+// (a promisor remote, from which each command gets missing objects), or choose another remote by itself
+// (push.autoSetupRemote, checkout.defaultRemote, remote.*.gh-resolved).
 var allowed = sync.OnceValue(func() map[string]check {
 	list := map[string]check{}
 	add := func(c check, names string) {
@@ -25,15 +27,15 @@ var allowed = sync.OnceValue(func() map[string]check {
 core.bare core.filemode core.ignorecase core.precomposeunicode core.symlinks core.quotepath core.trustctime core.preloadindex core.fscache
 core.longpaths core.commitgraph core.multipackindex core.sparsecheckout core.sparsecheckoutcone core.splitindex core.warnambiguousrefs
 user.useconfigonly
-remote.*.prune remote.*.prunetags remote.*.mirror remote.*.promisor remote.*.skipdefaultupdate remote.*.skipfetchall
-push.autosetupremote push.followtags fetch.prune fetch.prunetags fetch.writecommitgraph fetch.showforcedupdates
+remote.*.prune remote.*.prunetags remote.*.mirror remote.*.skipdefaultupdate remote.*.skipfetchall
+push.followtags fetch.prune fetch.prunetags fetch.writecommitgraph fetch.showforcedupdates
 merge.renames merge.stat merge.autostash rebase.autosquash rebase.autostash rebase.stat rebase.updaterefs rebase.reschedulefailedexec
 diff.mnemonicprefix diff.noprefix diff.interhunkcontext diff.statgraphwidth
 status.short status.branch status.showstash status.relativepaths status.aheadbehind commit.status
 index.sparse index.skiphash feature.manyfiles gc.autodetach gc.writecommitgraph gc.cruftpacks maintenance.auto
 pack.usesparse pack.writebitmaphashcache repack.writebitmaps repack.usedeltabaseoffset
 extensions.worktreeconfig extensions.relativeworktrees extensions.noop extensions.preciousobjects
-submodule.recurse submodule.propagatebranches
+submodule.propagatebranches
 receive.denynonfastforwards receive.denydeletes uploadpack.allowfilter
 rerere.enabled rerere.autoupdate stash.showpatch stash.showstat stash.showincludeuntracked worktree.guessremote worktree.userelativepaths checkout.guess
 log.follow log.abbrevcommit log.mailmap log.showroot grep.linenumber grep.fullname sparse.expectfilesoutsideofpatterns
@@ -48,7 +50,7 @@ pack.window pack.depth pack.threads pack.windowmemory pack.compression pack.inde
 core.autocrlf core.eol core.safecrlf core.checkstat core.untrackedcache core.whitespace core.logallrefupdates core.commentchar
 user.email author.email committer.email
 pull.rebase pull.ff branch.autosetupmerge branch.autosetuprebase branch.sort branch.*.rebase tag.sort
-fetch.recursesubmodules remote.*.tagopt remote.*.partialclonefilter
+remote.*.tagopt
 merge.ff merge.conflictstyle merge.directoryrenames merge.log rebase.missingcommitscheck
 diff.algorithm diff.renames diff.colormoved diff.colormovedws diff.submodule diff.ignoresubmodules diff.wserrorhighlight diff.indentheuristic
 status.showuntrackedfiles status.submodulesummary status.renames commit.cleanup commit.verbose
@@ -59,9 +61,8 @@ log.date log.decorate column.ui column.branch column.status column.tag versionso
 `)
 	add(text, `user.name author.name committer.name branch.*.description`)
 	add(ref, `init.defaultbranch branch.*.merge remote.*.fetch remote.*.push branch.*.vscode-merge-base branch.*.gk-merge-base notes.displayref notes.rewriteref`)
-	add(remote, `branch.*.remote checkout.defaultremote extensions.partialclone`)
+	add(remote, `branch.*.remote`)
 	add(func(v string, j judging) bool { return remoteName(j.sub) && address(v, j) }, `remote.*.url remote.*.pushurl`)
-	add(oneOf("base"), `remote.*.gh-resolved`)
 	add(oneOf("sha1", "sha256"), `extensions.objectformat extensions.compatobjectformat`)
 	add(oneOf("files", "reftable"), `extensions.refstorage`)
 	add(oneOf("0", "1", "2"), `protocol.version`)
@@ -73,7 +74,9 @@ log.date log.decorate column.ui column.branch column.status column.tag versionso
 	add(submodule(flagOr()), `submodule.*.active submodule.*.shallow`)
 	add(submodule(oneOf("checkout", "rebase", "merge", "none")), `submodule.*.update`)
 	add(submodule(oneOf("none", "untracked", "dirty", "all")), `submodule.*.ignore`)
-	add(submodule(flagOr("on-demand")), `submodule.*.fetchrecursesubmodules`)
+	add(submodule(oneOf("no", "false", "off", "on-demand")), `submodule.*.fetchrecursesubmodules`)
+	add(oneOf("no", "false", "off", "on-demand"), `fetch.recursesubmodules`)
+	add(oneOf("no", "false", "off"), `submodule.recurse`)
 	add(submodule(func(v string, j judging) bool { return v == "." || ref(v, j) }), `submodule.*.branch`)
 	add(func(v string, j judging) bool { return v == "." || plain(v) }, `submodule.active`)
 	add(oneOf("0"), `lfs.repositoryformatversion`)
