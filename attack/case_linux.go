@@ -105,7 +105,7 @@ func Cases() []Case {
 		{ID: "C01", Attack: "change hooks of the repository", Claim: "hooks cannot be made, changed or raced", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C02", Attack: "change the repository's configuration", Claim: "configuration that names programs cannot be changed", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C03", Attack: "change hooks of nested repositories", Claim: "protected names hold at any depth"},
-		{ID: "C04", Attack: "make a repository with a hook", Claim: "a repository made inside has no hooks and no configuration, also a bare one"},
+		{ID: "C04", Attack: "make a repository with a hook", Claim: "a repository made inside has no hooks, and no configuration that could run anything, also a bare one"},
 		{ID: "C05", Attack: "change submodules, worktrees, attributes and where git looks", Claim: "the rest of what git trusts is protected too", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C06", Attack: "make files that shells, editors and agents trust and that are missing", Claim: "a protected name need not exist to be protected"},
 		{ID: "C07", Attack: "make configuration of other agents and clouds", Claim: "so for .codex, .agents and .aws"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -214,14 +215,14 @@ func trustConfig() []probe {
 			return t
 		}
 	}
-	return append(ps,
-		probe{"git config core.fsmonitor", git("config", "core.fsmonitor", "touch /tmp/x")},
-		probe{"git config core.hooksPath", git("config", "core.hooksPath", "hooks-of-mine")},
-		probe{"git config alias", git("config", "alias.st", "!touch /tmp/x")},
-		probe{"git config --worktree", git("config", "--worktree", "core.fsmonitor", "touch /tmp/x")},
-		probe{"git remote add ext::", git("remote", "add", "evil", "ext::sh -c x")},
-		probe{".git/config.worktree", func(b *protocol.Brief) protocol.Try { return throughAll(b, b.Work+"/.git/config.worktree") }},
-	)
+	return slices.Concat(ps, []probe{
+		{"git config core.fsmonitor", git("config", "core.fsmonitor", "touch /tmp/x")},
+		{"git config core.hooksPath", git("config", "core.hooksPath", "hooks-of-mine")},
+		{"git config alias", git("config", "alias.st", "!touch /tmp/x")},
+		{"git config --worktree", git("config", "--worktree", "core.fsmonitor", "touch /tmp/x")},
+		{"git remote add ext::", git("remote", "add", "evil", "ext::sh -c x")},
+		{".git/config.worktree", func(b *protocol.Brief) protocol.Try { return throughAll(b, b.Work+"/.git/config.worktree") }},
+	}, gitKeyProbes())
 }
 
 func runGit(b *protocol.Brief, dir string, args ...string) protocol.Try {
