@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -86,7 +87,7 @@ func (w *watch) add(dir string, news bool) error {
 			}
 			if !news {
 				w.first[p] = n
-			} else if n != w.first[p] {
+			} else if n != w.first[p] && !w.expected(p, foundMask(d)) {
 				w.seen = append(w.seen, p+" was made")
 			}
 		}
@@ -102,6 +103,41 @@ func (w *watch) add(dir string, news bool) error {
 		}
 		return err
 	})
+}
+
+// foundMask is the event of a name that was found in a new directory.
+func foundMask(d fs.DirEntry) uint32 {
+	if d.IsDir() {
+		return syscall.IN_CREATE | syscall.IN_ISDIR
+	}
+	return syscall.IN_MOVED_TO
+}
+
+// expected reports whether a change is one that git makes in a new repository, and that cannot run anything. What was
+// there at first is never one. A configuration comes whole, under another name, and is looked into; it is not written
+// to afterwards.
+func (w *watch) expected(p string, mask uint32) bool {
+	if _, old := w.first[p]; old {
+		return false
+	}
+	base := filepath.Base(p)
+	sample := strings.HasSuffix(base, ".sample") && filepath.Base(filepath.Dir(p)) == "hooks"
+	if base != "hooks" && base != "config" && !sample {
+		return false
+	}
+	switch mask & changes {
+	case syscall.IN_DELETE:
+		return true
+	case syscall.IN_MOVED_TO:
+		return (sample || base == "config") && ofNewRepository(p)
+	case syscall.IN_CREATE, syscall.IN_MODIFY:
+		if base == "hooks" {
+			return mask&syscall.IN_ISDIR != 0
+		}
+		_, err := os.Lstat(p)
+		return sample && (ofNewRepository(p) || errors.Is(err, fs.ErrNotExist))
+	}
+	return false
 }
 
 // replaced reports that a directory was replaced.
@@ -162,7 +198,7 @@ func (w *watch) note(number int32, mask uint32, name string) {
 		return
 	}
 	p := filepath.Join(dir, name)
-	if w.is(p) {
+	if w.is(p) && !w.expected(p, mask) {
 		w.seen = append(w.seen, fmt.Sprintf("%s changed for a while (%#x)", p, mask&changes))
 	}
 	if mask&syscall.IN_ISDIR != 0 && mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {

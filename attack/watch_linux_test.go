@@ -72,3 +72,66 @@ func TestWhatIsBackInItsPlaceWasNotMade(t *testing.T) {
 		t.Errorf("saw %q in place of another file, %v", w.seen, err)
 	}
 }
+
+func TestTheWatchLooksIntoWhatGitMakesAnew(t *testing.T) {
+	is := func(p string) bool { return within(p, ".git/hooks") || within(p, ".git/config") }
+	const harmless = "[core]\n\tbare = false\n"
+	put := func(p, text string) error {
+		return errors.Join(os.WriteFile(p+".lock", []byte(text), 0o644), os.Rename(p+".lock", p))
+	}
+	for name, c := range map[string]struct {
+		change func(repo string) error
+		seen   bool
+	}{
+		"as git init does": {func(repo string) error {
+			return errors.Join(os.Mkdir(repo+"/hooks", 0o755), os.WriteFile(repo+"/hooks/update.sample", []byte("x"), 0o755), put(repo+"/config", harmless), put(repo+"/config", harmless+"\tfilemode = true\n"))
+		}, false},
+		"a configuration that runs something": {func(repo string) error { return put(repo+"/config", harmless+"\tpager = x\n") }, true},
+		"a configuration that is written to": {func(repo string) error {
+			return errors.Join(put(repo+"/config", harmless), os.WriteFile(repo+"/config", []byte(harmless), 0o644))
+		}, true},
+		"a hook": {func(repo string) error {
+			return errors.Join(os.Mkdir(repo+"/hooks", 0o755), os.WriteFile(repo+"/hooks/update", []byte("x"), 0o755))
+		}, true},
+		"a hook that was a sample": {func(repo string) error {
+			return errors.Join(os.Mkdir(repo+"/hooks", 0o755), os.WriteFile(repo+"/hooks/update.sample", []byte("x"), 0o755), os.Rename(repo+"/hooks/update.sample", repo+"/hooks/update"))
+		}, true},
+		"a link to hooks":           {func(repo string) error { return os.Symlink("elsewhere", repo+"/hooks") }, true},
+		"a link to a configuration": {func(repo string) error { return os.Symlink("elsewhere", repo+"/config") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			repo := filepath.Join(dir, "new", ".git")
+			if err := os.MkdirAll(repo, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			w, err := newWatch(is, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.change(repo); err != nil {
+				t.Fatal(err)
+			}
+			seen, err := w.stop()
+			if err != nil || len(seen) > 0 != c.seen {
+				t.Errorf("saw %q, %v", seen, err)
+			}
+		})
+	}
+	// What the host had is never expected to change.
+	dir := t.TempDir()
+	repo := filepath.Join(dir, ".git")
+	if err := errors.Join(os.Mkdir(repo, 0o755), put(repo+"/config", harmless)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWatch(is, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := put(repo+"/config", harmless); err != nil {
+		t.Fatal(err)
+	}
+	if seen, err := w.stop(); err != nil || len(seen) == 0 {
+		t.Errorf("saw %q, %v", seen, err)
+	}
+}
