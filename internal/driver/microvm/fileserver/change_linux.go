@@ -153,9 +153,10 @@ func (r *request) create() error {
 		}
 		return err
 	}
-	// The entry may already be another file, which has another node.
+	// The entry may already be another file, which has another node. The broker opens a file without a name where the
+	// entry holds only what it wrote itself.
 	is, err := kernel.AttrAt(d.fd, "")
-	if err == nil && (is.Dev != a.Dev || is.Ino != a.Ino) {
+	if err == nil && (is.Dev != a.Dev || is.Ino != a.Ino) && is.Links > 0 {
 		err = syscall.ESTALE
 	}
 	if err != nil {

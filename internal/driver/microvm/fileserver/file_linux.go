@@ -81,9 +81,17 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 			return err
 		}
 		d = newDescriptor(fd)
+		is := kernel.Attr{}
 		if a, err = kernel.AttrAt(fd, ""); err == nil {
+			is = a
+			if a.Links == 0 && n.region.live && n.kind == syscall.S_IFREG && a.Mode&syscall.S_IFMT == syscall.S_IFREG && name != "." {
+				// It has been replaced, or the broker opened a file without a name for it.
+				is, err = kernel.AttrAt(dir, name)
+			}
+		}
+		if err == nil {
 			s.mu.Lock()
-			err = s.admit(n, &a)
+			err = s.admit(n, &is)
 			s.mu.Unlock()
 		}
 		if err != nil {
