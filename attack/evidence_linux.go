@@ -97,11 +97,12 @@ func (w *world) workChanges() []string {
 		return out
 	}
 	found := compare(pick(w.work, w.denied, true), pick(now, w.denied, true))
-	fresh := func(p string) bool {
+	was, is := unmoved(pick(w.work, w.trusted, false), pick(now, w.trusted, false))
+	maps.DeleteFunc(is, func(p, _ string) bool {
 		_, old := w.work[p]
-		return w.trusted(p) && (old || !ofNewRepository(p))
-	}
-	found = append(found, compare(unmoved(pick(w.work, w.trusted, false), pick(now, fresh, false)))...)
+		return !old && ofNewRepository(p)
+	})
+	found = append(found, compare(was, is)...)
 	for p := range now {
 		info, err := os.Lstat(p)
 		if err != nil || p == w.brief.SUID {
