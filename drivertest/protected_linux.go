@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,8 @@ import (
 // ProtectedNames tests every protected name in two workspaces: one that has none of them, and
 // one that has all. No name can be made in the first or changed in the second, at the top or
 // below, in any spelling that a file system may take for the same. roots are the names that may
-// be used where they are, and not be made. A component "*" stands for any.
+// be used where they are, and not be made. A component "*" stands for any. Some names of git come to be there, with
+// nothing in them but what the broker writes itself.
 func ProtectedNames(t *testing.T, open func(state string) (paddock.Driver, error), names, roots []string) {
 	s := newSuite(t, Harness{New: open, Base: paddock.Spec{AllowMissing: Weak(t, open)}})
 	have := map[string]string{"README": "read me", "low/README": "read me"}
@@ -21,6 +23,14 @@ func ProtectedNames(t *testing.T, open func(state string) (paddock.Driver, error
 	}
 	for _, name := range roots {
 		have[name+"/data"] = "the host's\n"
+	}
+	have[".git/worktrees/x/gitdir"] = "/mnt/full/README\n" // a working tree that is there
+	brokers := map[string]string{
+		".git/hooks": "d", ".git/worktrees/x/hooks": "d", ".git/branches": "d", ".git/remotes": "d", ".git/modules": "d",
+		".git/worktrees/x/commondir": "-rw-r--r-- ../..\n", ".git/worktrees/x/gitdir": "-rw-r--r-- ",
+	}
+	plain := func(name string) string {
+		return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, "\u200c", ""), "up/"))
 	}
 	empty, full := hostTree(t, map[string]string{"README": "read me"}), hostTree(t, have)
 	before := tree(t, full)
@@ -51,10 +61,21 @@ echo end`)
 		t.Fatalf("the attempts did not end: %+v", r.exit)
 	}
 	for line := range strings.Lines(strings.TrimSuffix(r.out, "end\n")) {
-		t.Errorf("a command %s", strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		_, at, _ := strings.Cut(line, "/mnt/")
+		_, at, _ = strings.Cut(at, "/")
+		if what := brokers[plain(at)]; !strings.HasPrefix(what, "-") { // what it wrote is dropped
+			t.Errorf("a command %s", line)
+		}
 	}
 	// Only directories above names may be there, and be without what the host did not put there.
 	for name, what := range tree(t, empty) {
+		if may, ok := brokers[plain(name)]; ok && (what == may || may == "d" && strings.HasPrefix(what, "d")) {
+			continue
+		}
+		if _, ok := brokers[path.Dir(plain(name))]; ok {
+			t.Errorf("in the empty workspace there is %s: %s", name, what)
+		}
 		if !strings.HasPrefix(what, "d") && name != "README" {
 			t.Errorf("in the empty workspace there is %s: %s", name, what)
 		}
