@@ -29,6 +29,8 @@ func protectPromises() []group {
 			{"no number of steps leads git of the host elsewhere by keys that may be set", protectTurned},
 			{"what becomes a configuration cannot be changed afterwards", protectLanded},
 			{"a repository of git gets samples of hooks and nothing else that git obeys", protectSamples},
+			{"no link can be made in a repository of git", protectNoLinks},
+			{"nothing leads git of the host out of the working tree of a submodule", protectWays},
 			{"git makes, clones, configures and removes repositories, submodules and working trees in a mount", protectGit},
 			{"git believes the index that the host's git wrote, and leaves it as it is", protectIndex},
 			{"a repository of another system can be used where it is, and not be made", protectOthers},
@@ -256,7 +258,7 @@ func protectConfig(t *testing.T, s *suite) {
 	for _, tc := range []struct{ name, text string }{
 		{".git/config", of + "[user]\n\tname = Me\n[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/x\n"},
 		{".git/config", of}, {".git/config.worktree", "[core]\n\tbare = false\n\tsparseCheckout = true\n"}, {"sub/.git/config", plain},
-		{"new/.git/config", plain}, {".git/modules/a/b/config", plain + "\tworktree = ../../../../lib\n"}, {".git/worktrees/w/config.worktree", "[core]\n\tsparseCheckoutCone = true\n"},
+		{"new/.git/config", plain}, {".git/modules/a/b/config", plain}, {".git/worktrees/w/config.worktree", "[core]\n\tsparseCheckoutCone = true\n"},
 	} {
 		b.must(t, "mkdir -p "+filepath.Dir(tc.name)+" && "+put(tc.name, tc.text))
 		got, err := os.ReadFile(filepath.Join(dir, tc.name))
@@ -265,7 +267,9 @@ func protectConfig(t *testing.T, s *suite) {
 		}
 	}
 	before := tree(t, dir)
-	for name, has := range map[string]string{".git/config": of, "sub/.git/config": plain, "other/.git/config": "", ".git/modules/a/b/config": plain + "\tworktree = ../../../../lib\n", ".git/modules/c/config": ""} {
+	// git sets it for each submodule. It is not written, and git does not need it.
+	b.must(t, put(".git/modules/a/b/config", plain+"\tworktree = ../../../../lib\n"))
+	for name, has := range map[string]string{".git/config": of, "sub/.git/config": plain, "other/.git/config": "", ".git/modules/a/b/config": plain, ".git/modules/c/config": ""} {
 		for _, add := range []string{
 			"[core]\n\tfsmonitor = touch x\n", "[core]\n\thooksPath = h\n", "[core]\n\tworktree = ../../../../../../home\n", "[include]\n\tpath = x\n", "[includeIf \"gitdir:/\"]\n\tpath = x\n",
 			"[alias]\n\tx = !x\n", "[filter \"x\"]\n\tclean = x\n", "[credential]\n\thelper = x\n", "[url \"ext::x\"]\n\tinsteadOf = h\n", "[remote \"e\"]\n\turl = ext::sh -c x\n",
@@ -295,13 +299,36 @@ func protectConfig(t *testing.T, s *suite) {
 func protectTurned(t *testing.T, s *suite) {
 	const remote = "[remote \"origin\"]\n\turl = https://example.com/x\n"
 	const evil = "[remote \"evil\"]\n\turl = https://evil.example/x\n"
+	const two = "[remote \"a\"]\n\turl = https://a.example/x\n[remote \"b\"]\n\turl = https://b.example/x\n"
 	dir := hostTree(t, map[string]string{
 		"t/a/b/.git/HEAD": "x\n", "t/a/b/.git/config": remote, "t/plain/.git/config": "[core]\n\tbare = false\n", "t/plain/.git/HEAD": "x\n",
 		"t/host.git/HEAD": "ref: refs/heads/main\n", "t/host.git/config": "[core]\n\thooksPath = h\n", "t/host.git/hooks/update": "#!/bin/sh\n", "t/host.git/objects/x": "", "t/host.git/refs/x": "",
+		"t/bare.git/HEAD": "[core]\n\tbare = true\n", "t/bare.git/config": "[core]\n\tbare = true\n", "t/bare.git/objects/x": "", "t/bare.git/refs/x": "",
+		"t/two/.git/config": two + "[branch \"main\"]\n\tremote = a\n",
 	})
 	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
-	b.must(t, "mkdir -p .git/modules/a/b && "+put(".git/modules/a/b/config", "[core]\n\tworktree = ../../../../lib\n"))
+	b.must(t, "mkdir -p .git/modules/a/b && "+put(".git/modules/a/b/config", "[core]\n\tbare = false\n"))
+	// What is written over there is a configuration, and HEAD would be gone.
+	b.must(t, "cp t/bare.git/HEAD t/x; echo x > t/bare.git/HEAD; cat t/x > t/bare.git/HEAD; rm t/x")
 	before := tree(t, dir)
+	b.attempt(t, "mv t/bare.git/HEAD t/bare.git/config", "mv -T t/bare.git/refs t/x; mv t/x t/bare.git/refs")
+	wantTree(t, dir, before)
+	// A branch of the host follows the remote that it followed, or none.
+	b.attempt(t, put("t/two/.git/config", two+"[branch \"main\"]\n\tremote = b\n"), put("t/two/.git/config", two+"[push]\n\tdefault = current\n"))
+	b.must(t, put("t/two/.git/config", two))
+	b.attempt(t, put("t/two/.git/config", two+"[branch \"main\"]\n\tremote = b\n"), "rm -f t/two/.git/config.lock")
+	b.must(t, put("t/two/.git/config", two+"[branch \"main\"]\n\tremote = a\n"))
+	wantTree(t, dir, before)
+	// So is what it says while the sandbox lives.
+	b.must(t, "mkdir -p t/later/.git && "+put("t/later/.git/config", "[core]\n\tbare = false\n"))
+	if err := os.WriteFile(filepath.Join(dir, "t/later/.git/config"), []byte(remote), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.attempt(t, put("t/later/.git/config", evil), put("t/later/.git/config", remote+evil+"[branch \"main\"]\n\tremote = evil\n"), "rm -f t/later/.git/config.lock t/later/.git/config")
+	if got, err := os.ReadFile(filepath.Join(dir, "t/later/.git/config")); err != nil || string(got) != remote {
+		t.Errorf("what the host wrote became %q, %v", got, err)
+	}
+	before = tree(t, dir)
 	at := "t/a/b/.git/config"
 	for _, worktree := range []string{remote + "\tpushurl = https://evil.example/x\n", evil, "[branch \"main\"]\n\tremote = .\n", "[user]\n\temail = a@b.c\n"} {
 		b.attempt(t, put(at+".worktree", worktree)+"; rm -f "+at+".worktree.lock")
@@ -364,14 +391,20 @@ func protectLanded(t *testing.T, s *suite) {
 }
 
 func protectSamples(t *testing.T, s *suite) {
-	dir := hostTree(t, map[string]string{"README": "read me"})
+	dir := hostTree(t, map[string]string{"README": "read me", "linked/.git/hooks/pre-commit.sample": "x", "old/.git/hooks/pre-commit.sample": "x", "linked/.git/hooks/x.sample": "x"})
+	if err := os.Symlink("pre-commit.sample", filepath.Join(dir, "linked/.git/hooks/pre-commit")); err != nil {
+		t.Fatal(err)
+	}
 	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.must(t, `set -e
 mkdir .git .git/hooks .git/branches .git/modules .git/worktrees
 echo x > .git/hooks/pre-commit.sample; cp README .git/hooks/p4-changelist.sample
 mkdir -p bare.git/hooks bare.git/refs bare.git/branches; echo x > bare.git/hooks/update.sample; echo x > bare.git/HEAD; mkdir bare.git/objects
-rm .git/hooks/p4-changelist.sample; rmdir .git/branches`)
+echo y > .git/hooks/p4-changelist.sample; rm .git/hooks/p4-changelist.sample; rmdir .git/branches`)
 	before := tree(t, dir)
+	// The host may run a sample by another name, and reads those that git brought.
+	b.attempt(t, "echo y > linked/.git/hooks/pre-commit.sample", "rm linked/.git/hooks/*.sample", "echo y > linked/.git/hooks/pre-push.sample", "echo y >> old/.git/hooks/pre-commit.sample", "truncate -s 0 old/.git/hooks/pre-commit.sample")
+	wantTree(t, dir, before)
 	for _, hooks := range []string{".git/hooks", "bare.git/hooks"} {
 		b.attempt(t, "echo x > "+hooks+"/update", "mv "+hooks+"/update.sample "+hooks+"/update; mv "+hooks+"/pre-commit.sample "+hooks+"/pre-commit", "ln "+hooks+"/*.sample "+hooks+"/update",
 			"ln -s ../../README "+hooks+"/x.sample", "mkdir "+hooks+"/x.sample", "mv README "+hooks+"/x.sample", "mv "+hooks+" x", "echo x > "+hooks+"/update:.sample", "echo x > '"+hooks+"/up date.sample'",
@@ -380,8 +413,68 @@ rm .git/hooks/p4-changelist.sample; rmdir .git/branches`)
 	b.attempt(t, "mkdir .git/branches; echo x > .git/branches/x; rmdir .git/branches", "mkdir .git/remotes; echo x > .git/remotes/x; rmdir .git/remotes", "echo x > .git/commondir",
 		"mkdir .git/info; echo x > .git/info/attributes; rmdir .git/info", "ln -s ../README .git/modules/a", "mkdir .git/modules/a; ln -s ../../../README .git/modules/a/b; rmdir .git/modules/a",
 		"mkdir -p l/a/b; ln -s /tmp l/a/b/c; mv l/a .git/modules/a; mkdir .git/modules/a; mv l/a/b .git/modules/a/b; mv l/a/b/c .git/modules/a/c; rm -rf l; rmdir .git/modules/a",
-		"mkdir .git/worktrees/w; echo /tmp > .git/worktrees/w/commondir; rm -f .git/worktrees/w/commondir; rmdir .git/worktrees/w", "mkdir p; echo 'gitdir: /tmp' > p/.git; grep /tmp p/.git && mv p/.git p/x; rm p/.git; rmdir p", "rm -rf .git/.paddock")
+		"mkdir .git/worktrees/w; echo /tmp > .git/worktrees/w/commondir; rm -f .git/worktrees/w/commondir; rmdir .git/worktrees/w", "mkdir p; echo 'gitdir: /tmp' > p/.git; grep /tmp p/.git && mv p/.git p/x; rm p/.git; rmdir p", "rm -rf .git/.paddock", "mkdir -p .git/objects/info; echo /tmp > .git/objects/info/alternates; rmdir .git/objects/info .git/objects", "echo /tmp > bare.git/objects/info/alternates")
 	wantTree(t, dir, before)
+}
+
+// protectNoLinks tries to have git of the host write through a link, as it does with .git/COMMIT_EDITMSG.
+func protectNoLinks(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"README": "read me", ".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n", ".git/logs/HEAD": "x", ".git/x": "x", "d/plain": "x"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b.must(t, "mkdir -p .git/modules/m .git/worktrees/w out/refs; ln -s /etc out/refs/heads; ln -s config out/l; ln -s out outl; ln -s ../d/plain d/l")
+	before := tree(t, dir)
+	for _, at := range []string{".git/COMMIT_EDITMSG", ".git/index", ".git/logs/x", ".git/objects", ".git/refs", ".git/modules/m/COMMIT_EDITMSG", ".git/worktrees/w/COMMIT_EDITMSG", ".git/modules/m/refs/x", ".git/deep/er"} {
+		b.must(t, "mkdir -p $(dirname "+at+")")
+		wantKind(t, "a link "+at, b.FS().Symlink(bounded(t), "config", b.in(at)), paddock.Denied)
+		b.attempt(t, "ln -s ../README "+at, "ln -s config "+at, "ln -s x "+at, "mv -T out/l "+at, "ln out/l "+at, "mv -T out "+at, "mv -T out/refs "+at, "cp -P out/l "+at, "cp -a out "+at)
+	}
+	b.attempt(t, "mv --exchange out .git/logs", "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"out\", -100, b\".git/logs\", 2)'", "cd out; ln -s x .git", "mv -T outl out/.git")
+	for name := range tree(t, dir) {
+		st, err := os.Lstat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, old := before[name]; !old && (st.Mode().Type()&os.ModeSymlink != 0 || !strings.HasPrefix(name, ".git/")) {
+			t.Errorf("%s was made", name)
+		}
+	}
+	// git finds out in this way whether there are links.
+	b.must(t, "ln -s testing .git/tAbC123; test -L .git/tAbC123; rm .git/tAbC123; ln -s ../d/plain e; mv -T out out2; mv -T d/l l2; mv .git/x .git/y; mkdir .git/z; mv .git/z .git/zz")
+}
+
+// protectWays moves the working tree of a submodule of the host away, and puts a link in its place. git of the host would
+// write through it for whoever enters the repository by the file .git that was moved.
+func protectWays(t *testing.T, s *suite) {
+	const lib = "[core]\n\trepositoryformatversion = 0\n\tworktree = "
+	dir := hostTree(t, map[string]string{
+		"README": "read me", ".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n", ".gitmodules": "",
+		".git/modules/lib/HEAD": "x\n", ".git/modules/lib/config": lib + "../../../lib\n", "lib/.git": "gitdir: ../.git/modules/lib\n", "lib/a": "a",
+		".git/modules/v/logs/HEAD": "x\n", ".git/modules/v/logs/config": lib + "../../../../v/logs\n", "v/logs/.git": "gitdir: ../../.git/modules/v/logs\n", "v/logs/a": "a",
+		".git/modules/lib/modules/in/HEAD": "x\n", ".git/modules/lib/modules/in/config": lib + "../../../../../lib/in\n", "lib/in/.git": "gitdir: ../../.git/modules/lib/modules/in\n",
+		"n/e/.git/HEAD": "x\n", "n/e/.git/config": "[core]\n", "n/e/.git/modules/s/HEAD": "x\n", "n/e/.git/modules/s/config": lib + "../../../s\n", "n/e/s/.git": "gitdir: ../.git/modules/s\n",
+	})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	for _, way := range []string{"lib", "v/logs", "lib/in", "n/e/s"} {
+		up := filepath.Dir(way)
+		b.must(t, "mv "+way+" away; ln -s /tmp link; mkdir with; ln -s /tmp with/"+filepath.Base(way))
+		b.attempt(t, "ln -s /tmp "+way, "mv -T link "+way, "cp -P link "+way, "ln link "+way, "chmod 0 .git/modules; ln -s /tmp "+way+"; chmod 755 .git/modules", "chmod 0 .git/modules/*/config; ln -s /tmp "+way+"; chmod 644 .git/modules/*/config")
+		if up != "." {
+			b.attempt(t, "mv "+up+" up; mv with "+up+"; ln -s with "+up+"; mv "+up+" with; mv up "+up)
+		}
+		if way == "n/e/s" { // the repository itself may be moved, and the way goes with it
+			b.attempt(t, "mv n n2; ln -s /tmp n2/e/s; mv n2 n")
+		}
+		if st, err := os.Lstat(filepath.Join(dir, way)); err == nil {
+			t.Errorf("%s became %v", way, st.Mode())
+		}
+		if name, err := filepath.EvalSymlinks(filepath.Join(dir, up)); err != nil || name != filepath.Join(dir, up) {
+			t.Errorf("%s leads to %s, %v", up, name, err)
+		}
+		b.must(t, "mv away "+way+"; rm -rf link with; ln -s README "+way+"/fine; rm "+way+"/fine")
+	}
+	if got := b.must(t, "ln -s lib l; ln -s /tmp libs; mkdir -p v2; mv v2 v3; cat lib/a v/logs/a"); got != "aa" {
+		t.Errorf("%q", got)
+	}
 }
 
 // gitJob is what people do with git in a directory. It says "done" at its end.

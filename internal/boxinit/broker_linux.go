@@ -55,10 +55,11 @@ type broker struct {
 	// turn is held from a judgement to the end of the call that was judged. Each process of a guest
 	// kernel has a listener of its own, and two changes together may be what neither may be alone.
 	turn    sync.Mutex
-	made    map[inode]bool            // repositories that were made in this box; guarded by turn
-	hosted  map[inode]map[string]bool // by repository of the host: where it led at first; guarded by turn
-	pending map[string]*pending       // by path; guarded by turn
-	landed  map[string]bool           // files that lead to a repository and were written by this broker; guarded by turn
+	known   map[inode]*repository // those whose configurations were judged; guarded by turn
+	samples map[inode]bool        // samples of hooks that were made in this box; guarded by turn
+	pending map[string]*pending   // by path; guarded by turn
+	landed  map[string]bool       // files that lead to a repository and were written by this broker; guarded by turn
+	ways    map[string]ways       // by directory: what its repository says; guarded by turn
 
 	// unseen is set once a program listens on a socket that the broker cannot take.
 	unseen bool // guarded by turn
@@ -91,7 +92,7 @@ func newBroker(c *Config) (*broker, error) {
 		return nil, err
 	}
 	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, streams: c.Streams, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
-		refused: map[string]*paddock.Refusal{}, made: map[inode]bool{}, hosted: map[inode]map[string]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}}
+		refused: map[string]*paddock.Refusal{}, known: map[inode]*repository{}, samples: map[inode]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}, ways: map[string]ways{}}
 	if c.GuestKernel != nil {
 		b.root = Root
 	}
@@ -286,8 +287,10 @@ func (p *place) there() bool {
 // plain reports whether the name is that of a regular file.
 func (p *place) plain() bool {
 	st, err := kernel.StatAt(p.dir, p.base)
-	return err == nil && st.Mode&kernel.TypeMask == kernel.TypeRegular
+	return err == nil && isPlain(st)
 }
+
+func isPlain(st kernel.FileStat) bool { return st.Mode&kernel.TypeMask == kernel.TypeRegular }
 
 var errGoOn = errors.New("not the broker's")
 
@@ -692,10 +695,32 @@ func (c *call) mayMake(op string, p *place, directory bool) bool {
 // rel returns the part of a place's path below its tree.
 func (p *place) rel() string { return p.tree.rel(p.full) }
 
-// inModules reports whether a place is below .git/modules, where no link may lead out.
+// inModules reports whether a place is below .git/modules, where every directory may be a repository.
 func (p *place) inModules() bool {
 	t := p.tree
 	return t.protected != nil && (t.protected.InModules(p.rel()) || t.above != "" && t.protected.InModules(t.above+p.rel()))
+}
+
+// inGit reports whether a place is in a directory .git, where no link may be. git of the host would write through it.
+func (p *place) inGit() bool {
+	t := p.tree
+	return t.protected != nil && (t.protected.InGit(p.rel()) || t.above != "" && t.protected.InGit(t.above+p.rel()))
+}
+
+// mayEnter reports whether what is at a place may come to be at another: in a directory .git there is no link, and in a
+// directory from elsewhere there could be one.
+func (p *place) mayEnter(to *place) bool {
+	if !to.inGit() {
+		return true
+	}
+	st, err := kernel.StatAt(p.dir, p.base)
+	switch st.Mode & kernel.TypeMask {
+	case kernel.TypeLink:
+		return false
+	case kernel.TypeDir:
+		return p.inGit()
+	}
+	return err == nil
 }
 
 // present reports whether something is at a path.
@@ -712,6 +737,9 @@ func exists(err error) bool { return err == nil }
 func mayExist(err error) bool {
 	return !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR)
 }
+
+// linkInGit is the rule about links in directories .git.
+const linkInGit = "links in a repository of git"
 
 func (b *broker) refuse(op, target, rule string) { b.refuseFor(op, target, rule, "") }
 
@@ -743,6 +771,8 @@ func (b *broker) refuseFor(op, target, rule, why string) {
 	switch {
 	case why != "":
 		remedy = strings.ToValidUTF8(why, "\ufffd") + "; set it on the host, or " + strings.TrimPrefix(remedy, "if this is meant, ")
+	case rule == linkInGit:
+		remedy = "git of the host would write where the link leads; make it outside of .git"
 	case rule == nameserver.NoNetwork:
 		remedy = "--allow " + target
 	case rule == foreignSocket:
@@ -828,6 +858,8 @@ func (b *broker) Check(op string, dir *os.File, base string) (done func(), err e
 	if t == nil {
 		return nil, nil
 	}
+	b.turn.Lock()
+	defer b.turn.Unlock()
 	p := &place{dir: at, base: base, full: full, tree: t}
 	if op != "remove" && op != "chmod" {
 		if err := b.claim(p); err != nil {
@@ -841,8 +873,30 @@ func (b *broker) Check(op string, dir *os.File, base string) (done func(), err e
 		rule, _ := b.judge(t, full, at)
 		return nil, fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)
 	}
+	if rule := (&call{broker: b}).obeyed(op, p); rule != "" {
+		p.release()
+		b.refuse(op, full, rule)
+		return nil, fmt.Errorf("%s %q: %s: %w", op, full, rule, paddock.Denied)
+	}
 	if len(p.held) == 0 {
 		return nil, nil
 	}
 	return p.release, nil
+}
+
+// obeyed returns the rule by which a change that the agent makes is refused, although the name alone permits it. It does
+// not know where something is renamed to, so in a repository nothing is renamed but files that are there.
+func (c *call) obeyed(op string, p *place) string {
+	if op != "link" && op != "rename" && op != "remove" {
+		return ""
+	}
+	switch {
+	case op != "link" && c.unmakes(p):
+		return ".git/config"
+	case op == "link" && p.inGit(), op == "rename" && p.inGit() && !p.plain():
+		return linkInGit
+	case op != "remove" && len(c.waysBelow(p)) > 0:
+		return ".git/modules"
+	}
+	return ""
 }

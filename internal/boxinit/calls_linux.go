@@ -118,7 +118,13 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 			return fails(err)
 		}
 	}
-	if kind, _ := c.sortOf(p.tree, p.full); kind != sortSample || isDir {
+	kind, rule := c.sortOf(p.tree, p.full)
+	sample := kind == sortSample && !isDir
+	if sample && !c.maySample(p, st, there) {
+		c.refuse("write", p.full, rule)
+		return reply{err: syscall.EACCES}
+	}
+	if !sample {
 		if r, decided := c.openContent(p, st, there, flags); decided {
 			return r
 		}
@@ -143,6 +149,9 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 			kernel.Close(fd)
 			return fails(err)
 		}
+	}
+	if sample && !there {
+		c.sampled(fd)
 	}
 	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
 }
@@ -251,8 +260,12 @@ func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
 	if p.there() {
 		return reply{err: syscall.EEXIST}
 	}
-	if p.inModules() && (says == ".." || strings.Contains(says, "/")) {
-		c.refuse("link", p.full, ".git/modules")
+	// git and libgit2 make one with this text to find out whether there are links.
+	if p.inGit() && says != "testing" {
+		c.refuse("link", p.full, linkInGit)
+		return reply{err: syscall.EACCES}
+	}
+	if !c.staysPut("link", p, nil) {
 		return reply{err: syscall.EACCES}
 	}
 	if err := c.claim(p); err != nil {
@@ -280,6 +293,7 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return reply{err: syscall.EISDIR}
 	}
 	ok, decided := c.removable(p, dir)
+	delete(c.samples, inode{st.Dev, st.Ino})
 	if decided && !ok {
 		return reply{err: syscall.EACCES}
 	}
@@ -351,19 +365,53 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 		c.refuse("rename", a.full, ".git/config")
 		return reply{err: syscall.EACCES}
 	}
-	// What is in a directory was not judged for where it goes, and a link could lead out. A repository that leaves would
-	// take the way to its working tree along, which leads elsewhere from there.
-	if b.inModules() && !a.plain() || a.inModules() && !a.plain() || a.inModules() && flags&kernel.RenameExchange != 0 && !b.plain() {
+	exchange := flags&kernel.RenameExchange != 0
+	if !a.mayEnter(b) || exchange && !b.mayEnter(a) {
+		c.refuse("rename", b.full, linkInGit)
+		return reply{err: syscall.EACCES}
+	}
+	// What is in a directory was not judged for where it goes. A repository that leaves would take the way to its working
+	// tree along, which leads elsewhere from there.
+	if b.inModules() && !a.plain() || a.inModules() && !a.plain() || a.inModules() && exchange && !b.plain() {
 		c.refuse("rename", b.full, ".git/modules")
 		return reply{err: syscall.EACCES}
 	}
-	toBase := b.base
-	if a.slash || b.slash { // only directories may be named so
-		if st, err := kernel.StatAt(a.dir, a.base); err != nil || st.Mode&kernel.TypeMask != kernel.TypeDir {
-			return reply{err: syscall.ENOTDIR}
-		}
+	is, err := kernel.StatAt(a.dir, a.base)
+	if err != nil {
+		return fails(err)
 	}
-	return result(kernel.Renameat2(a.dir, a.base, b.dir, toBase, flags))
+	if !isPlain(is) && !c.staysPut("rename", b, a) || exchange && !b.plain() && !c.staysPut("rename", a, b) {
+		return reply{err: syscall.EACCES}
+	}
+	if (a.slash || b.slash) && is.Mode&kernel.TypeMask != kernel.TypeDir { // only directories may be named so
+		return reply{err: syscall.ENOTDIR}
+	}
+	if err := kernel.Renameat2(a.dir, a.base, b.dir, b.base, flags); err != nil {
+		return fails(err)
+	}
+	return c.renamed(a, b, is, exchange)
+}
+
+// renamed looks again, because another sandbox with the same mount may have put something else in the place of what was
+// judged, and moves it back.
+func (c *call) renamed(a, b *place, was kernel.FileStat, exchange bool) reply {
+	is, err := kernel.StatAt(b.dir, b.base)
+	fine := err != nil || isPlain(is) || (is.Dev == was.Dev && is.Ino == was.Ino || !b.inGit()) && c.staysPut("rename", b, b)
+	if fine && exchange {
+		is, err := kernel.StatAt(a.dir, a.base)
+		fine = err != nil || isPlain(is) || (is.Mode&kernel.TypeMask != kernel.TypeLink || !a.inGit()) && c.staysPut("rename", a, a)
+	}
+	if fine {
+		return done
+	}
+	flags := uint(kernel.RenameNoReplace)
+	if exchange {
+		flags = kernel.RenameExchange
+	}
+	if kernel.Renameat2(b.dir, b.base, a.dir, a.base, flags) != nil {
+		_ = kernel.UnlinkAt(b.dir, b.base) // only a link or a file
+	}
+	return reply{err: syscall.EACCES}
 }
 
 // renameError returns why the second path of a rename is in no tree: most often its
@@ -433,11 +481,22 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 	if !c.mayAt("link", a, false) {
 		return reply{err: syscall.EACCES}
 	}
-	if b.inModules() && !a.plain() {
-		c.refuse("link", b.full, ".git/modules")
+	if !a.mayEnter(b) {
+		c.refuse("link", b.full, linkInGit)
 		return reply{err: syscall.EACCES}
 	}
-	return result(kernel.Linkat(a.dir, a.base, b.dir, b.base))
+	if !c.staysPut("link", b, a) {
+		return reply{err: syscall.EACCES}
+	}
+	if err := kernel.Linkat(a.dir, a.base, b.dir, b.base); err != nil || !b.inGit() {
+		return result(err)
+	}
+	// Another sandbox with the same mount may have made it a link meanwhile.
+	if !b.plain() {
+		_ = kernel.UnlinkAt(b.dir, b.base)
+		return reply{err: syscall.EACCES}
+	}
+	return done
 }
 
 func (c *call) linkError(dirfd int, addr uint64) syscall.Errno {

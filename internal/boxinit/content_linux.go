@@ -3,10 +3,13 @@ package boxinit
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -35,6 +38,8 @@ const (
 const (
 	stage      = ".paddock" // a protected name: no guest, of this or another box, can write to a file in it
 	sampleMax  = 64         // samples in a directory of hooks
+	entriesMax = 1000       // entries of one that may be made bigger
+	keyMax     = 200        // bytes of a key in a message
 	pointerMax = 2 * pathMax
 )
 
@@ -171,39 +176,120 @@ func scratch(dir, flags int, content string) (fd int, err error) {
 	return fd, err
 }
 
-// judgeConfig judges what a configuration would hold. Nil for content is its removal.
-func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) error {
+// judgeConfig judges what a configuration would hold, and returns what is to be written. Nil for content is its removal.
+func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) ([]byte, error) {
 	old, _, err := readPlain(dir, path.Base(full), gitconfig.MaxSize)
 	if err != nil {
-		return &gitconfig.Refused{Why: "what is there is no plain file"}
+		return nil, &gitconfig.Refused{Why: "what is there is no plain file"}
 	}
 	where := gitconfig.Place{Dir: path.Dir(full)}
 	if i := strings.Index(full, "/.git/modules/"); i >= len(t.path) {
 		where.Top = full[:i]
 	}
+	if where.Worktree = path.Base(full) == "config.worktree"; where.Worktree { // which has no remotes
+		return settled(old, content), gitconfig.Judge(old, content, where)
+	}
 	st, err := kernel.StatAt(dir, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at := inode{st.Dev, st.Ino}
-	if where.Worktree = path.Base(full) == "config.worktree"; where.Worktree { // which has no remotes
-		return gitconfig.Judge(old, content, where)
+	r := b.known[at]
+	switch sum := sumOf(old); {
+	case r == nil:
+		r = &repository{made: old == nil, hosts: gitconfig.Destinations(old)}
+	case r.left != sum: // somebody else wrote it: the host, or another sandbox
+		r.made = false
+		maps.Copy(r.hosts, gitconfig.Destinations(old))
 	}
-	if b.hosted[at] == nil && !b.made[at] {
-		// What is there at first is the host's, and stays so when it has been removed.
-		if old == nil && content != nil {
-			b.made[at] = true
-		} else if old != nil {
-			b.hosted[at] = gitconfig.Destinations(old)
-		}
+	r.left = sumOf(old)
+	if old != nil || content != nil {
+		b.known[at] = r
 	}
-	where.New, where.Hosts = b.made[at], b.hosted[at]
-	return gitconfig.Judge(old, content, where)
+	where.New, where.Hosts = r.made, r.hosts
+	if err := gitconfig.Judge(old, content, where); err != nil {
+		return nil, err
+	}
+	content = settled(old, content)
+	r.left = sumOf(content)
+	return content, nil
 }
 
-// An inode identifies a directory while this box lives. The guest may remove it and get another one of the same number,
-// which then is its own as well.
+// settled is gitconfig.Settle, where nil stands for no file.
+func settled(old, content []byte) []byte {
+	if content == nil {
+		return nil
+	}
+	return append([]byte{}, gitconfig.Settle(old, content)...)
+}
+
+// A repository is what a broker remembers of one. What the host wrote into its configuration stays the host's when it
+// has been removed. So does what anybody else wrote while this box lives, also in a directory that has the number of one
+// that the guest made and removed.
+type repository struct {
+	made  bool              // in this box
+	hosts map[string]string // where it led without this box
+	left  [sha256.Size]byte // the configuration as this broker left it
+}
+
+func sumOf(content []byte) (sum [sha256.Size]byte) {
+	if content == nil {
+		return sum
+	}
+	return sha256.Sum256(content)
+}
+
+// isMade reports whether the repository in a directory was made in this box, and nobody else has changed its
+// configuration since.
+func (b *broker) isMade(dir int) bool {
+	st, err := kernel.StatAt(dir, "")
+	if err != nil {
+		return false
+	}
+	r := b.known[inode{st.Dev, st.Ino}]
+	if r == nil || !r.made {
+		return false
+	}
+	content, _, err := readPlain(dir, "config", gitconfig.MaxSize)
+	return err == nil && r.left == sumOf(content)
+}
+
+// An inode identifies a file while it has a name.
 type inode struct{ dev, ino uint64 }
+
+// maySample reports whether a sample of a hook may be opened for writing: a new one, or one that was made in this box. No
+// link may lead to it, with which the host would run it.
+func (b *broker) maySample(p *place, st kernel.FileStat, there bool) bool {
+	if there {
+		return st.Links == 1 && b.samples[inode{st.Dev, st.Ino}]
+	}
+	return len(b.samples) < landedMax && linkless(p.dir)
+}
+
+// sampled remembers a sample that was made.
+func (b *broker) sampled(fd int) {
+	if st, err := kernel.StatAt(fd, ""); err == nil {
+		b.samples[inode{st.Dev, st.Ino}] = true
+	}
+}
+
+// linkless reports whether a directory has no link, and not too many entries to look for one.
+func linkless(dir int) bool {
+	fd, err := kernel.OpenAt(dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return false
+	}
+	f := os.NewFile(uintptr(fd), ".")
+	defer f.Close()
+	names, err := f.Readdirnames(entriesMax + 1)
+	if err != nil && !errors.Is(err, io.EOF) || len(names) > entriesMax {
+		return false
+	}
+	return !slices.ContainsFunc(names, func(name string) bool {
+		st, err := kernel.StatAt(fd, name)
+		return mayExist(err) && st.Mode&kernel.TypeMask == kernel.TypeLink
+	})
+}
 
 // replace lets a rename over a configuration happen, if its content may be there.
 func (c *call) replace(a, to *place, flags uint) reply {
@@ -225,7 +311,12 @@ func (c *call) replace(a, to *place, flags uint) reply {
 			return reply{err: syscall.EEXIST}
 		}
 	}
-	if err := c.judgeConfig(to.dir, to.full, to.tree, content); err != nil {
+	if c.unmakes(a) {
+		c.refuse("rename", a.full, rule())
+		return reply{err: syscall.EACCES}
+	}
+	content, err = c.judgeConfig(to.dir, to.full, to.tree, content)
+	if err != nil {
 		c.refuseContent("write", to.full, rule(), err)
 		return reply{err: syscall.EACCES}
 	}
@@ -239,7 +330,7 @@ func (c *call) replace(a, to *place, flags uint) reply {
 func (b *broker) refuseContent(op, full, rule string, err error) {
 	var r *gitconfig.Refused
 	if errors.As(err, &r) && r.Key != "" {
-		rule += ": " + r.Key
+		rule += ": " + r.Key[:min(len(r.Key), keyMax)]
 	}
 	b.refuseFor(op, full, rule, err.Error())
 }
@@ -256,7 +347,8 @@ func (c *call) removable(p *place, dir bool) (ok, decided bool) {
 	case sortHooks, sortEmpty:
 		return dir, dir
 	case sortSample:
-		return !dir, !dir
+		ok := !dir && linkless(p.dir)
+		return ok, ok
 	case sortCommon, sortBack:
 		return !dir && c.abandoned(p), !dir && c.abandoned(p)
 	case sortConfig:
@@ -266,7 +358,7 @@ func (c *call) removable(p *place, dir bool) (ok, decided bool) {
 		if st, err := kernel.StatAt(p.dir, p.base); err != nil || st.Mode&kernel.TypeMask != kernel.TypeRegular {
 			return false, false
 		}
-		if err := c.judgeConfig(p.dir, p.full, p.tree, nil); err != nil {
+		if _, err := c.judgeConfig(p.dir, p.full, p.tree, nil); err != nil {
 			c.refuseContent("remove", p.full, rule, err)
 			return false, true
 		}
@@ -610,8 +702,12 @@ func (b *broker) settle(p *place) (rule string, err error) {
 			}
 		}
 	}
-	if st, err := kernel.StatAt(at, ""); err == nil {
-		b.made[inode{st.Dev, st.Ino}] = true
+	content, _, err := readPlain(at, "config", gitconfig.MaxSize)
+	if err != nil {
+		return ".git/config", err
+	}
+	if st, err := kernel.StatAt(at, ""); err == nil && b.known[inode{st.Dev, st.Ino}] == nil {
+		b.known[inode{st.Dev, st.Ino}] = &repository{made: true, hosts: map[string]string{}, left: sumOf(content)}
 	}
 	return "", nil
 }
@@ -658,9 +754,8 @@ func (c *call) unmakes(p *place) bool {
 	if p.tree.protected == nil || !protect.IsBarePart(p.base) {
 		return false
 	}
-	st, err := kernel.StatAt(p.dir, "")
-	if err != nil || c.made[inode{st.Dev, st.Ino}] {
-		return err != nil
+	if c.isMade(p.dir) {
+		return false
 	}
 	look, end := entries{path.Dir(p.full), p.dir, 0}.look()
 	defer end()

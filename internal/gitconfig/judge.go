@@ -1,6 +1,7 @@
 package gitconfig
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path"
@@ -9,6 +10,55 @@ import (
 	"strings"
 	"unicode"
 )
+
+// Settle returns what is to be written when Judge let content replace old: content without the lines that set
+// core.worktree, unless they are as before. git writes the key for each submodule and finds the working tree without it,
+// where the file .git is. With it, a directory that takes the place of the working tree leads git elsewhere.
+func Settle(old, content []byte) []byte {
+	was, now := worktrees(old), worktrees(content)
+	if slices.Equal(was.values, now.values) {
+		return content
+	}
+	var b bytes.Buffer
+	for i, line := range bytes.SplitAfter(content, []byte("\n")) {
+		if !slices.Contains(now.lines, i) {
+			b.Write(line)
+		}
+	}
+	return b.Bytes()
+}
+
+// A setting is where a configuration sets a key.
+type setting struct {
+	lines  []int
+	values []string
+}
+
+// worktrees returns where a configuration sets core.worktree.
+func worktrees(content []byte) (found setting) {
+	var at Entry
+	for i, line := range strings.Split(string(content), "\n") {
+		line = strings.Trim(line, " \t")
+		if strings.HasPrefix(line, "[") {
+			at, _ = header(line)
+			continue
+		}
+		e := at
+		if e.set(line) == "" && e.Name() == "core.worktree" {
+			found.lines, found.values = append(found.lines, i), append(found.values, e.Value)
+		}
+	}
+	return found
+}
+
+// Worktrees returns the values of core.worktree. They are not known if the configuration is not understood and may have
+// some.
+func Worktrees(content []byte) (values []string, known bool) {
+	if _, err := Parse(content); err != nil {
+		return nil, !bytes.Contains(bytes.ToLower(content), []byte("worktree"))
+	}
+	return worktrees(content).values, true
+}
 
 // A Place says where a configuration is to be.
 type Place struct {
@@ -20,10 +70,9 @@ type Place struct {
 	// New means that the repository was made in this sandbox, so that nobody on the host has decided yet where it
 	// fetches from and pushes to.
 	New bool
-	// Hosts has the remotes and submodules that the repository had before the sandbox changed it (see Destinations).
-	// But for a New one, they stay, and a branch may follow no other remote. Nil stands for those of the configuration
-	// that is there.
-	Hosts map[string]bool
+	// Hosts has where the repository led before the sandbox changed it (see Destinations). But for a New one, that
+	// stays, and a branch may follow no other remote. Nil stands for what the configuration that is there says.
+	Hosts map[string]string
 	// Worktree means that it is for one working tree (config.worktree). git reads it behind the configuration itself,
 	// so what it says replaces or adds to what is there.
 	Worktree bool
@@ -62,7 +111,7 @@ func Judge(old, content []byte, p Place) error {
 	}
 	hosts := p.Hosts
 	if hosts == nil {
-		hosts = names(was)
+		hosts = whither(was)
 	}
 	if err := kept(was, now, hosts); err != nil {
 		return err
@@ -70,23 +119,31 @@ func Judge(old, content []byte, p Place) error {
 	return followed(now, hosts)
 }
 
-// Destinations returns what leads a repository elsewhere, as "remote.NAME" and "submodule.NAME". It is empty if the
-// configuration is not understood.
-func Destinations(content []byte) map[string]bool {
+// Destinations returns what leads a repository elsewhere: the names "remote.NAME" and "submodule.NAME", and
+// "branch.NAME" with the remote that the branch follows. It is empty if the configuration is not understood.
+func Destinations(content []byte) map[string]string {
 	entries, err := Parse(content)
 	if err != nil {
-		return map[string]bool{}
+		return map[string]string{}
 	}
-	return names(entries)
+	return whither(entries)
 }
 
-func names(entries []Entry) map[string]bool {
-	found := map[string]bool{}
+func whither(entries []Entry) map[string]string {
+	found := map[string]string{}
 	for name := range destinations(entries) {
-		found[name] = true
+		found[name] = ""
+	}
+	for _, e := range entries {
+		if e.follows() {
+			found["branch."+e.Sub] = e.Value
+		}
 	}
 	return found
 }
+
+// follows reports whether an entry says which remote a branch follows.
+func (e Entry) follows() bool { return e.HasSub && e.Section == "branch" && e.Key == "remote" }
 
 // destinations returns the entries that say where a remote or a submodule leads, and what is pushed to it.
 func destinations(entries []Entry) map[string][]Entry {
@@ -109,20 +166,25 @@ func remotesOf(entries []Entry) map[string]bool {
 	return names
 }
 
-// followed refuses to let a branch follow a remote that the sandbox has added, because the user's next push and pull go
-// there. git takes "origin" where nothing says which remote.
-func followed(now []Entry, hosts map[string]bool) error {
+// followed refuses to let a branch follow a remote that the sandbox has added, or another one than on the host, because
+// the user's next push and pull go there. git takes "origin" where nothing says which remote.
+func followed(now []Entry, hosts map[string]string) error {
+	host := func(remote string) bool { _, ok := hosts["remote."+remote]; return ok }
 	some := false
 	for name := range hosts {
 		some = some || strings.HasPrefix(name, "remote.")
 	}
 	remotes := remotesOf(now)
-	if some && remotes["origin"] && !hosts["remote.origin"] {
+	if some && remotes["origin"] && !host("origin") {
 		return &Refused{"remote.origin.url", "git would use it in place of the remotes that the host has set"}
 	}
 	for _, e := range now {
-		if e.HasSub && e.Section == "branch" && e.Key == "remote" && remotes[e.Value] && !hosts["remote."+e.Value] {
+		pushed := e.HasSub && e.Section == "branch" && e.Key == "pushremote" || !e.HasSub && e.Section == "remote" && e.Key == "pushdefault"
+		if (e.follows() || pushed) && remotes[e.Value] && !host(e.Value) {
 			return &Refused{e.Name(), "the remote was added in the sandbox, and only the host may let a branch of this repository follow it"}
+		}
+		if to, ok := hosts["branch."+e.Sub]; ok && e.follows() && e.Value != to && e.Value != "." {
+			return &Refused{e.Name(), "the branch follows another remote, and only the host may change that"}
 		}
 	}
 	return nil
@@ -153,7 +215,7 @@ func foreign(was, now []Entry, p Place) error {
 }
 
 // kept refuses to change what of the host leads elsewhere.
-func kept(was, now []Entry, hosts map[string]bool) error {
+func kept(was, now []Entry, hosts map[string]string) error {
 	before, after := destinations(was), destinations(now)
 	for _, name := range slices.Sorted(maps.Keys(hosts)) { // so that the answer is always the same
 		b, a := before[name], after[name]
@@ -238,8 +300,20 @@ func word(v string, _ judging) bool {
 
 func text(v string, _ judging) bool { return len(v) <= 1000 }
 
+// several is a number of threads or processes.
+func several(v string, _ judging) bool {
+	n, err := strconv.Atoi(v)
+	return err == nil && n >= 0 && n <= 64
+}
+
 func oneOf(words ...string) check {
 	return func(v string, _ judging) bool { return slices.Contains(words, v) }
+}
+
+// pushes says what a push without a name pushes. With "current", a branch of the host that lost its remote would go to
+// "origin".
+func pushes(v string, j judging) bool {
+	return v == "simple" || v == "nothing" || v == "current" && j.place.New
 }
 
 func flagOr(words ...string) check {
@@ -273,12 +347,17 @@ func address(v string, _ judging) bool {
 		if !colon || strings.Contains(host, "/") { // a path
 			return true
 		}
-		return authority(host) && tail != "" && tail[0] != '-' // user@host:path
+		return authority(host) && !strings.Contains(host, "%") && tail != "" && tail[0] != '-' // user@host:path
 	}
+	if strings.Contains(v, "%0") || strings.Contains(v, "%1") { // of control characters
+		return false
+	}
+	host, _, _ := strings.Cut(rest, "/")
 	switch strings.ToLower(scheme) {
-	case "https", "http", "git", "ssh":
-		host, _, _ := strings.Cut(rest, "/")
+	case "https", "http", "git":
 		return authority(host)
+	case "ssh": // which may give the name of a user to a shell
+		return authority(host) && !strings.Contains(host, "%")
 	case "file":
 		return strings.HasPrefix(rest, "/")
 	}
@@ -322,7 +401,8 @@ func subaddress(v string, j judging) bool {
 	return address(v, j)
 }
 
-// worktree is the way from the repository of a submodule to its working tree, which is in the superproject.
+// worktree is the way from the repository of a submodule to its working tree, which is in the superproject. It is
+// never written (see Settle).
 func worktree(v string, j judging) bool {
 	if j.place.Top == "" || strings.HasPrefix(v, "/") || strings.Contains(v, `\`) {
 		return false

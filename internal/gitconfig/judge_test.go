@@ -113,8 +113,19 @@ func TestEverythingElseIsRefusedByName(t *testing.T) {
 		{"[push]\n\tautoSetupRemote = true\n", "push.autosetupremote", Place{New: true}},
 		{"[remote \"origin\"]\n\tgh-resolved = base\n", "remote.origin.gh-resolved", Place{New: true}},
 		{"[remote \"x\"]\n\turl = https://a.b/c\n[branch \"main\"]\n\tremote = x\n", "branch.main.remote", Place{}},
-		{"[remote \"x\"]\n\turl = https://a.b/c\n[branch \"main\"]\n\tremote = origin\n", "branch.main.remote", Place{Hosts: map[string]bool{}}},
+		{"[remote \"x\"]\n\turl = https://a.b/c\n[branch \"main\"]\n\tremote = origin\n", "branch.main.remote", Place{Hosts: map[string]string{}}},
 		{"[remote \"x\"]\n\turl = ssh://%2doProxyCommand%3dx@h/c\n", "remote.x.url", Place{}},
+		{"[remote \"x\"]\n\turl = ssh://%60id%60@h/c\n", "remote.x.url", Place{}},
+		{"[remote \"x\"]\n\turl = https://a%0ahost=b@h/c\n", "remote.x.url", Place{}},
+		{"[remote \"x\"]\n\ttagOpt = --upload-pack=x\n", "remote.x.tagopt", Place{}},
+		{"[push]\n\tdefault = current\n", "push.default", Place{}},
+		{"[push]\n\tdefault = matching\n", "push.default", Place{New: true}},
+		{"[pack]\n\tthreads = 100000\n", "pack.threads", Place{New: true}},
+		{"[index]\n\tthreads = -1\n", "index.threads", Place{New: true}},
+		{"[maintenance]\n\tstrategy = incremental\n", "maintenance.strategy", Place{New: true}},
+		{"[submodule \"x\"]\n\tgitdir = ../x\n", "submodule.x.gitdir", Place{New: true}},
+		{"[extensions]\n\trefStorage = files:///x\n", "extensions.refstorage", Place{New: true}},
+		{"[extensions]\n\tsubmodulePathConfig = true\n", "extensions.submodulepathconfig", Place{New: true}},
 		{"[remote \"x\"]\n\turl = https://a.b/c\n", "remote.x.url", Place{Worktree: true}},
 		{"[user]\n\temail = a@b.c\n", "user.email", Place{Worktree: true}},
 		{"[remote \"x\"]\n\treceivepack = x\n", "remote.x.receivepack", Place{}},
@@ -175,6 +186,20 @@ func TestWhatTheHostSetStays(t *testing.T) {
 			t.Errorf("a branch of the host gets the remote that it lacks: %q", add)
 		}
 	}
+	for _, says := range []string{"[branch \"main\"]\n\tpushRemote = gone\n", "[remote]\n\tpushDefault = gone\n"} {
+		if err := Judge([]byte(says), []byte(says+"[remote \"gone\"]\n\turl = https://a.b/c\n"), Place{}); err == nil {
+			t.Errorf("%q gets the remote that it lacks", says)
+		}
+	}
+	const two = "[remote \"a\"]\n\turl = /a\n[remote \"b\"]\n\turl = /b\n"
+	for now, fine := range map[string]bool{"[branch \"main\"]\n\tremote = b\n": false, "[branch \"main\"]\n\tremote = a\n[branch \"main\"]\n\tremote = b\n": false, "[branch \"main\"]\n\tremote = .\n": true, "": true, "[branch \"main\"]\n\tremote = a\n[branch \"new\"]\n\tremote = b\n": true} {
+		hosts := Destinations([]byte(two + "[branch \"main\"]\n\tremote = a\n"))
+		for _, was := range []string{two + "[branch \"main\"]\n\tremote = a\n", two} {
+			if err := Judge([]byte(was), []byte(two+now), Place{Hosts: hosts}); (err == nil) != fine {
+				t.Errorf("a branch of the host that followed a, and %q: %v", now, err)
+			}
+		}
+	}
 	other := "[remote \"up\"]\n\turl = https://a.b/c\n"
 	if err := Judge([]byte(other), []byte(other+"[remote \"origin\"]\n\turl = https://d.e/f\n"), Place{}); err == nil {
 		t.Error("another remote becomes the one that git takes by itself")
@@ -186,6 +211,23 @@ func TestWhatTheHostSetStays(t *testing.T) {
 	moved := strings.Replace(ofTheHost, "[core]\n", "[core]\n\teditor = x\n", 1)
 	if err := Judge([]byte(moved), []byte(strings.Replace(strings.Replace(moved, "\teditor = x\n", "", 1), "\thooksPath = /home/me/hooks\n", "\thooksPath = /home/me/hooks\n\teditor = x\n", 1)), Place{}); err == nil {
 		t.Error("keys of the host can change their order")
+	}
+}
+
+// git would write where the key leads, and something else can come there.
+func TestNoSandboxWritesTheWayToAWorkingTree(t *testing.T) {
+	const host = "[core]\n\tbare = false\n\tworktree = ../../../lib\n"
+	for _, tc := range []struct{ old, now, want string }{
+		{"", host, "[core]\n\tbare = false\n"},
+		{host, host + "[user]\n\tname = x\n", host + "[user]\n\tname = x\n"},
+		{host, strings.Replace(host, "lib", "other", 1), "[core]\n\tbare = false\n"},
+		{host, host + "\tWorkTree = ../../../b\n", "[core]\n\tbare = false\n"},
+		{host, "[core]\n\tbare = false\n", "[core]\n\tbare = false\n"},
+		{"", "[CORE]\n worktree=\"../../../a\" # x\n[a \"core\"]\n\tworktree = y", "[CORE]\n[a \"core\"]\n\tworktree = y"},
+	} {
+		if got := string(Settle([]byte(tc.old), []byte(tc.now))); got != tc.want {
+			t.Errorf("%q over %q becomes %q, want %q", tc.now, tc.old, got, tc.want)
+		}
 	}
 }
 
@@ -209,29 +251,38 @@ func TestGitReadsTheSame(t *testing.T) {
 	}
 	pieces := []string{"[core]\n", "[a \"b\"]\n", "[A \"\\\\\\\"x y\"]\n", "\tkey = v\n", "K-1=\"a;b\" c # d\n", "flag\n", "x = \"\"\n", "; \"\n", "y = a\\tb\\n \n", "z =   two  words  \n", "e =\n",
 		"q = \"a\" \"b\\\"\"\n", " \t\n", "[a]\n", "w = '#'\n", "w = x\\\\\n"}
+	odd := []string{"\"", "\\", "#", ";", "[", "]", "=", " ", "\t", "\r", "\n", "\\\n", ".", "-", "\x00", "\v", "\u00a0", "\u2028", "\ufeff", "a", "1", "\\n", "[a]b=c"}
 	seed := uint32(1)
-	for range 150 {
-		var text strings.Builder
-		for range 1 + seed%9 {
-			seed = seed*1664525 + 1013904223
-			text.WriteString(pieces[seed>>16%uint32(len(pieces))])
+	next := func(below int) int {
+		seed = seed*1664525 + 1013904223
+		return int(seed >> 16 % uint32(below))
+	}
+	file, compared := filepath.Join(t.TempDir(), "config"), 0
+	for compared < 200 {
+		text := ""
+		for range 1 + next(9) {
+			text += pieces[next(len(pieces))]
 		}
-		entries, err := Parse([]byte(text.String()))
+		for range compared % 3 { // it may become one that is not understood
+			at := next(len(text) + 1)
+			text = text[:at] + odd[next(len(odd))] + text[at:]
+		}
+		entries, err := Parse([]byte(text))
 		if err != nil {
 			continue
 		}
-		file := filepath.Join(t.TempDir(), "config")
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+		compared++
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.CommandContext(t.Context(), git, "config", "--list", "-z", "--file", file)
 		cmd.Env = []string{"HOME=/", "GIT_CONFIG_NOSYSTEM=1"}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Errorf("git refuses %q: %s", text.String(), out)
+			t.Errorf("git refuses %q: %s", text, out)
 		}
 		if got := shown(entries); got != string(out) {
-			t.Errorf("%q: git reads %q, and we %q", text.String(), out, got)
+			t.Errorf("%q: git reads %q, and we %q", text, out, got)
 		}
 	}
 }
@@ -302,8 +353,26 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%q: git reads %q, and we %q", content, want, got)
 			}
 		}
-		if Judge(old, content, Place{Dir: "/w/.git/modules/x", Top: "/w"}) == nil && err != nil {
+		if Judge(old, content, Place{Dir: "/w/.git/modules/x", Top: "/w"}) != nil {
+			return
+		}
+		if err != nil {
 			t.Fatalf("%q is let through and not understood", content)
+		}
+		var want []Entry
+		before, _ := Worktrees(old)
+		after, known := Worktrees(content)
+		if !known {
+			t.Fatalf("%q is let through, and nobody knows where it leads", content)
+		}
+		same := slices.Equal(before, after)
+		for _, e := range entries {
+			if same || e.Name() != "core.worktree" {
+				want = append(want, e)
+			}
+		}
+		if got, err := Parse(Settle(old, content)); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%q over %q settles as %+v, %v", content, old, got, err)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 // includeIf, alias, core.hooksPath, core.fsmonitor, core.sshCommand, core.editor, core.pager, core.attributesFile,
 // core.alternateRefsCommand, filter, diff and merge drivers, credential, gpg, url, http, protocol, pager, sequence,
 // remote.*.uploadpack, receivepack, vcs and proxy, trailer, and gc.recentObjectsHook. Nor is what makes git fetch unasked
-// (a promisor remote, from which each command gets missing objects), or choose another remote by itself
+// (a promisor remote, from which each command gets missing objects; maintenance.strategy), or choose another remote by itself
 // (push.autoSetupRemote, checkout.defaultRemote, remote.*.gh-resolved).
 var allowed = sync.OnceValue(func() map[string]check {
 	list := map[string]check{}
@@ -30,7 +30,7 @@ user.useconfigonly
 remote.*.prune remote.*.prunetags remote.*.mirror remote.*.skipdefaultupdate remote.*.skipfetchall
 push.followtags fetch.prune fetch.prunetags fetch.writecommitgraph fetch.showforcedupdates
 merge.renames merge.stat merge.autostash rebase.autosquash rebase.autostash rebase.stat rebase.updaterefs rebase.reschedulefailedexec
-diff.mnemonicprefix diff.noprefix diff.interhunkcontext diff.statgraphwidth
+diff.mnemonicprefix diff.noprefix
 status.short status.branch status.showstash status.relativepaths status.aheadbehind commit.status
 index.sparse index.skiphash feature.manyfiles gc.autodetach gc.writecommitgraph gc.cruftpacks maintenance.auto
 pack.usesparse pack.writebitmaphashcache repack.writebitmaps repack.usedeltabaseoffset
@@ -42,21 +42,21 @@ log.follow log.abbrevcommit log.mailmap log.showroot grep.linenumber grep.fullna
 `)
 	add(number, `
 core.abbrev core.compression core.loosecompression core.bigfilethreshold core.deltabasecachelimit core.packedgitlimit core.packedgitwindowsize
-diff.context diff.renamelimit merge.renamelimit fetch.parallel submodule.fetchjobs checkout.workers index.threads index.version
+diff.context diff.interhunkcontext diff.statgraphwidth diff.renamelimit merge.renamelimit index.version
 gc.auto gc.autopacklimit gc.aggressivewindow gc.aggressivedepth gc.bigpackthreshold
-pack.window pack.depth pack.threads pack.windowmemory pack.compression pack.indexversion pack.packsizelimit http.postbuffer
+pack.window pack.depth pack.windowmemory pack.compression pack.indexversion pack.packsizelimit http.postbuffer
 `)
+	add(several, `fetch.parallel submodule.fetchjobs checkout.workers index.threads pack.threads`)
 	add(word, `
 core.autocrlf core.eol core.safecrlf core.checkstat core.untrackedcache core.whitespace core.logallrefupdates core.commentchar
 user.email author.email committer.email
 pull.rebase pull.ff branch.autosetupmerge branch.autosetuprebase branch.sort branch.*.rebase tag.sort
-remote.*.tagopt
 merge.ff merge.conflictstyle merge.directoryrenames merge.log rebase.missingcommitscheck
 diff.algorithm diff.renames diff.colormoved diff.colormovedws diff.submodule diff.ignoresubmodules diff.wserrorhighlight diff.indentheuristic
 status.showuntrackedfiles status.submodulesummary status.renames commit.cleanup commit.verbose
 color.ui color.advice color.branch color.diff color.grep color.interactive color.push color.remote color.showbranch color.status color.transport
 color.branch.* color.diff.* color.status.* color.grep.* color.decorate.*
-gc.pruneexpire gc.reflogexpire gc.reflogexpireunreachable gc.worktreepruneexpire gc.packrefs maintenance.strategy
+gc.pruneexpire gc.reflogexpire gc.reflogexpireunreachable gc.worktreepruneexpire gc.packrefs
 log.date log.decorate column.ui column.branch column.status column.tag versionsort.suffix grep.patterntype
 `)
 	add(text, `user.name author.name committer.name branch.*.description`)
@@ -66,7 +66,8 @@ log.date log.decorate column.ui column.branch column.status column.tag versionso
 	add(oneOf("sha1", "sha256"), `extensions.objectformat extensions.compatobjectformat`)
 	add(oneOf("files", "reftable"), `extensions.refstorage`)
 	add(oneOf("0", "1", "2"), `protocol.version`)
-	add(oneOf("simple", "current", "nothing"), `push.default`)
+	add(pushes, `push.default`)
+	add(oneOf("--tags", "--no-tags"), `remote.*.tagopt`)
 	add(flagOr("check"), `push.recursesubmodules`)
 	add(flagOr("refuse", "warn", "ignore"), `receive.denycurrentbranch receive.denydeletecurrent`)
 	add(worktree, `core.worktree`)

@@ -10,8 +10,8 @@
 // A directory anywhere that holds HEAD, objects and refs is a bare repository to git, whose config
 // may name programs. The names alone are too common to protect, so the caller of Match looks for
 // such a directory: see [Set.BelowGit] and [BareParts]. Below .git what a commit needs
-// stays writable, so a hostile command can leave a symbolic link there, as it can anywhere in the
-// workspace: what follows links on the host follows it out.
+// stays writable, so whoever asks also has to keep symbolic links out of there, through which git on
+// the host would write elsewhere: see [Set.InGit].
 package protect
 
 import (
@@ -303,6 +303,18 @@ func IsBarePart(comp string) bool {
 		return true
 	}
 	return strings.IndexByte(comp, '~') >= 0
+}
+
+// InGit reports whether a path is below a directory ".git", of whatever depth.
+func (s *Set) InGit(rel string) bool {
+	comps, _ := split(rel)
+	git := newPart(".git")
+	for i := range len(comps) - 1 {
+		if git.match(comps[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Same reports whether the most lenient file system takes two components for the same name. The

@@ -58,6 +58,7 @@ func obeyed() []row {
 		{whyGit, "git", everyCommand, "git-config(1), FILES", ".git/config .git/config.worktree .git/worktrees/*/config.worktree .git/worktrees/*/config .gitconfig .config/git"},
 		{whyGit, "git", everyCommand, "gitattributes(5)", ".git/info/attributes"},
 		{whyGit, "git", everyCommand, "gitrepository-layout(5)", ".git/commondir .git/gitdir .git/worktrees/*/commondir .git/worktrees/*/gitdir"},
+		{whyGit, "git", everyCommand, "gitrepository-layout(5), objects/info/alternates", ".git/objects/info/alternates"},
 		{whyGit, "git", "everyday commands with submodules", "gitsubmodules(7)", ".git/modules"},
 		{whyGit, "git", "fetch and push", "gitremote-helpers(7); git-push(1), GIT URLS", ".git/remotes .git/branches"},
 		{whyGit, "git-branchless", everyCommand, "git-branchless-init: include.path", ".git/branchless/config"},
