@@ -185,7 +185,7 @@ race: export CGO_ENABLED := 1
 race: ## Run short tests of what is concurrent under the race detector
 	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress/gateway ./internal/egress/inspect ./internal/egress/netstack ./internal/egress/gatewayclient ./internal/egress/secret \
-		./internal/wrap/admission ./internal/wrap/lease ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
+		./internal/wrap/admission ./internal/wrap/lifetime ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
 		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/proc/...
 
 # The linter runs vet for this system, so vet runs for the others alone.

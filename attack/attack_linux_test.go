@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/starter"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || child.Main() {
+	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || starter.Main() || supervisor.Main() || child.Main() {
 		return
 	}
 	os.Exit(run(m))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/attack/protocol"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // refused returns a try of the host that was refused.
@@ -214,7 +214,7 @@ func swapWhileCreating(x *trial) []protocol.Try {
 	}
 	fd := int(dir.Fd())
 	const exchange = 2
-	swap := func() error { return kernel.Renameat2(fd, "private", fd, "swapped", exchange) }
+	swap := func() error { return sys.Renameat2(fd, "private", fd, "swapped", exchange) }
 	var tries []protocol.Try
 	for i := range 8 {
 		stop, done := make(chan struct{}), make(chan int)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/attack/protocol"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // cacheName is the directory of a driver's cache, beside its state.
@@ -235,7 +235,7 @@ func (x *trial) swappedSource(work string, try func(name, source, to string)) []
 			case <-stop:
 				return
 			default:
-				_ = kernel.Renameat2(fd, "swapped", fd, "swapped-link", exchange)
+				_ = sys.Renameat2(fd, "swapped", fd, "swapped-link", exchange)
 			}
 		}
 	}()

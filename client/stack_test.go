@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
@@ -34,7 +34,7 @@ func (plenty) Disk(string) (int64, error)                  { return 1 << 40, nil
 // A named driver gives sandboxes the requested IDs, above a stack that chooses other IDs:
 // the suite names every sandbox, but a sandbox of the pool already has a name.
 type named struct {
-	*lease.Driver
+	*lifetime.Driver
 
 	mu    sync.Mutex
 	inner map[paddock.ID]paddock.ID // guarded by mu; the ID in the stack; empty during creation
@@ -167,8 +167,8 @@ func (s *stack) open(string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	terms := lease.Terms{Lifetime: 100 * time.Hour, IdlePause: 80 * time.Hour, Wake: true}
-	l, err := lease.New(ctx, a, lease.Options{Default: terms})
+	terms := lifetime.Terms{Lifetime: 100 * time.Hour, IdlePause: 80 * time.Hour, Wake: true}
+	l, err := lifetime.New(ctx, a, lifetime.Options{Default: terms})
 	if err != nil {
 		return nil, err
 	}

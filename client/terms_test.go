@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 func of(t *testing.T, h *host) *client.Driver {
@@ -37,7 +37,7 @@ func TestTermsGoOverTheNetwork(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return lease.New(context.Background(), d, lease.Options{})
+		return lifetime.New(context.Background(), d, lifetime.Options{})
 	}})
 	ctx := t.Context()
 	want := client.Terms{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/starter"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
@@ -22,5 +22,5 @@ func runPart() bool {
 	if len(os.Args) > 0 && os.Args[0] == vminit.Argv0 {
 		vminit.Main()
 	}
-	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || gateway.Main() || child.Main()
+	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || starter.Main() || supervisor.Main() || gateway.Main() || child.Main()
 }

@@ -67,7 +67,7 @@ func TestTheFrontInitialisesWhatItIsAllowed(t *testing.T) {
 		if within(path, module) {
 			for _, never := range []string{
 				"/internal/cli/serve", "/internal/cli/tools", "/internal/store", "/internal/server", "/internal/dialect", "/internal/image/registry", "/internal/sim/command",
-				"/internal/sim/shell", "/internal/driver/sim/child", "/internal/driver/gvisor/sentry", "/internal/driver/microvm/supervisor", "/internal/egress/netstack", "/internal/egress/gateway",
+				"/internal/sim/shell", "/internal/driver/sim/child", "/internal/driver/gvisor/starter", "/internal/driver/microvm/supervisor", "/internal/egress/netstack", "/internal/egress/gateway",
 			} {
 				if within(path, module+never) && path != module+"/internal/server/api" {
 					t.Errorf("the front initialises %s, which only a subprogram needs", path)

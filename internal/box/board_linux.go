@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A statusBoard is a word in memory by which a keeper tells users of its sandbox whether
@@ -14,7 +14,7 @@ import (
 // keeper would have answered. If it does not show that the sandbox runs, the caller must
 // ask the keeper. A keeper that was killed leaves its board unchanged, but its sandbox dies
 // with it, and then the agent does not answer.
-type statusBoard struct{ words *kernel.Counters }
+type statusBoard struct{ words *sys.Counters }
 
 const (
 	boardWord = 0 // index of the word
@@ -23,11 +23,11 @@ const (
 
 // newBoard makes a keeper's board, and the file by which others read it.
 func newBoard() (statusBoard, *os.File, error) {
-	reader, f, err := kernel.NewCounters("board")
+	reader, f, err := sys.NewCounters("board")
 	if err != nil {
 		return statusBoard{}, nil, err
 	}
-	writer, err := kernel.OpenCounters(int(f.Fd()))
+	writer, err := sys.OpenCounters(int(f.Fd()))
 	if err := errors.Join(err, reader.Close()); err != nil {
 		return statusBoard{}, nil, errors.Join(err, f.Close())
 	}
@@ -36,7 +36,7 @@ func newBoard() (statusBoard, *os.File, error) {
 
 // readBoard opens a keeper's board by the file that the keeper sent.
 func readBoard(f *os.File) (*statusBoard, error) {
-	words, err := kernel.ReadCounters(int(f.Fd()))
+	words, err := sys.ReadCounters(int(f.Fd()))
 	if err != nil {
 		return nil, err
 	}

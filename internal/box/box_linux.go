@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A meter bounds and measures a box. It is a control group or, if there is none, a
@@ -31,8 +31,8 @@ type meter interface {
 // A Box is the process tree of one sandbox on the host, as its owner sees it.
 type Box struct {
 	created time.Time
-	plan    Plan            // its layout may be completed while the box is made
-	control *kernel.Channel // to the box's init; when it ends, the box ends
+	plan    Plan         // its layout may be completed while the box is made
+	control *sys.Channel // to the box's init; when it ends, the box ends
 	pid     int
 	Group   *cgroup.Group // nil if the meter is a watchdog
 	meter   meter
@@ -118,11 +118,11 @@ func (m *making) hostLimits() paddock.Limits {
 
 // channels makes the sockets between the box and its owner.
 func (m *making) channels(context.Context) (err error) {
-	if m.b.control, m.theirs, err = kernel.NewChannelPair(); err != nil {
+	if m.b.control, m.theirs, err = sys.NewChannelPair(); err != nil {
 		return err
 	}
 	m.own.add(m.theirs)
-	if m.mine, m.link, err = kernel.Pair(); err != nil {
+	if m.mine, m.link, err = sys.Pair(); err != nil {
 		return err
 	}
 	m.own.add(m.mine, m.link)
@@ -207,7 +207,7 @@ func (m *making) configure(context.Context) error {
 	if err := m.p.Runtime.Configure(m.b, c); err != nil {
 		return err
 	}
-	ledger, err := kernel.SizedMemory("ledger", boxinit.LedgerSize)
+	ledger, err := sys.SizedMemory("ledger", boxinit.LedgerSize)
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (m *making) configure(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(config) > kernel.PacketMax {
-		return fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(config)>>10, kernel.PacketMax>>10, paddock.Invalid)
+	if len(config) > sys.PacketMax {
+		return fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(config)>>10, sys.PacketMax>>10, paddock.Invalid)
 	}
 	if err := m.b.control.Send(config, c.Files.All()...); err != nil {
 		return fmt.Errorf("configure the box: %w", m.b.explain(err))
@@ -295,7 +295,7 @@ func (b *Box) connect() (*os.File, error) {
 
 // Ask sends a request to the box. The answer arrives on the returned file.
 func (b *Box) Ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error) {
-	mine, theirs, err := kernel.Pair()
+	mine, theirs, err := sys.Pair()
 	if err != nil {
 		return nil, err
 	}

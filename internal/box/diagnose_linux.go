@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Failure is the reason why a box cannot be made here, and the remedy.
@@ -50,10 +50,10 @@ type Surroundings struct {
 // Around returns the surroundings of this process.
 func Around() Surroundings {
 	exe, _ := os.Executable()
-	effective, _, err := kernel.Capabilities()
+	effective, _, err := sys.Capabilities()
 	_, pods := os.Lstat("/run/.containerenv")
 	return Surroundings{
-		root: os.Geteuid() == 0, admin: err == nil && effective&kernel.CapSysAdmin != 0, exe: exe, pods: pods == nil, Trace: kernel.TraceNobody(),
+		root: os.Geteuid() == 0, admin: err == nil && effective&sys.CapSysAdmin != 0, exe: exe, pods: pods == nil, Trace: sys.TraceNobody(),
 		Read: func(name string) string {
 			data, _ := os.ReadFile(name)
 			return strings.TrimSpace(string(data))

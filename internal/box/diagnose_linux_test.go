@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // The view from inside a container.
@@ -109,7 +109,7 @@ func TestWhatIsAroundThisProcessIsRead(t *testing.T) {
 	if s.root != (os.Geteuid() == 0) || s.exe == "" || !strings.Contains(s.Read("/proc/self/status"), "Seccomp:") || s.Read("/proc/none") != "" {
 		t.Errorf("%+v", s)
 	}
-	if err := kernel.TraceNobody(); err == nil {
+	if err := sys.TraceNobody(); err == nil {
 		t.Error("there is a process of a number that there cannot be")
 	}
 }

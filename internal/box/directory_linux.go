@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // directoryDescriptor is the descriptor at which every keeper holds the directory of its sandbox, so
@@ -53,7 +53,7 @@ func holdDirectory(path string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if held, err := kernel.DuplicateTo(f, directoryDescriptor); err == nil {
+	if held, err := sys.DuplicateTo(f, directoryDescriptor); err == nil {
 		return newDirectory(path, held), f.Close()
 	}
 	return newDirectory(path, f), nil // the process may not have so many: then only the keeper itself can tell

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // fullMeter is a meter of a box that reached its limits.
@@ -68,14 +68,14 @@ func TestTheEndOfABrokerIsToldInItsOwnWords(t *testing.T) {
 }
 
 // channels makes both ends of a control channel.
-func channels(t *testing.T) (a, b *kernel.Channel) {
+func channels(t *testing.T) (a, b *sys.Channel) {
 	t.Helper()
-	a, f, err := kernel.NewChannelPair()
+	a, f, err := sys.NewChannelPair()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close() })
-	if b, err = kernel.NewChannelOf(f); err != nil {
+	if b, err = sys.NewChannelOf(f); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // openForeign opens files that the box's user cannot reach. For a root caller those are the
@@ -35,7 +35,7 @@ func openForeign(c *Configuration) error {
 		if system || m.Source == "/sys/devices/system/cpu" {
 			continue
 		}
-		f, err := kernel.CloneReal(m.Source)
+		f, err := sys.CloneReal(m.Source)
 		if err != nil {
 			if m.Maybe {
 				continue
@@ -63,7 +63,7 @@ func openForeign(c *Configuration) error {
 // mapOwners makes files of the mount's owner appear as the box's user's. Files that the box
 // makes belong to that owner on disk.
 func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.File, own *closers) error {
-	st, err := kernel.StatAt(int(f.Fd()), "")
+	st, err := sys.StatAt(int(f.Fd()), "")
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 	}
@@ -79,7 +79,7 @@ func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.Fil
 		own.add(ns)
 		maps[owner] = ns
 	}
-	if err := kernel.IDMap(f, ns, true); err != nil {
+	if err := sys.IDMap(f, ns, true); err != nil {
 		if !m.Write && m.Kind == boxinit.MountBind {
 			return nil // to be read as any user may
 		}
@@ -92,7 +92,7 @@ func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.Fil
 // userNamespace makes a user namespace in which the owner uid is the host's kuid, for
 // mapping a mount. Only the file keeps it alive.
 func userNamespace(uid, gid, kuid, kgid int) (*os.File, error) {
-	exe, err := kernel.SealedFile("map", kernel.Pause())
+	exe, err := sys.SealedFile("map", sys.Pause())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func userNamespace(uid, gid, kuid, kgid int) (*os.File, error) {
 	pid, err := syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", exe.Fd()), []string{"map"}, &syscall.ProcAttr{
 		Dir: "/",
 		Sys: &syscall.SysProcAttr{
-			Cloneflags:  kernel.CloneUser,
+			Cloneflags:  sys.CloneUser,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: kuid, Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: kgid, Size: 1}},
 			Setsid:      true,

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // recordName is the file in the directory of a saved box that says whose it is. The state
@@ -110,7 +110,7 @@ func (d *Driver) find(ctx context.Context, saved string, whole bool) error {
 	if err != nil || r == nil {
 		return err
 	}
-	lock, err := kernel.LockDir(ctx, saved)
+	lock, err := sys.LockDir(ctx, saved)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (d *Driver) find(ctx context.Context, saved string, whole bool) error {
 		err = writeWhole(filepath.Join(made, aboutName), data)
 	}
 	if err == nil {
-		err = kernel.RenameNew(made, dir)
+		err = sys.RenameNew(made, dir)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(made))

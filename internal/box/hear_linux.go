@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Listen returns the end of a socket on which the runtime reports events, and records them.
 // If the events of a box cannot be received or written any more, the box ends.
 func (b *Box) Listen() (theirs *os.File, err error) {
-	ours, theirs, err := kernel.EventPair()
+	ours, theirs, err := sys.EventPair()
 	if err != nil {
 		return nil, err
 	}

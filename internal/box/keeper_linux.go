@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const keeperArgv0 = "paddock-keeper"
@@ -79,9 +79,9 @@ type response struct {
 
 // keeperMain runs the process that owns one kept sandbox.
 func keeperMain(runtimes []*Runtime) {
-	kernel.KeepSignals()
-	_ = kernel.CloseFrom(4) // descriptors that the maker inherited
-	maker, err := kernel.NewChannel(3)
+	sys.KeepSignals()
+	_ = sys.CloseFrom(4) // descriptors that the maker inherited
+	maker, err := sys.NewChannel(3)
 	if err != nil {
 		os.Exit(1) // nobody to report to
 	}
@@ -102,7 +102,7 @@ func keeperMain(runtimes []*Runtime) {
 
 // keep makes the sandbox, reports to the maker, and serves until the sandbox ends. A goroutine of
 // hearing ends with the maker's channel.
-func keep(maker *kernel.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) error {
+func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) error {
 	o, plan, lock, err := receiveOrder(maker, runtimes)
 	if lock != nil {
 		defer lock.Close() // a process that resumes the sandbox holds the lock of its directory until the sandbox runs
@@ -165,7 +165,7 @@ func keep(maker *kernel.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) e
 
 // receiveOrder reads the order, and rebuilds the plan of the box with the files that come
 // with it.
-func receiveOrder(maker *kernel.Channel, runtimes []*Runtime) (o *Order, p *Plan, lock *os.File, err error) {
+func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, lock *os.File, err error) {
 	data, files, err := maker.Receive()
 	if err != nil || len(files) == 0 {
 		return nil, nil, nil, fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
@@ -231,7 +231,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 }
 
 // handOver gives the maker its sandbox, and waits until the maker accepts it.
-func (k *keeper) handOver(ctx context.Context, maker *kernel.Channel, first *os.File, accepted <-chan bool) error {
+func (k *keeper) handOver(ctx context.Context, maker *sys.Channel, first *os.File, accepted <-chan bool) error {
 	r := response{About: &k.about}
 	if m, err := k.life.Measure(ctx); err == nil {
 		r.Measure = &m
@@ -426,7 +426,7 @@ func (k *keeper) bury() {
 
 // converse answers the requests of one connection until that or serving ends.
 func (k *keeper) converse(serving, answering context.Context, c *net.UnixConn) {
-	ch, err := kernel.ChannelOf(c)
+	ch, err := sys.ChannelOf(c)
 	if err != nil {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // createKept makes a sandbox that a keeper owns.
@@ -99,8 +99,8 @@ func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *re
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(data) > kernel.PacketMax {
-		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
+	if len(data) > sys.PacketMax {
+		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, sys.PacketMax>>10, paddock.Invalid)
 	}
 	mine, data, files, err := d.instruct(ctx, data, files)
 	if err != nil {
@@ -132,7 +132,7 @@ func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *re
 
 // instruct sends a keeper its order, and waits for its answer. A spare keeper may have
 // ended, or be about to end, without reading its order. Then the next one is used.
-func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c *kernel.Channel, answer []byte, way []*os.File, err error) {
+func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c *sys.Channel, answer []byte, way []*os.File, err error) {
 	for {
 		c, spare, err := d.spares.take()
 		if err != nil {
@@ -209,7 +209,7 @@ func CheckOwn(path string) error {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return fmt.Errorf("a directory of Paddock's own: %w", err)
-		case !st.IsDir() || !kernel.Owned(st, 0o022):
+		case !st.IsDir() || !sys.Owned(st, 0o022):
 			return fmt.Errorf("%s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
 		}
 		// A directory in one that everybody may write to is checked, too.

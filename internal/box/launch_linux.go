@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // launch starts the box's init. The thread that starts it must stay, because the kernel
@@ -37,7 +37,7 @@ func (b *Box) launch(control, link *os.File) error {
 	path := fmt.Sprintf("/proc/self/fd/%d", s.Programs.One(FileInit).Fd())
 	started := make(chan error)
 	b.wg.Go(offLeader(func() {
-		err := kernel.OrdinarySchedule() // of this thread alone, which the box's init inherits
+		err := sys.OrdinarySchedule() // of this thread alone, which the box's init inherits
 		if err == nil {
 			err = b.within(attr.Sys, func() error {
 				return s.Layout.ID.asCreator(func() (err error) {
@@ -60,7 +60,7 @@ func (b *Box) launch(control, link *os.File) error {
 func offLeader(f func()) func() {
 	return func() {
 		runtime.LockOSThread() // never unlocked, so that the thread ends with f
-		if !kernel.Leader() {
+		if !sys.Leader() {
 			f()
 			return
 		}
@@ -78,7 +78,7 @@ func (id Identity) asCreator(f func() error) error {
 	if !id.Root {
 		return f()
 	}
-	return kernel.AsCreator(id.KUID, f)
+	return sys.AsCreator(id.KUID, f)
 }
 
 // within runs a start in the control group, if there is one.
@@ -90,9 +90,9 @@ func (b *Box) within(sys *syscall.SysProcAttr, start func() error) error {
 }
 
 func (b *Box) attributes(l *Layout) *syscall.SysProcAttr {
-	flags := uintptr(kernel.CloneUser | kernel.CloneMount | kernel.ClonePID | kernel.CloneIPC | kernel.CloneUTS | kernel.CloneCgroup | kernel.CloneTime)
+	flags := uintptr(sys.CloneUser | sys.CloneMount | sys.ClonePID | sys.CloneIPC | sys.CloneUTS | sys.CloneCgroup | sys.CloneTime)
 	if !l.Config.HostNet {
-		flags |= kernel.CloneNet
+		flags |= sys.CloneNet
 	}
 	u := l.ID.User
 	sys := &syscall.SysProcAttr{
@@ -100,7 +100,7 @@ func (b *Box) attributes(l *Layout) *syscall.SysProcAttr {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: u.UID, HostID: l.ID.KUID, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: u.GID, HostID: l.ID.KGID, Size: 1}},
 		Setsid:      true,
-		AmbientCaps: kernel.BuildCaps(),
+		AmbientCaps: sys.BuildCaps(),
 	}
 	sys.AmbientCaps = append(sys.AmbientCaps, b.plan.Runtime.Capabilities...)
 	if l.ID.Root {
@@ -112,8 +112,8 @@ func (b *Box) attributes(l *Layout) *syscall.SysProcAttr {
 
 func (b *Box) reap() {
 	var status syscall.WaitStatus
-	if f, err := kernel.OpenProcess(b.pid); err == nil {
-		if f, p, err := kernel.NewPoller(f); err == nil {
+	if f, err := sys.OpenProcess(b.pid); err == nil {
+		if f, p, err := sys.NewPoller(f); err == nil {
 			_ = p.Wait() // cheaper than waiting in the system call below
 			f.Close()
 		}
@@ -145,7 +145,7 @@ func (b *Box) reap() {
 
 // keepLedger keeps a copy of the ledger until the box's end.
 func (b *Box) keepLedger(ledger *os.File) error {
-	f, err := kernel.Duplicate(ledger)
+	f, err := sys.Duplicate(ledger)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Layout is the meaning of a spec on this host: the configuration of the box, and the
@@ -71,7 +71,7 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 // rmem_max can wait in such a socket, and the kernel charges nobody for it.
 func netlinks() int {
 	const all, least, most = 256 << 20, 64, 512
-	n, err := kernel.Quota("net/core/rmem_max")
+	n, err := sys.Quota("net/core/rmem_max")
 	if err != nil || n <= 0 {
 		return least
 	}
@@ -83,7 +83,7 @@ func netlinks() int {
 // those that the machine may have.
 func streams() int {
 	const ends, share, least, unknown = 2, 4, 64, 1024
-	n, err := kernel.Quota("net/ipv4/tcp_max_orphans")
+	n, err := sys.Quota("net/ipv4/tcp_max_orphans")
 	if err != nil || n <= 0 { // as in a container, whose network namespace does not show it
 		return unknown
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Life is a sandbox as its owner sees it: the running box or, while none runs, what was
@@ -148,7 +148,7 @@ func (l *Life) refused() []paddock.Refusal {
 	if l.plan.Gateway != nil {
 		list = gatewayclient.JoinRefusals(list, l.plan.Gateway.State().Refused)
 	}
-	return boxinit.Fit(list, kernel.PacketMax-16<<10)
+	return boxinit.Fit(list, sys.PacketMax-16<<10)
 }
 
 // traffic returns the traffic through the gateway; nil means it is not counted.
@@ -412,7 +412,7 @@ func (b *Box) Report(ctx context.Context, f *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var r boxinit.Report
-	err = json.NewDecoder(io.LimitReader(conn, kernel.PacketMax)).Decode(&r)
+	err = json.NewDecoder(io.LimitReader(conn, sys.PacketMax)).Decode(&r)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), EndKind(ctx.Err()))

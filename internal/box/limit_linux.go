@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Freeze stops every process of the box. It needs a control group, because nothing else
@@ -76,7 +76,7 @@ func (b *Box) showSizes(c *Configuration) error {
 	if c.Layout.Config.GuestKernel != nil { // a guest kernel shows what it has
 		return nil
 	}
-	f, err := kernel.SizedMemory("sizes", boxinit.SizesLen)
+	f, err := sys.SizedMemory("sizes", boxinit.SizesLen)
 	if err != nil {
 		return err
 	}

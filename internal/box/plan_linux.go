@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Plan is everything that is needed to make a box.
@@ -96,7 +96,7 @@ func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
 	}
 	for i, f := range files[:len(t.Programs)] {
 		name := t.Programs[i]
-		p.Programs.Add(name, kernel.Named(f, t.Places[name]))
+		p.Programs.Add(name, sys.Named(f, t.Places[name]))
 	}
 	files = files[len(t.Programs):]
 	for i, f := range files[:len(t.Files)] {

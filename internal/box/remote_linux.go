@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // remoteOwner is a sandbox's keeper in another process.
@@ -51,7 +51,7 @@ func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []
 	if err != nil {
 		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
-	ch, err := kernel.ChannelOf(c)
+	ch, err := sys.ChannelOf(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -258,7 +258,7 @@ func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (p
 
 // revive starts a keeper and a box for a saved sandbox.
 func (r remoteOwner) revive(ctx context.Context) error {
-	lock, err := kernel.LockDir(ctx, r.dir)
+	lock, err := sys.LockDir(ctx, r.dir)
 	if err != nil {
 		return fmt.Errorf("resume: %w: %w", err, EndKind(err))
 	}
@@ -293,7 +293,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return fmt.Errorf("resume: what was saved is in %q, not in %s; resume it with that directory, or remove the sandbox: %w", filepath.Dir(a.Saved), d.site.Data, paddock.Conflict)
 	}
 	// Another driver may have found it, too, and remember it in a state directory of its own.
-	found, err := kernel.LockDir(ctx, a.Saved)
+	found, err := sys.LockDir(ctx, a.Saved)
 	if err != nil {
 		return fmt.Errorf("resume: what was saved in %s cannot be used: %w; if it is gone, remove the sandbox", a.Saved, err)
 	}
@@ -352,7 +352,7 @@ func (r remoteOwner) remove(ctx context.Context) error {
 	}
 	// The keeper is gone, and the box died with it. A control group and the directory are
 	// left. Or another process is about to resume it.
-	lock, err := kernel.LockDir(ctx, r.dir)
+	lock, err := sys.LockDir(ctx, r.dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w", paddock.NotFound)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // spareAfter is the delay after the last take before missing spare keepers are started.
@@ -32,7 +32,7 @@ type spareKeepers struct {
 
 // A startedKeeper is one that has no order yet.
 type startedKeeper struct {
-	channel *kernel.Channel // closing it ends the keeper
+	channel *sys.Channel // closing it ends the keeper
 	process *os.Process
 	over    chan struct{} // closed when it was reaped
 }
@@ -50,7 +50,7 @@ func (k *startedKeeper) ended() bool {
 
 // take returns the channel of a keeper that waits for its order, and whether it was started
 // in advance.
-func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
+func (s *spareKeepers) take() (c *sys.Channel, spare bool, err error) {
 	if s.most == 0 {
 		return s.takeNew()
 	}
@@ -73,7 +73,7 @@ func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
 	return s.takeNew()
 }
 
-func (s *spareKeepers) takeNew() (c *kernel.Channel, spare bool, err error) {
+func (s *spareKeepers) takeNew() (c *sys.Channel, spare bool, err error) {
 	k, err := s.start()
 	if err != nil {
 		return nil, false, err
@@ -145,7 +145,7 @@ func (s *spareKeepers) start() (*startedKeeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, theirs, err := kernel.NewChannelPair()
+	mine, theirs, err := sys.NewChannelPair()
 	if err != nil {
 		return nil, err
 	}

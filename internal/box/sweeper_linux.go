@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const sweeperArgv0 = "paddock-sweeper"
@@ -119,7 +119,7 @@ func (s *sweepers) start() {
 // sweeperMain is the process. It reads directories until the driver's process ends, and
 // removes them when their last process has died.
 func sweeperMain() {
-	_ = kernel.CloseFrom(3)
+	_ = sys.CloseFrom(3)
 	var dirs []string
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		dirs = append(dirs, lines.Text())

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // bareTree makes a directory in a protected tree with these names in it, and returns its broker and path.
@@ -148,7 +148,7 @@ func TestTwoBrokersMakeNoRepositoryThatNeitherMayMake(t *testing.T) {
 		if !first.mayAt("make", a, true) {
 			t.Fatalf("%q: the first may not be made", last)
 		}
-		if err := kernel.MkdirAt(a.dir, a.base, 0o777); err != nil {
+		if err := sys.MkdirAt(a.dir, a.base, 0o777); err != nil {
 			t.Fatal(err)
 		}
 		a.close()
@@ -166,7 +166,7 @@ func TestTwoBrokersMakeNoRepositoryThatNeitherMayMake(t *testing.T) {
 func placeOf(t *testing.T, b *broker, path string) (*call, *place) {
 	t.Helper()
 	c := &call{broker: b}
-	p, err := c.resolve(kernel.AtCWD, path, false)
+	p, err := c.resolve(sys.AtCWD, path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,11 +200,11 @@ func TestAFileThatLostTheNameItWasOpenedByKeepsItsRights(t *testing.T) {
 	if err := errors.Join(os.Link(dir+"/first", dir+"/second"), os.Remove(dir+"/first")); err != nil {
 		t.Fatal(err)
 	}
-	st, err := kernel.StatAt(int(f.Fd()), "")
+	st, err := sys.StatAt(int(f.Fd()), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := kernel.PathOf(int(f.Fd()))
+	path, err := sys.PathOf(int(f.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,11 +228,11 @@ func TestASocketThatCouldMakeARepositoryIsBoundInTheOpenDirectory(t *testing.T) 
 	b, dir := bareTree(t, "x")
 	b.landlock = true
 	c := &call{broker: b}
-	at, err := kernel.OpenDirAt(kernel.AtCWD, dir)
+	at, err := sys.OpenDirAt(sys.AtCWD, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kernel.Close(at)
+	defer sys.Close(at)
 	for name, want := range map[string]bool{"socket": true, "refs": false, "Objects": false} {
 		if got := c.keepsAddress(at, ".", dir+"/"+name, false); got != want {
 			t.Errorf("%s: %v", name, got)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A broker makes the changes to files that the guest may not make itself.
@@ -120,11 +120,11 @@ func newBroker(c *Config) (*broker, error) {
 
 // serve starts to answer the system calls that a filter reports on listener.
 func (b *broker) serve(listener *os.File) error {
-	f, p, err := kernel.NewPoller(listener)
+	f, p, err := sys.NewPoller(listener)
 	if err != nil {
 		return err
 	}
-	fd, err := kernel.Descriptor(f)
+	fd, err := sys.Descriptor(f)
 	if err != nil {
 		return err
 	}
@@ -138,14 +138,14 @@ func (b *broker) serve(listener *os.File) error {
 // run answers system calls until no process is left that could make one.
 //
 // Then the box ends, because its commands would wait forever for answers.
-func (b *broker) run(listener int, poller *kernel.Poller) {
+func (b *broker) run(listener int, poller *sys.Poller) {
 	defer b.caught()
 	for {
 		if err := poller.Wait(); err != nil {
 			b.fail(fmt.Errorf("wait for a call: %w", err))
 			return
 		}
-		var n kernel.Notif
+		var n sys.Notif
 		switch err := n.Receive(listener); {
 		case err == nil:
 			b.answer(listener, n)
@@ -196,7 +196,7 @@ func result(err error) reply {
 	return done
 }
 
-func (b *broker) answer(listener int, n kernel.Notif) {
+func (b *broker) answer(listener int, n sys.Notif) {
 	c := &call{broker: b, listener: listener, id: n.ID, tid: int(n.PID), args: n.Args}
 	if c.tid == 0 { // a process that this namespace cannot see is not ours
 		c.send(reply{err: syscall.EPERM})
@@ -227,19 +227,19 @@ func (c *call) send(r reply) {
 	switch {
 	case r.late:
 	case r.open:
-		if err := kernel.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
+		if err := sys.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
 			if errors.Is(err, syscall.EMFILE) && c.noFile != nil {
 				c.noFile()
 			}
-			_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EMFILE)
+			_ = sys.NotifAnswer(c.listener, c.id, 0, syscall.EMFILE)
 		}
-		kernel.Close(r.fd)
+		sys.Close(r.fd)
 	case r.goOn && c.sealed.Load():
-		_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EPERM)
+		_ = sys.NotifAnswer(c.listener, c.id, 0, syscall.EPERM)
 	case r.goOn:
-		_ = kernel.NotifContinue(c.listener, c.id)
+		_ = sys.NotifContinue(c.listener, c.id)
 	default:
-		_ = kernel.NotifAnswer(c.listener, c.id, int64(r.num), r.err)
+		_ = sys.NotifAnswer(c.listener, c.id, int64(r.num), r.err)
 	}
 }
 
@@ -267,30 +267,30 @@ type place struct {
 
 func (p *place) close() {
 	p.release()
-	kernel.Close(p.dir)
+	sys.Close(p.dir)
 }
 
 // release ends what claim has locked.
 func (p *place) release() {
 	for _, fd := range p.held {
-		kernel.Close(fd)
+		sys.Close(fd)
 	}
 	p.held = nil
 }
 
 // there reports whether the name exists.
 func (p *place) there() bool {
-	_, err := kernel.StatAt(p.dir, p.base)
+	_, err := sys.StatAt(p.dir, p.base)
 	return !errors.Is(err, syscall.ENOENT)
 }
 
 // plain reports whether the name is that of a regular file.
 func (p *place) plain() bool {
-	st, err := kernel.StatAt(p.dir, p.base)
+	st, err := sys.StatAt(p.dir, p.base)
 	return err == nil && isPlain(st)
 }
 
-func isPlain(st kernel.FileStat) bool { return st.Mode&kernel.TypeMask == kernel.TypeRegular }
+func isPlain(st sys.FileStat) bool { return st.Mode&sys.TypeMask == sys.TypeRegular }
 
 var errGoOn = errors.New("not the broker's")
 
@@ -299,20 +299,20 @@ var errGoOn = errors.New("not the broker's")
 func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
 	// If the memory of a process cannot be read (because its program may only be executed), the
 	// kernel and Landlock decide, as for every invalid call.
-	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	path, err := sys.ReadString(c.tid, addr, pathMax)
 	if err != nil {
 		return nil, errGoOn
 	}
-	start := kernel.AtCWD
+	start := sys.AtCWD
 	if !strings.HasPrefix(path, "/") {
-		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
 			return nil, errGoOn
 		}
-		defer kernel.Close(start)
+		defer sys.Close(start)
 	}
 	// Only now it is certain that tid was the caller's, and not that of a later thread with
 	// the same number.
-	if !kernel.NotifValid(c.listener, c.id) {
+	if !sys.NotifValid(c.listener, c.id) {
 		return nil, errGoOn
 	}
 	return c.resolve(start, path, follow)
@@ -329,20 +329,20 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 			closeUnless(at, start)
 			return nil, errGoOn
 		}
-		dir, err := kernel.ResolveDir(at, dirPart)
+		dir, err := sys.ResolveDir(at, dirPart)
 		closeUnless(at, start)
 		if err != nil {
 			return nil, errGoOn // the kernel reports the error; Landlock handles a magic link
 		}
 		if follow {
-			if target, err := kernel.ReadLinkAt(dir, base); err == nil {
+			if target, err := sys.ReadLinkAt(dir, base); err == nil {
 				if target == "" {
-					kernel.Close(dir)
+					sys.Close(dir)
 					return nil, errGoOn
 				}
 				at, path = dir, target
 				if strings.HasPrefix(target, "/") {
-					kernel.Close(dir)
+					sys.Close(dir)
 					at = start // unused, because the path is absolute
 				}
 				continue
@@ -350,7 +350,7 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 		}
 		full, err := c.pathIn(dir, base)
 		if err != nil {
-			kernel.Close(dir)
+			sys.Close(dir)
 			return nil, errGoOn
 		}
 		p := &place{dir: dir, base: base, full: full, slash: slash, tree: c.treeOf(full)}
@@ -366,7 +366,7 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 
 func closeUnless(fd, keep int) {
 	if fd != keep {
-		kernel.Close(fd)
+		sys.Close(fd)
 	}
 }
 
@@ -405,15 +405,15 @@ func (b *broker) pathIn(dir int, base string) (string, error) {
 // over could show a protected directory at another path. So the file at that path from here
 // must be the same file. A file that has no name any more is nowhere, so it passes.
 func (b *broker) where(fd int) (string, error) {
-	path, err := kernel.PathOf(fd)
+	path, err := sys.PathOf(fd)
 	if err != nil || b.root == "" { // commands on the host's kernel make no mounts
 		return path, err
 	}
-	is, err := kernel.StatAt(fd, "")
+	is, err := sys.StatAt(fd, "")
 	if err != nil {
 		return "", err
 	}
-	at, err := kernel.ResolvePlain(path)
+	at, err := sys.ResolvePlain(path)
 	if err != nil {
 		// A real name may end like that, too; only a file without names is nowhere.
 		nameless := is.Links == 0 && is.Mode&syscall.S_IFMT != syscall.S_IFDIR
@@ -422,8 +422,8 @@ func (b *broker) where(fd int) (string, error) {
 		}
 		return "", syscall.EACCES
 	}
-	defer kernel.Close(at)
-	if st, err := kernel.StatAt(at, ""); err != nil || st.Dev != is.Dev || st.Ino != is.Ino {
+	defer sys.Close(at)
+	if st, err := sys.StatAt(at, ""); err != nil || st.Dev != is.Dev || st.Ino != is.Ino {
 		return "", syscall.EACCES
 	}
 	return path, nil
@@ -576,18 +576,18 @@ type entries struct {
 func (e entries) look() (look func(name string) error, end func()) {
 	if e.dir == nowhere {
 		return func(name string) error {
-			_, err := kernel.StatAt(kernel.AtCWD, e.path+"/"+name)
+			_, err := sys.StatAt(sys.AtCWD, e.path+"/"+name)
 			return err
 		}, func() {}
 	}
-	fd, err := kernel.OpenDirAt(e.dir, strings.Repeat("../", e.up)+".")
+	fd, err := sys.OpenDirAt(e.dir, strings.Repeat("../", e.up)+".")
 	if err != nil {
 		return func(string) error { return err }, func() {}
 	}
 	return func(name string) error {
-		_, err := kernel.StatAt(fd, name)
+		_, err := sys.StatAt(fd, name)
 		return err
-	}, func() { kernel.Close(fd) }
+	}, func() { sys.Close(fd) }
 }
 
 // isBare reports whether git takes a directory for a bare repository, or would if the directory
@@ -617,7 +617,7 @@ func (b *broker) claim(p *place) error {
 			counts = hit != protect.Miss
 		}
 		if counts {
-			fd, err := kernel.OpenAt(p.dir, strings.Repeat("../", strings.Count(rest, "/"))+".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+			fd, err := sys.OpenAt(p.dir, strings.Repeat("../", strings.Count(rest, "/"))+".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 			if err != nil {
 				return err // a guest may have taken the right to read it
 			}
@@ -634,7 +634,7 @@ func (b *broker) claim(p *place) error {
 func lockSoon(fd int) error {
 	const most = 200 // a broker holds it for much less than a millisecond
 	for range most {
-		if err := kernel.Lock(fd, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
+		if err := sys.Lock(fd, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil // also where a file system has no locks, as some of networks
 		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // flock that waits cannot be given up
@@ -713,11 +713,11 @@ func (p *place) mayEnter(to *place) bool {
 	if !to.inGit() {
 		return true
 	}
-	st, err := kernel.StatAt(p.dir, p.base)
-	switch st.Mode & kernel.TypeMask {
-	case kernel.TypeLink:
+	st, err := sys.StatAt(p.dir, p.base)
+	switch st.Mode & sys.TypeMask {
+	case sys.TypeLink:
 		return false
-	case kernel.TypeDir:
+	case sys.TypeDir:
 		return p.inGit()
 	}
 	return err == nil
@@ -725,7 +725,7 @@ func (p *place) mayEnter(to *place) bool {
 
 // present reports whether something is at a path.
 func present(path string) bool {
-	_, err := kernel.StatAt(kernel.AtCWD, path)
+	_, err := sys.StatAt(sys.AtCWD, path)
 	return exists(err)
 }
 

@@ -13,8 +13,8 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // handlers returns the broker's functions by system call number. It is one map, which never
@@ -22,7 +22,7 @@ import (
 // programs import this package.
 var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 	at := func(c *call) int { return c.fd(0) }
-	cwd := func(*call) int { return kernel.AtCWD }
+	cwd := func(*call) int { return sys.AtCWD }
 	byName := map[string]func(*call) reply{
 		"open":   func(c *call) reply { return c.open(cwd(c), c.args[0], int(uint32(c.args[1])), uint32(c.args[2])) },
 		"openat": func(c *call) reply { return c.open(at(c), c.args[1], int(uint32(c.args[2])), uint32(c.args[3])) },
@@ -37,7 +37,7 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"symlinkat": func(c *call) reply { return c.symlink(c.args[0], c.fd(1), c.args[2]) },
 		"unlink":    func(c *call) reply { return c.unlink(cwd(c), c.args[0], false) },
 		"rmdir":     func(c *call) reply { return c.unlink(cwd(c), c.args[0], true) },
-		"unlinkat":  func(c *call) reply { return c.unlink(at(c), c.args[1], c.args[2]&kernel.RemoveDir != 0) },
+		"unlinkat":  func(c *call) reply { return c.unlink(at(c), c.args[1], c.args[2]&sys.RemoveDir != 0) },
 		"truncate":  func(c *call) reply { return c.truncate(c.args[0], int64(c.args[1])) },
 		"rename":    func(c *call) reply { return c.rename(cwd(c), c.args[0], cwd(c), c.args[1], 0) },
 		"renameat":  func(c *call) reply { return c.rename(at(c), c.args[1], c.fd(2), c.args[3], 0) },
@@ -63,7 +63,7 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"sched_getaffinity": (*call).affinity,
 	}
 	table := make(map[uint32]func(*call) reply, len(byName))
-	for name, nr := range kernel.Numbers() {
+	for name, nr := range sys.Numbers() {
 		if h := byName[name]; h != nil {
 			table[nr] = h
 		}
@@ -71,7 +71,7 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 	return table
 })
 
-func isConnect(nr int32) bool { return uint32(nr) == kernel.Numbers()["connect"] }
+func isConnect(nr int32) bool { return uint32(nr) == sys.Numbers()["connect"] }
 
 func orGoOn(err error) reply {
 	if errors.Is(err, errGoOn) {
@@ -83,10 +83,10 @@ func orGoOn(err error) reply {
 // open opens here only if the call changes something below a tree. The filter reports no
 // other calls.
 func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
-	if flags&kernel.OpenPathOnly != 0 {
+	if flags&sys.OpenPathOnly != 0 {
 		return goOn // it cannot change anything
 	}
-	if flags&kernel.OpenTmpfile == kernel.OpenTmpfile {
+	if flags&sys.OpenTmpfile == sys.OpenTmpfile {
 		return c.openTmpfile(dirfd, addr, flags, mode)
 	}
 	exclusive := flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL
@@ -95,13 +95,13 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	st, err := kernel.StatAt(p.dir, p.base)
+	st, err := sys.StatAt(p.dir, p.base)
 	there := err == nil
-	isDir := there && st.Mode&kernel.TypeMask == kernel.TypeDir
+	isDir := there && st.Mode&sys.TypeMask == sys.TypeDir
 	if p.slash && !isDir {
 		return reply{err: syscall.EISDIR}
 	}
-	if there && st.Mode&kernel.SetIDs != 0 && !isDir {
+	if there && st.Mode&sys.SetIDs != 0 && !isDir {
 		c.refuse("write", p.full, "programs with a set-id bit")
 		return reply{err: syscall.EACCES}
 	}
@@ -140,13 +140,13 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 		mode = 0
 	}
 	// O_NONBLOCK, so that a FIFO cannot block the broker.
-	fd, err := kernel.Openat(p.dir, p.base, flags&^syscall.O_CLOEXEC|syscall.O_NONBLOCK, mode)
+	fd, err := sys.Openat(p.dir, p.base, flags&^syscall.O_CLOEXEC|syscall.O_NONBLOCK, mode)
 	if err != nil {
 		return fails(err)
 	}
 	if flags&syscall.O_NONBLOCK == 0 {
-		if err := kernel.Blocking(fd); err != nil {
-			kernel.Close(fd)
+		if err := sys.Blocking(fd); err != nil {
+			sys.Close(fd)
 			return fails(err)
 		}
 	}
@@ -158,25 +158,25 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 
 // openTmpfile makes an unnamed file in a directory of a tree.
 func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply {
-	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	path, err := sys.ReadString(c.tid, addr, pathMax)
 	if err != nil {
 		return fails(err)
 	}
-	start := kernel.AtCWD
+	start := sys.AtCWD
 	if !strings.HasPrefix(path, "/") {
-		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
 			return fails(err)
 		}
-		defer kernel.Close(start)
+		defer sys.Close(start)
 	}
-	if !kernel.NotifValid(c.listener, c.id) {
+	if !sys.NotifValid(c.listener, c.id) {
 		return fails(syscall.ESRCH)
 	}
-	dir, err := kernel.ResolveDir(start, path)
+	dir, err := sys.ResolveDir(start, path)
 	if err != nil {
 		return goOn
 	}
-	defer kernel.Close(dir)
+	defer sys.Close(dir)
 	full, err := c.pathIn(dir, "#")
 	if err != nil || c.treeOf(full) == nil {
 		return goOn
@@ -187,7 +187,7 @@ func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply
 	if mode, err = c.masked(mode); err != nil {
 		return fails(err)
 	}
-	fd, err := kernel.Openat(dir, ".", flags&^(syscall.O_CLOEXEC|syscall.O_NOFOLLOW), mode)
+	fd, err := sys.Openat(dir, ".", flags&^(syscall.O_CLOEXEC|syscall.O_NOFOLLOW), mode)
 	if err != nil {
 		return fails(err)
 	}
@@ -196,7 +196,7 @@ func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply
 
 // masked applies the caller's umask; the broker's is zero.
 func (c *call) masked(mode uint32) (uint32, error) {
-	mask, err := kernel.UmaskOf(c.tid)
+	mask, err := sys.UmaskOf(c.tid)
 	return mode & 0o1777 &^ mask, err
 }
 
@@ -218,7 +218,7 @@ func (c *call) mkdir(dirfd int, addr uint64, mode uint32) reply {
 	if mode, err = c.masked(mode); err != nil {
 		return fails(err)
 	}
-	return result(kernel.MkdirAt(p.dir, p.base, mode))
+	return result(sys.MkdirAt(p.dir, p.base, mode))
 }
 
 func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
@@ -236,19 +236,19 @@ func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
 	if !c.mayMake("make", p, false) {
 		return reply{err: syscall.EACCES}
 	}
-	switch kind := mode & kernel.TypeMask; kind {
-	case 0, kernel.TypeRegular, kernel.TypeFIFO, kernel.TypeSocket: // one that nobody has bound
+	switch kind := mode & sys.TypeMask; kind {
+	case 0, sys.TypeRegular, sys.TypeFIFO, sys.TypeSocket: // one that nobody has bound
 		if mode, err = c.masked(mode); err != nil {
 			return fails(err)
 		}
-		return result(kernel.Mknodat(p.dir, p.base, mode|kind))
+		return result(sys.Mknodat(p.dir, p.base, mode|kind))
 	default:
 		return reply{err: syscall.EPERM}
 	}
 }
 
 func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
-	says, err := kernel.ReadString(c.tid, target, pathMax)
+	says, err := sys.ReadString(c.tid, target, pathMax)
 	if err != nil {
 		return fails(err)
 	}
@@ -274,7 +274,7 @@ func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
 	if !c.mayMake("link", p, false) {
 		return reply{err: syscall.EACCES}
 	}
-	return result(kernel.SymlinkAt(says, p.dir, p.base))
+	return result(sys.SymlinkAt(says, p.dir, p.base))
 }
 
 func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
@@ -283,8 +283,8 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return orGoOn(err)
 	}
 	defer p.close()
-	st, err := kernel.StatAt(p.dir, p.base)
-	switch isDir := st.Mode&kernel.TypeMask == kernel.TypeDir; {
+	st, err := sys.StatAt(p.dir, p.base)
+	switch isDir := st.Mode&sys.TypeMask == sys.TypeDir; {
 	case err != nil:
 		return fails(err)
 	case dir && !isDir:
@@ -305,16 +305,16 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return reply{err: syscall.EACCES}
 	}
 	if dir {
-		return result(kernel.RmdirAt(p.dir, p.base))
+		return result(sys.RmdirAt(p.dir, p.base))
 	}
 	if p.slash {
 		return reply{err: syscall.ENOTDIR}
 	}
-	return result(kernel.UnlinkAt(p.dir, p.base))
+	return result(sys.UnlinkAt(p.dir, p.base))
 }
 
 func (c *call) truncate(addr uint64, size int64) reply {
-	p, err := c.find(kernel.AtCWD, addr, true)
+	p, err := c.find(sys.AtCWD, addr, true)
 	if err != nil {
 		return orGoOn(err)
 	}
@@ -322,18 +322,18 @@ func (c *call) truncate(addr uint64, size int64) reply {
 	if !c.mayAt("write", p, false) {
 		return reply{err: syscall.EACCES}
 	}
-	fd, err := kernel.Openat(p.dir, p.base, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	fd, err := sys.Openat(p.dir, p.base, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
-	return result(kernel.Truncate(fd, size))
+	defer sys.Close(fd)
+	return result(sys.Truncate(fd, size))
 }
 
 // rename requires both ends in trees. A move between a tree and another place crosses
 // mounts, which the kernel refuses by itself.
 func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) reply {
-	if flags&kernel.RenameWhiteout != 0 {
+	if flags&sys.RenameWhiteout != 0 {
 		return reply{err: syscall.EINVAL}
 	}
 	a, err := c.find(fromFD, from, false)
@@ -365,7 +365,7 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 		c.refuse("rename", a.full, ".git/config")
 		return reply{err: syscall.EACCES}
 	}
-	exchange := flags&kernel.RenameExchange != 0
+	exchange := flags&sys.RenameExchange != 0
 	if !a.mayEnter(b) || exchange && !b.mayEnter(a) {
 		c.refuse("rename", b.full, linkInGit)
 		return reply{err: syscall.EACCES}
@@ -376,17 +376,17 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 		c.refuse("rename", b.full, ".git/modules")
 		return reply{err: syscall.EACCES}
 	}
-	is, err := kernel.StatAt(a.dir, a.base)
+	is, err := sys.StatAt(a.dir, a.base)
 	if err != nil {
 		return fails(err)
 	}
 	if !isPlain(is) && !c.staysPut("rename", b, a) || exchange && !b.plain() && !c.staysPut("rename", a, b) {
 		return reply{err: syscall.EACCES}
 	}
-	if (a.slash || b.slash) && is.Mode&kernel.TypeMask != kernel.TypeDir { // only directories may be named so
+	if (a.slash || b.slash) && is.Mode&sys.TypeMask != sys.TypeDir { // only directories may be named so
 		return reply{err: syscall.ENOTDIR}
 	}
-	if err := kernel.Renameat2(a.dir, a.base, b.dir, b.base, flags); err != nil {
+	if err := sys.Renameat2(a.dir, a.base, b.dir, b.base, flags); err != nil {
 		return fails(err)
 	}
 	return c.renamed(a, b, is, exchange)
@@ -394,22 +394,22 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 
 // renamed looks again, because another sandbox with the same mount may have put something else in the place of what was
 // judged, and moves it back.
-func (c *call) renamed(a, b *place, was kernel.FileStat, exchange bool) reply {
-	is, err := kernel.StatAt(b.dir, b.base)
+func (c *call) renamed(a, b *place, was sys.FileStat, exchange bool) reply {
+	is, err := sys.StatAt(b.dir, b.base)
 	fine := err != nil || isPlain(is) || (is.Dev == was.Dev && is.Ino == was.Ino || !b.inGit()) && c.staysPut("rename", b, b)
 	if fine && exchange {
-		is, err := kernel.StatAt(a.dir, a.base)
-		fine = err != nil || isPlain(is) || (is.Mode&kernel.TypeMask != kernel.TypeLink || !a.inGit()) && c.staysPut("rename", a, a)
+		is, err := sys.StatAt(a.dir, a.base)
+		fine = err != nil || isPlain(is) || (is.Mode&sys.TypeMask != sys.TypeLink || !a.inGit()) && c.staysPut("rename", a, a)
 	}
 	if fine {
 		return done
 	}
-	flags := uint(kernel.RenameNoReplace)
+	flags := uint(sys.RenameNoReplace)
 	if exchange {
-		flags = kernel.RenameExchange
+		flags = sys.RenameExchange
 	}
-	if kernel.Renameat2(b.dir, b.base, a.dir, a.base, flags) != nil {
-		_ = kernel.UnlinkAt(b.dir, b.base) // only a link or a file
+	if sys.Renameat2(b.dir, b.base, a.dir, a.base, flags) != nil {
+		_ = sys.UnlinkAt(b.dir, b.base) // only a link or a file
 	}
 	return reply{err: syscall.EACCES}
 }
@@ -417,22 +417,22 @@ func (c *call) renamed(a, b *place, was kernel.FileStat, exchange bool) reply {
 // renameError returns why the second path of a rename is in no tree: most often its
 // directory does not exist.
 func (c *call) renameError(dirfd int, addr uint64) syscall.Errno {
-	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	path, err := sys.ReadString(c.tid, addr, pathMax)
 	if err != nil || path == "" {
 		return syscall.ENOENT
 	}
-	start := kernel.AtCWD
+	start := sys.AtCWD
 	if !strings.HasPrefix(path, "/") {
-		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
 			return syscall.EBADF
 		}
-		defer kernel.Close(start)
+		defer sys.Close(start)
 	}
 	dirPart, base := split(path)
 	if base == "" || base == "." || base == ".." {
 		return syscall.EBUSY
 	}
-	dir, err := kernel.ResolveDir(start, dirPart)
+	dir, err := sys.ResolveDir(start, dirPart)
 	if err != nil {
 		var e syscall.Errno
 		if errors.As(err, &e) {
@@ -440,7 +440,7 @@ func (c *call) renameError(dirfd int, addr uint64) syscall.Errno {
 		}
 		return syscall.ENOENT
 	}
-	kernel.Close(dir)
+	sys.Close(dir)
 	return syscall.EXDEV
 }
 
@@ -459,15 +459,15 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 	if !c.mayMake("link", b, false) {
 		return reply{err: syscall.EACCES}
 	}
-	if flags&kernel.FollowLink != 0 {
+	if flags&sys.FollowLink != 0 {
 		// This is how an unnamed file gets a name.
-		if path, err := kernel.ReadString(c.tid, from, pathMax); err == nil {
+		if path, err := sys.ReadString(c.tid, from, pathMax); err == nil {
 			if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
 				return c.linkFD(n, b)
 			}
 		}
 	}
-	a, err := c.find(fromFD, from, flags&kernel.FollowLink != 0)
+	a, err := c.find(fromFD, from, flags&sys.FollowLink != 0)
 	if err != nil {
 		if errors.Is(err, errGoOn) {
 			return reply{err: c.linkError(fromFD, from)}
@@ -488,12 +488,12 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 	if !c.staysPut("link", b, a) {
 		return reply{err: syscall.EACCES}
 	}
-	if err := kernel.Linkat(a.dir, a.base, b.dir, b.base); err != nil || !b.inGit() {
+	if err := sys.Linkat(a.dir, a.base, b.dir, b.base); err != nil || !b.inGit() {
 		return result(err)
 	}
 	// Another sandbox with the same mount may have made it a link meanwhile.
 	if !b.plain() {
-		_ = kernel.UnlinkAt(b.dir, b.base)
+		_ = sys.UnlinkAt(b.dir, b.base)
 		return reply{err: syscall.EACCES}
 	}
 	return done
@@ -515,12 +515,12 @@ func (c *call) linkFD(number string, to *place) reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
-	st, err := kernel.StatAt(fd, "")
+	defer sys.Close(fd)
+	st, err := sys.StatAt(fd, "")
 	if err != nil {
 		return fails(err)
 	}
-	if st.Mode&kernel.TypeMask != kernel.TypeRegular {
+	if st.Mode&sys.TypeMask != sys.TypeRegular {
 		return reply{err: syscall.EPERM}
 	}
 	// A second name for a protected file would allow writing to it.
@@ -529,23 +529,23 @@ func (c *call) linkFD(number string, to *place) reply {
 	} else if t := c.treeOf(path); t != nil && !c.mayFile("link", path, t, st, false) {
 		return reply{err: syscall.EACCES}
 	}
-	return result(kernel.LinkFD(fd, to.dir, to.base))
+	return result(sys.LinkFD(fd, to.dir, to.base))
 }
 
 // mayFile decides an operation on an open file. Another sandbox may exchange directories above it, so it
 // has to be where its path says, as seen from the directory that is judged. A file that lost the name by
 // which it was opened has no directory.
-func (c *call) mayFile(op, path string, t *tree, st kernel.FileStat, directory bool) bool {
+func (c *call) mayFile(op, path string, t *tree, st sys.FileStat, directory bool) bool {
 	if t.protected == nil || path == "/" || strings.HasSuffix(path, " (deleted)") {
 		return c.may(op, path, t, directory)
 	}
 	above, base := split(path)
-	dir, err := kernel.ResolvePlain(above)
+	dir, err := sys.ResolvePlain(above)
 	if err != nil {
 		return false
 	}
-	defer kernel.Close(dir)
-	if at, err := kernel.StatAt(dir, base); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
+	defer sys.Close(dir)
+	if at, err := sys.StatAt(dir, base); err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
 		return false
 	}
 	return c.mayIn(op, path, t, dir, directory)
@@ -557,7 +557,7 @@ func (c *call) descriptor(n int) (int, error) { return c.descriptorOf(c.tid, n) 
 // selfDescriptor returns a copy of the open file that /proc/self/fd of the caller names. It is one of
 // the process's first thread.
 func (c *call) selfDescriptor(n int) (int, error) {
-	tgid, err := kernel.ProcessOf(c.tid)
+	tgid, err := sys.ProcessOf(c.tid)
 	if err != nil {
 		return -1, err
 	}
@@ -565,12 +565,12 @@ func (c *call) selfDescriptor(n int) (int, error) {
 }
 
 func (c *call) descriptorOf(tid, n int) (int, error) {
-	fd, err := kernel.DescriptorOf(tid, n)
+	fd, err := sys.DescriptorOf(tid, n)
 	if err != nil {
 		return -1, err
 	}
-	if !kernel.NotifValid(c.listener, c.id) {
-		kernel.Close(fd)
+	if !sys.NotifValid(c.listener, c.id) {
+		sys.Close(fd)
 		return -1, syscall.ESRCH
 	}
 	return fd, nil
@@ -579,11 +579,11 @@ func (c *call) descriptorOf(tid, n int) (int, error) {
 // chmod is always made here, wherever the file is. Landlock would not stop a call that is
 // continued and then turns out to concern a tree.
 func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
-	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	path, err := sys.ReadString(c.tid, addr, pathMax)
 	if err != nil {
 		return fails(err)
 	}
-	if path == "" && flags&kernel.EmptyPath != 0 {
+	if path == "" && flags&sys.EmptyPath != 0 {
 		return c.fchmod(dirfd, mode)
 	}
 	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
@@ -595,28 +595,28 @@ func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
 		if err != nil {
 			return fails(err)
 		}
-		defer kernel.Close(fd)
+		defer sys.Close(fd)
 		return c.chmodFile(fd, mode)
 	}
-	start := kernel.AtCWD
+	start := sys.AtCWD
 	if !strings.HasPrefix(path, "/") {
-		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
 			return fails(err)
 		}
-		defer kernel.Close(start)
+		defer sys.Close(start)
 	}
-	if !kernel.NotifValid(c.listener, c.id) {
+	if !sys.NotifValid(c.listener, c.id) {
 		return fails(syscall.ESRCH)
 	}
-	open := kernel.ResolveFile
-	if flags&kernel.NoFollow != 0 {
-		open = kernel.ResolveLink
+	open := sys.ResolveFile
+	if flags&sys.NoFollow != 0 {
+		open = sys.ResolveLink
 	}
 	fd, err := open(start, path)
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
+	defer sys.Close(fd)
 	return c.chmodFile(fd, mode)
 }
 
@@ -625,7 +625,7 @@ func (c *call) fchmod(n int, mode uint32) reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
+	defer sys.Close(fd)
 	return c.chmodFile(fd, mode)
 }
 
@@ -641,7 +641,7 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		return reply{err: syscall.EPERM}
 	}
 	if t != nil {
-		st, err := kernel.StatAt(fd, "")
+		st, err := sys.StatAt(fd, "")
 		if err != nil {
 			return fails(err)
 		}
@@ -649,7 +649,7 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 			return reply{err: syscall.EACCES}
 		}
 	}
-	return result(kernel.ChmodFile(fd, mode&0o1777))
+	return result(sys.ChmodFile(fd, mode&0o1777))
 }
 
 // errUnreadable means that the memory of a program cannot be read, which its user may execute only.
@@ -657,8 +657,8 @@ var errUnreadable = fmt.Errorf("the program may only be executed: %w", syscall.E
 
 // mayConfig permits what git tries on its configuration to find out whether modes hold. Nobody else gets the right to
 // write to it.
-func (c *call) mayConfig(st kernel.FileStat, path string, t *tree, mode uint32) bool {
-	if st.Mode&kernel.TypeMask != kernel.TypeRegular || mode&0o022&^st.Mode != 0 {
+func (c *call) mayConfig(st sys.FileStat, path string, t *tree, mode uint32) bool {
+	if st.Mode&sys.TypeMask != sys.TypeRegular || mode&0o022&^st.Mode != 0 {
 		return false
 	}
 	kind, _ := c.sortOf(t, path)
@@ -675,7 +675,7 @@ func (c *call) address() (fd int, addr []byte, path string, err error) {
 		return -1, nil, "", syscall.EINVAL
 	}
 	addr = make([]byte, n)
-	if got, err := kernel.ReadMemory(c.tid, c.args[1], addr); errors.Is(err, syscall.EPERM) {
+	if got, err := sys.ReadMemory(c.tid, c.args[1], addr); errors.Is(err, syscall.EPERM) {
 		return -1, nil, "", errUnreadable
 	} else if err != nil || got != len(addr) {
 		return -1, nil, "", syscall.EFAULT
@@ -684,12 +684,12 @@ func (c *call) address() (fd int, addr []byte, path string, err error) {
 	if err != nil {
 		return -1, nil, "", err
 	}
-	family, err := kernel.SocketFamily(fd)
+	family, err := sys.SocketFamily(fd)
 	if err != nil {
-		kernel.Close(fd)
+		sys.Close(fd)
 		return -1, nil, "", err
 	}
-	if family == kernel.FamilyUnix && len(addr) > 2 && binary.NativeEndian.Uint16(addr) == kernel.FamilyUnix && addr[2] != 0 {
+	if family == sys.FamilyUnix && len(addr) > 2 && binary.NativeEndian.Uint16(addr) == sys.FamilyUnix && addr[2] != 0 {
 		name, _, _ := bytes.Cut(addr[2:], []byte{0})
 		path = string(name)
 	}
@@ -703,12 +703,12 @@ func (c *call) connect() reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
+	defer sys.Close(fd)
 	if path == "" {
 		if c.abstract(fd, addr) {
 			return reply{err: syscall.EPERM}
 		}
-		err := kernel.ConnectRaw(fd, addr)
+		err := sys.ConnectRaw(fd, addr)
 		if c.alone && errors.Is(err, syscall.ENETUNREACH) {
 			c.unreachable(fd, addr)
 		}
@@ -718,23 +718,23 @@ func (c *call) connect() reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(file)
+	defer sys.Close(file)
 	if !c.ours(full) {
 		bound := c.hidden(file)
 		if bound < 0 {
 			c.refuse("connect", full, foreignSocket)
 			return reply{err: syscall.EACCES}
 		}
-		defer kernel.Close(bound)
-		return result(kernel.ConnectFile(fd, bound))
+		defer sys.Close(bound)
+		return result(sys.ConnectFile(fd, bound))
 	}
-	return result(kernel.ConnectFile(fd, file))
+	return result(sys.ConnectFile(fd, file))
 }
 
 // unreachable records a connection out of a box without a network. A datagram socket is not recorded,
 // because programs connect it only to learn their own address.
 func (c *call) unreachable(fd int, addr []byte) {
-	if to, ok := kernel.RawAddress(addr); ok && kernel.IsStream(fd) {
+	if to, ok := sys.RawAddress(addr); ok && sys.IsStream(fd) {
 		c.refuse("connect", to.String(), nameserver.NoNetwork)
 	}
 }
@@ -742,19 +742,19 @@ func (c *call) unreachable(fd int, addr []byte) {
 // abstract reports whether an address is an abstract Unix socket of the host. With the
 // host's network they are shared, and the agent is not restricted.
 func (c *call) abstract(fd int, addr []byte) bool {
-	family, err := kernel.SocketFamily(fd)
-	return c.hostNet && (err != nil || family == kernel.FamilyUnix) && len(addr) > 2
+	family, err := sys.SocketFamily(fd)
+	return c.hostNet && (err != nil || family == sys.FamilyUnix) && len(addr) > 2
 }
 
 // socketFile opens the file at path as the caller sees it, following links, and returns
 // where it is.
 func (c *call) socketFile(path string) (file int, full string, err error) {
-	start, err := kernel.DirOf(c.tid, kernel.AtCWD)
+	start, err := sys.DirOf(c.tid, sys.AtCWD)
 	if err != nil {
 		return -1, "", err
 	}
-	defer kernel.Close(start)
-	file, err = kernel.ResolveFile(start, path)
+	defer sys.Close(start)
+	file, err = sys.ResolveFile(start, path)
 	if err != nil {
 		return -1, "", err
 	}
@@ -763,7 +763,7 @@ func (c *call) socketFile(path string) (file int, full string, err error) {
 		err = syscall.ECONNREFUSED
 	}
 	if err != nil {
-		kernel.Close(file)
+		sys.Close(file)
 		return -1, "", err
 	}
 	return file, full, nil
@@ -782,27 +782,27 @@ func (c *call) bind() reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
+	defer sys.Close(fd)
 	if path == "" {
 		if c.abstract(fd, addr) {
 			return reply{err: syscall.EPERM}
 		}
-		return result(kernel.BindRaw(fd, addr))
+		return result(sys.BindRaw(fd, addr))
 	}
-	start, err := kernel.DirOf(c.tid, kernel.AtCWD)
+	start, err := sys.DirOf(c.tid, sys.AtCWD)
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(start)
+	defer sys.Close(start)
 	dirPart, base := split(path)
 	if base == "" || base == "." || base == ".." {
 		return reply{err: syscall.EADDRINUSE}
 	}
-	dir, err := kernel.ResolveDir(start, dirPart)
+	dir, err := sys.ResolveDir(start, dirPart)
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(dir)
+	defer sys.Close(dir)
 	full, err := c.pathIn(dir, base)
 	if err != nil {
 		return fails(err)
@@ -822,7 +822,7 @@ func (c *call) bind() reply {
 			return reply{err: syscall.EACCES}
 		}
 	}
-	mask, err := kernel.UmaskOf(c.tid)
+	mask, err := sys.UmaskOf(c.tid)
 	if err != nil {
 		return fails(err)
 	}
@@ -830,10 +830,10 @@ func (c *call) bind() reply {
 		return result(c.bindHidden(fd, addr, start, &place{dir: dir, base: base, full: full}, dirPart, mask))
 	}
 	if c.keepsAddress(start, dirPart, full, own) {
-		return result(kernel.BindBelow(fd, addr, start, dir, mask))
+		return result(sys.BindBelow(fd, addr, start, dir, mask))
 	}
-	if err = kernel.BindUnix(fd, dir, base); err == nil {
-		err = kernel.ChmodAt(dir, base, 0o777&^mask)
+	if err = sys.BindUnix(fd, dir, base); err == nil {
+		err = sys.ChmodAt(dir, base, 0o777&^mask)
 	}
 	return result(err)
 }

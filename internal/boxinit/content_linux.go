@@ -14,8 +14,8 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/gitconfig"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // This file lets protected names of git come to be by what they hold. The guest never gets such a name for a file of
@@ -91,16 +91,16 @@ func (b *broker) mayHold(t *tree, dir string) bool {
 
 // readPlain reads a regular file, without following a link. If nothing is there, it returns nil.
 func readPlain(dir int, base string, most int64) (content []byte, mode uint32, err error) {
-	fd, err := kernel.OpenAt(dir, base, syscall.O_RDONLY, 0)
+	fd, err := sys.OpenAt(dir, base, syscall.O_RDONLY, 0)
 	if errors.Is(err, syscall.ENOENT) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	st, err := kernel.StatAt(fd, "")
-	if err != nil || st.Mode&kernel.TypeMask != kernel.TypeRegular {
-		kernel.Close(fd)
+	st, err := sys.StatAt(fd, "")
+	if err != nil || st.Mode&sys.TypeMask != sys.TypeRegular {
+		sys.Close(fd)
 		return nil, 0, errors.Join(err, syscall.EPERM)
 	}
 	f := os.NewFile(uintptr(fd), base)
@@ -117,24 +117,24 @@ func readPlain(dir int, base string, most int64) (content []byte, mode uint32, e
 
 // land writes a file of the broker's own and renames it to base in dir.
 func land(dir int, base string, content []byte, mode uint32) error {
-	st, err := kernel.StatAt(dir, "")
+	st, err := sys.StatAt(dir, "")
 	if err != nil {
 		return err
 	}
 	// Nobody may write to it who may not write to the directory.
 	mode &^= 0o022 &^ st.Mode
 	return staged(dir, func(at int, name string) error {
-		fd, err := kernel.OpenAt(at, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+		fd, err := sys.OpenAt(at, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 		if err != nil {
 			return err
 		}
 		f := os.NewFile(uintptr(fd), base)
 		_, err = f.Write(content)
-		if err = errors.Join(err, kernel.ChmodFile(fd, mode), f.Close()); err == nil {
-			err = kernel.RenameAt(at, name, dir, base)
+		if err = errors.Join(err, sys.ChmodFile(fd, mode), f.Close()); err == nil {
+			err = sys.RenameAt(at, name, dir, base)
 		}
 		if err != nil {
-			_ = kernel.UnlinkAt(at, name)
+			_ = sys.UnlinkAt(at, name)
 		}
 		return err
 	})
@@ -142,16 +142,16 @@ func land(dir int, base string, content []byte, mode uint32) error {
 
 // staged calls do with a directory in dir in which no guest can write, and a name that is free there.
 func staged(dir int, do func(at int, name string) error) error {
-	if err := kernel.MkdirAt(dir, stage, 0o700); err != nil && !errors.Is(err, syscall.EEXIST) {
+	if err := sys.MkdirAt(dir, stage, 0o700); err != nil && !errors.Is(err, syscall.EEXIST) {
 		return err
 	}
-	at, err := kernel.OpenDirAt(dir, stage)
+	at, err := sys.OpenDirAt(dir, stage)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		kernel.Close(at)
-		_ = kernel.RmdirAt(dir, stage) // another box may be using it
+		sys.Close(at)
+		_ = sys.RmdirAt(dir, stage) // another box may be using it
 	}()
 	return do(at, rand.Text())
 }
@@ -160,18 +160,18 @@ func staged(dir int, do func(at int, name string) error) error {
 // name, because a guest kernel also reads from a file that it has open.
 func scratch(dir, flags int, content string) (fd int, err error) {
 	err = staged(dir, func(at int, name string) error {
-		all, err := kernel.OpenAt(at, name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+		all, err := sys.OpenAt(at, name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 		if err != nil {
 			return err
 		}
-		defer kernel.Close(all)
+		defer sys.Close(all)
 		if flags&syscall.O_TRUNC == 0 {
 			if _, err := syscall.Pwrite(all, []byte(content), 0); err != nil {
-				return errors.Join(err, kernel.UnlinkAt(at, name))
+				return errors.Join(err, sys.UnlinkAt(at, name))
 			}
 		}
-		fd, err = kernel.ReopenFor(all, flags&(syscall.O_ACCMODE|syscall.O_APPEND|syscall.O_NONBLOCK))
-		return errors.Join(err, kernel.UnlinkAt(at, name))
+		fd, err = sys.ReopenFor(all, flags&(syscall.O_ACCMODE|syscall.O_APPEND|syscall.O_NONBLOCK))
+		return errors.Join(err, sys.UnlinkAt(at, name))
 	})
 	return fd, err
 }
@@ -189,7 +189,7 @@ func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) ([]b
 	if where.Worktree = path.Base(full) == "config.worktree"; where.Worktree { // which has no remotes
 		return settled(old, content), gitconfig.Judge(old, content, where)
 	}
-	st, err := kernel.StatAt(dir, "")
+	st, err := sys.StatAt(dir, "")
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func sumOf(content []byte) (sum [sha256.Size]byte) {
 // isMade reports whether the repository in a directory was made in this box, and nobody else has changed its
 // configuration since.
 func (b *broker) isMade(dir int) bool {
-	st, err := kernel.StatAt(dir, "")
+	st, err := sys.StatAt(dir, "")
 	if err != nil {
 		return false
 	}
@@ -259,7 +259,7 @@ type inode struct{ dev, ino uint64 }
 
 // maySample reports whether a sample of a hook may be opened for writing: a new one, or one that was made in this box. No
 // link may lead to it, with which the host would run it.
-func (b *broker) maySample(p *place, st kernel.FileStat, there bool) bool {
+func (b *broker) maySample(p *place, st sys.FileStat, there bool) bool {
 	if there {
 		return st.Links == 1 && b.samples[inode{st.Dev, st.Ino}]
 	}
@@ -268,14 +268,14 @@ func (b *broker) maySample(p *place, st kernel.FileStat, there bool) bool {
 
 // sampled remembers a sample that was made.
 func (b *broker) sampled(fd int) {
-	if st, err := kernel.StatAt(fd, ""); err == nil {
+	if st, err := sys.StatAt(fd, ""); err == nil {
 		b.samples[inode{st.Dev, st.Ino}] = true
 	}
 }
 
 // linkless reports whether a directory has no link, and not too many entries to look for one.
 func linkless(dir int) bool {
-	fd, err := kernel.OpenAt(dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return false
 	}
@@ -286,15 +286,15 @@ func linkless(dir int) bool {
 		return false
 	}
 	return !slices.ContainsFunc(names, func(name string) bool {
-		st, err := kernel.StatAt(fd, name)
-		return mayExist(err) && st.Mode&kernel.TypeMask == kernel.TypeLink
+		st, err := sys.StatAt(fd, name)
+		return mayExist(err) && st.Mode&sys.TypeMask == sys.TypeLink
 	})
 }
 
 // replace lets a rename over a configuration happen, if its content may be there.
 func (c *call) replace(a, to *place, flags uint) reply {
 	rule := func() string { _, r := c.sortOf(to.tree, to.full); return r }
-	if flags&^kernel.RenameNoReplace != 0 || a.slash || to.slash || !c.mayAt("rename", a, false) {
+	if flags&^sys.RenameNoReplace != 0 || a.slash || to.slash || !c.mayAt("rename", a, false) {
 		c.refuse("rename", to.full, rule())
 		return reply{err: syscall.EACCES}
 	}
@@ -306,8 +306,8 @@ func (c *call) replace(a, to *place, flags uint) reply {
 		c.refuse("rename", to.full, rule())
 		return reply{err: syscall.EACCES}
 	}
-	if flags&kernel.RenameNoReplace != 0 {
-		if _, err := kernel.StatAt(to.dir, to.base); err == nil {
+	if flags&sys.RenameNoReplace != 0 {
+		if _, err := sys.StatAt(to.dir, to.base); err == nil {
 			return reply{err: syscall.EEXIST}
 		}
 	}
@@ -323,7 +323,7 @@ func (c *call) replace(a, to *place, flags uint) reply {
 	if err := land(to.dir, to.base, content, mode); err != nil {
 		return fails(err)
 	}
-	return result(kernel.UnlinkAt(a.dir, a.base))
+	return result(sys.UnlinkAt(a.dir, a.base))
 }
 
 // refuseContent is refuse for a name that its content does not let through.
@@ -355,7 +355,7 @@ func (c *call) removable(p *place, dir bool) (ok, decided bool) {
 		if dir {
 			return false, false
 		}
-		if st, err := kernel.StatAt(p.dir, p.base); err != nil || st.Mode&kernel.TypeMask != kernel.TypeRegular {
+		if st, err := sys.StatAt(p.dir, p.base); err != nil || st.Mode&sys.TypeMask != sys.TypeRegular {
 			return false, false
 		}
 		if _, err := c.judgeConfig(p.dir, p.full, p.tree, nil); err != nil {
@@ -387,13 +387,13 @@ func (c *call) abandoned(p *place) bool {
 
 // mayBe is mayExist of a path.
 func mayBe(path string) bool {
-	_, err := kernel.StatAt(kernel.AtCWD, path)
+	_, err := sys.StatAt(sys.AtCWD, path)
 	return mayExist(err)
 }
 
 // openContent opens a place that is judged by content, if it is one.
-func (c *call) openContent(p *place, st kernel.FileStat, there bool, flags int) (r reply, decided bool) {
-	if p.tree.protected == nil || flags&syscall.O_ACCMODE == syscall.O_RDONLY && flags&(syscall.O_CREAT|syscall.O_TRUNC) == 0 || there && st.Mode&kernel.TypeMask != kernel.TypeRegular {
+func (c *call) openContent(p *place, st sys.FileStat, there bool, flags int) (r reply, decided bool) {
+	if p.tree.protected == nil || flags&syscall.O_ACCMODE == syscall.O_RDONLY && flags&(syscall.O_CREAT|syscall.O_TRUNC) == 0 || there && st.Mode&sys.TypeMask != sys.TypeRegular {
 		return reply{}, false
 	}
 	exclusive := flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL
@@ -476,8 +476,8 @@ const (
 )
 
 func (p *pending) close() {
-	kernel.Close(p.dir)
-	kernel.Close(p.scratch)
+	sys.Close(p.dir)
+	sys.Close(p.scratch)
 }
 
 // content returns what the guest wrote.
@@ -512,15 +512,15 @@ func (c *call) openBack(p *place, flags int) reply {
 	if err != nil {
 		return fails(err)
 	}
-	fd, err := kernel.ReopenFor(mine, flags&(syscall.O_ACCMODE|syscall.O_APPEND|syscall.O_NONBLOCK))
+	fd, err := sys.ReopenFor(mine, flags&(syscall.O_ACCMODE|syscall.O_APPEND|syscall.O_NONBLOCK))
 	if err != nil {
-		kernel.Close(mine)
+		sys.Close(mine)
 		return fails(err)
 	}
-	dir, err := kernel.DuplicateFD(p.dir)
+	dir, err := sys.DuplicateFD(p.dir)
 	if err != nil {
-		kernel.Close(mine)
-		kernel.Close(fd)
+		sys.Close(mine)
+		sys.Close(fd)
 		return fails(err)
 	}
 	c.pending[p.full] = &pending{full: p.full, dir: dir, scratch: mine}
@@ -538,12 +538,12 @@ func (c *call) pointerOf(p *place) (string, *pending, bool) {
 	for at := work; at != p.tree.path; {
 		at = path.Dir(at)
 		ups += "../"
-		dir, err := kernel.ResolvePlain(at)
+		dir, err := sys.ResolvePlain(at)
 		if err != nil {
 			return "", nil, false
 		}
 		down, nearest := c.repository(dir, at, p.tree)
-		kernel.Close(dir)
+		sys.Close(dir)
 		if !nearest {
 			continue
 		}
@@ -574,11 +574,11 @@ func (c *call) pointerAt(p *place) (string, bool) {
 
 // repository returns the way from a directory to its repository, if it has a .git.
 func (c *call) repository(dir int, at string, t *tree) (down string, ok bool) {
-	st, err := kernel.StatAt(dir, ".git")
+	st, err := sys.StatAt(dir, ".git")
 	switch {
 	case err != nil:
 		return "", false
-	case st.Mode&kernel.TypeMask == kernel.TypeDir:
+	case st.Mode&sys.TypeMask == sys.TypeDir:
 		return ".git", true
 	}
 	content, _, err := readPlain(dir, ".git", pointerMax)
@@ -650,11 +650,11 @@ func (b *broker) inside(full string) string { return strings.TrimPrefix(full, b.
 
 // moduleAt returns the name of the submodule at a path of a working tree: what .gitmodules says, or else the path.
 func (c *call) moduleAt(top, at string) (string, bool) {
-	dir, err := kernel.ResolvePlain(top)
+	dir, err := sys.ResolvePlain(top)
 	if err != nil {
 		return "", false
 	}
-	defer kernel.Close(dir)
+	defer sys.Close(dir)
 	name := at
 	if content, _, err := readPlain(dir, ".gitmodules", gitconfig.MaxSize); err == nil {
 		entries, err := gitconfig.Parse(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")))
@@ -697,7 +697,7 @@ func (b *broker) settle(p *place) (rule string, err error) {
 				return rule, syscall.EPERM
 			}
 		default:
-			if _, err := kernel.StatAt(at, name); mayExist(err) {
+			if _, err := sys.StatAt(at, name); mayExist(err) {
 				return rule, syscall.EPERM
 			}
 		}
@@ -706,7 +706,7 @@ func (b *broker) settle(p *place) (rule string, err error) {
 	if err != nil {
 		return ".git/config", err
 	}
-	if st, err := kernel.StatAt(at, ""); err == nil && b.known[inode{st.Dev, st.Ino}] == nil {
+	if st, err := sys.StatAt(at, ""); err == nil && b.known[inode{st.Dev, st.Ino}] == nil {
 		b.known[inode{st.Dev, st.Ino}] = &repository{made: true, hosts: map[string]string{}, left: sumOf(content)}
 	}
 	return "", nil
@@ -725,7 +725,7 @@ func (b *broker) settleConfig(at int, dir, name string) error {
 
 // emptyIn reports whether a name is missing, or a directory that has only regular files of certain names.
 func (b *broker) emptyIn(dir int, name string, may func(string) bool) bool {
-	fd, err := kernel.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if errors.Is(err, syscall.ENOENT) {
 		return true
 	}
@@ -739,8 +739,8 @@ func (b *broker) emptyIn(dir int, name string, may func(string) bool) bool {
 		return false
 	}
 	for _, e := range entries {
-		st, err := kernel.StatAt(fd, e.Name())
-		if err != nil || may == nil || !may(e.Name()) || st.Mode&kernel.TypeMask != kernel.TypeRegular {
+		st, err := sys.StatAt(fd, e.Name())
+		if err != nil || may == nil || !may(e.Name()) || st.Mode&sys.TypeMask != sys.TypeRegular {
 			return false
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // guardSocket is the broker's socket for the processes of a kernel.
@@ -53,7 +53,7 @@ type enlistment struct {
 }
 
 func (g *guard) take(c *net.UnixConn) error {
-	ch, err := kernel.ChannelOf(c)
+	ch, err := sys.ChannelOf(c)
 	if err != nil {
 		return err
 	}
@@ -116,12 +116,12 @@ func Enlist() error {
 // mounts, and makes no more.
 func EnlistOn(guard *os.File) error { return enlist(guard, seccomp.Sealed) }
 
-func enlist(guard *os.File, program func(trees bool) ([]kernel.Instruction, error)) error {
+func enlist(guard *os.File, program func(trees bool) ([]sys.Instruction, error)) error {
 	fd, err := syscall.Dup(int(guard.Fd()))
 	if err != nil {
 		return err
 	}
-	ch, err := kernel.NewChannel(fd)
+	ch, err := sys.NewChannel(fd)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func enlist(guard *os.File, program func(trees bool) ([]kernel.Instruction, erro
 	if err != nil {
 		return err
 	}
-	listener, err := kernel.SeccompListenAll(reported)
+	listener, err := sys.SeccompListenAll(reported)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A GuestKernel is a kernel that a tier brings, on which commands run instead of the host's
@@ -135,7 +135,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	}
 	p.step = "drop capabilities"
 	// One capability is left: to read the arguments of the kernel's requests to the broker.
-	if err := errors.Join(kernel.KeepOnlyPtrace(), kernel.NotDumpable()); err != nil {
+	if err := errors.Join(sys.KeepOnlyPtrace(), sys.NotDumpable()); err != nil {
 		return err
 	}
 	go func() {
@@ -149,7 +149,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 		return err
 	}
 	go p.join(conn)
-	if err := kernel.InitSignals(); err != nil {
+	if err := sys.InitSignals(); err != nil {
 		return err
 	}
 	report(Report{Ready: true})
@@ -171,7 +171,7 @@ func (p *initProcess) confineGuestKernel() error {
 	if err != nil {
 		return err
 	}
-	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
+	if err := sys.SeccompAll(base); err != nil { // with no_new_privs
 		return err
 	}
 	if p.broker, err = newBroker(&p.config); err != nil {

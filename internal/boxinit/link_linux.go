@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // makeLink makes the only interface of the box's network namespace. The holder of the TUN
@@ -15,12 +15,12 @@ func (p *initProcess) makeLink(files *Files) (err error) {
 	p.step = "make the link"
 	tun := files.One(FileTUN)
 	if tun == nil { // the host's tree is still visible
-		if tun, err = kernel.OpenTUN(); err != nil {
+		if tun, err = sys.OpenTUN(); err != nil {
 			return err
 		}
 	}
 	defer tun.Close()
-	link := kernel.Link{Name: LinkName, MTU: LinkMTU, Addresses: []netip.Addr{netip.MustParseAddr(Address4), netip.MustParseAddr(Address6)}}
+	link := sys.Link{Name: LinkName, MTU: LinkMTU, Addresses: []netip.Addr{netip.MustParseAddr(Address4), netip.MustParseAddr(Address6)}}
 	if err := link.Make(tun); err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Main runs a box and does not return. Commands run on k; nil means the host's kernel.
 func Main(k GuestKernel) {
-	control, err := kernel.NewChannel(ControlFD)
+	control, err := sys.NewChannel(ControlFD)
 	if err != nil {
 		os.Exit(1) // nobody to report to
 	}
@@ -45,7 +45,7 @@ func Main(k GuestKernel) {
 
 // An initProcess is the box's process 1.
 type initProcess struct {
-	control     *kernel.Channel
+	control     *sys.Channel
 	guestKernel GuestKernel // nil means the host's kernel
 	step        string      // the current step, for the report of a failure
 	config      Config
@@ -68,14 +68,14 @@ type initProcess struct {
 
 func (p *initProcess) run(report func(Report)) error {
 	p.step = "start"
-	if err := kernel.DieWithParent(); err != nil {
+	if err := sys.DieWithParent(); err != nil {
 		return err
 	}
 	// The box must not get descriptors that the maker inherited.
-	if err := kernel.CloseFrom(ConnFD + 1); err != nil {
+	if err := sys.CloseFrom(ConnFD + 1); err != nil {
 		return err
 	}
-	kernel.CloseOnExec(ConnFD)
+	sys.CloseOnExec(ConnFD)
 	files, err := p.receive()
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (p *initProcess) run(report func(Report)) error {
 		return err
 	}
 	if p.guestKernel == nil { // otherwise the kernel's processes are still to be made, which needs this process's /proc
-		if err := kernel.NotDumpable(); err != nil {
+		if err := sys.NotDumpable(); err != nil {
 			return err
 		}
 		if err := p.prepareAgent(); err != nil {
@@ -98,7 +98,7 @@ func (p *initProcess) run(report func(Report)) error {
 		}
 	}
 	p.step = "build the file tree"
-	kernel.Umask(0)
+	sys.Umask(0)
 	if p.guestKernel == nil {
 		if p.view, err = newView(files); err != nil {
 			return fmt.Errorf("show the size of the box: %w", err)
@@ -122,7 +122,7 @@ func (p *initProcess) run(report func(Report)) error {
 		return fmt.Errorf("%s is not a directory in the sandbox: %w", p.config.Dir, paddock.Invalid)
 	}
 	p.step = "name the box"
-	if err := kernel.SetHostname(p.config.Hostname); err != nil {
+	if err := sys.SetHostname(p.config.Hostname); err != nil {
 		return err
 	}
 	if !p.config.HostNet {
@@ -139,7 +139,7 @@ func (p *initProcess) run(report func(Report)) error {
 // openLoopback brings up the loopback interface. Without another one, this process answers queries for
 // names there.
 func (p *initProcess) openLoopback() error {
-	if err := kernel.LoopbackUp(); err != nil || p.config.Link {
+	if err := sys.LoopbackUp(); err != nil || p.config.Link {
 		return err
 	}
 	c, err := nameserver.Listen()
@@ -169,7 +169,7 @@ func (p *initProcess) receive() (*Files, error) {
 	}
 	files, err := NamedFiles(p.config.Names, fds)
 	if err == nil && files.One(FileLedger) != nil {
-		p.ledger, err = kernel.Duplicate(files.One(FileLedger)) // the others are closed when the tree is built
+		p.ledger, err = sys.Duplicate(files.One(FileLedger)) // the others are closed when the tree is built
 	}
 	return files, err
 }
@@ -182,15 +182,15 @@ func (p *initProcess) confine() error {
 	// A core limit of one byte: with zero bytes, a host that pipes cores to a program would
 	// still run it.
 	for _, l := range []struct {
-		what kernel.Resource
+		what sys.Resource
 		n    int64
 	}{
-		{kernel.ResourceCore, 1}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
+		{sys.ResourceCore, 1}, {sys.ResourceFiles, int64(c.Files)}, {sys.ResourcePIDs, int64(c.PIDs)},
 	} {
 		if l.n == 0 {
 			continue
 		}
-		if _, err := kernel.SetResource(l.what, uint64(l.n)); err != nil {
+		if _, err := sys.SetResource(l.what, uint64(l.n)); err != nil {
 			return err
 		}
 	}
@@ -198,17 +198,17 @@ func (p *initProcess) confine() error {
 	// The thread that starts commands is restricted more than the others. What it has
 	// dropped, no command ever has.
 	p.spawn = newSpawner(p.score, c.PIDs-SpareThreads)
-	if err := p.spawn.do(func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }); err != nil {
+	if err := p.spawn.do(func() error { return errors.Join(sys.NoRoot(), sys.DropBounding()) }); err != nil {
 		return err
 	}
-	if err := p.spawn.do(kernel.NewSessionKeyring); err != nil {
+	if err := p.spawn.do(sys.NewSessionKeyring); err != nil {
 		return err
 	}
 	// The broker reads the arguments of commands that are not dumpable. Commands have no capability.
-	if err := kernel.KeepOnlyPtrace(); err != nil {
+	if err := sys.KeepOnlyPtrace(); err != nil {
 		return err
 	}
-	if err := p.spawn.do(kernel.DropThreadCapabilities); err != nil {
+	if err := p.spawn.do(sys.DropThreadCapabilities); err != nil {
 		return err
 	}
 	p.step = "filter system calls"
@@ -216,7 +216,7 @@ func (p *initProcess) confine() error {
 	if err != nil {
 		return err
 	}
-	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
+	if err := sys.SeccompAll(base); err != nil { // with no_new_privs
 		return err
 	}
 	p.step = "restrict commands"
@@ -243,19 +243,19 @@ func (p *initProcess) confineCommands() error {
 	var listener *os.File
 	err = p.spawn.do(func() error {
 		// The broker's umask is zero, because it applies the callers' umasks.
-		if err := kernel.OwnFiles(); err != nil {
+		if err := sys.OwnFiles(); err != nil {
 			return err
 		}
-		kernel.Umask(0o022)
+		sys.Umask(0o022)
 		if c.Landlock {
-			if err := kernel.LandlockThread(br.writable); err != nil {
+			if err := sys.LandlockThread(br.writable); err != nil {
 				return err
 			}
 		}
-		if listener, err = kernel.SeccompListen(reported); err != nil {
+		if listener, err = sys.SeccompListen(reported); err != nil {
 			return err
 		}
-		br.filters, err = kernel.FiltersOfThread()
+		br.filters, err = sys.FiltersOfThread()
 		return err
 	})
 	if err != nil {
@@ -320,11 +320,11 @@ func byTime(a, b []paddock.Refusal) []paddock.Refusal {
 func (p *initProcess) serve(report func(Report)) error {
 	p.step = "run a first command"
 	reserved := make(chan error)
-	go func() { reserved <- kernel.ReserveThreads(AgentThreads) }() // on a processor that is not waiting for the command
+	go func() { reserved <- sys.ReserveThreads(AgentThreads) }() // on a processor that is not waiting for the command
 	if err := errors.Join(guest.First(p.spawn.start), <-reserved); err != nil {
 		return err
 	}
-	if err := kernel.InitSignals(); err != nil { // before there are commands
+	if err := sys.InitSignals(); err != nil { // before there are commands
 		return err
 	}
 	close(p.gate)
@@ -387,7 +387,7 @@ func newSpawner(score *os.File, pids int) *spawner {
 // the restrictions of that one for the agent's, and let commands signal the agent.
 func (s *spawner) run() {
 	runtime.LockOSThread()
-	if kernel.Leader() {
+	if sys.Leader() {
 		go s.run()
 		select {} // so that another thread is used
 	}
@@ -414,7 +414,7 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 		// Commands may have fewer processes than the agent, which must always be able to
 		// make a thread. The new process has its limit from its beginning. The agent's
 		// limit stays unchanged, because its other threads may need one meanwhile.
-		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{
+		pid, err = sys.Spawn(argv0, argv, &sys.SpawnAttr{
 			Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: os.Getuid(), PIDs: s.pids,
 		})
 		if _, e := s.score.WriteAt(s.own, 0); e != nil && err == nil {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // build makes the file tree and enters it. It opens sources before the new root covers
 // anything, and follows no link on the way to targets. So nothing that a former guest left
 // in a workspace can divert them.
 func build(mounts []Mount, files *Files, shown *view) error {
-	if err := kernel.MakePrivate(); err != nil {
+	if err := sys.MakePrivate(); err != nil {
 		return err
 	}
 	if err := shown.expose(); err != nil {
@@ -44,17 +44,17 @@ func build(mounts []Mount, files *Files, shown *view) error {
 			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
-	if err := kernel.PivotInto(root); err != nil {
+	if err := sys.PivotInto(root); err != nil {
 		return err
 	}
 	for _, m := range mounts {
 		if m.Kind == MountOverlay {
-			if err := kernel.Detach(workDir); err != nil {
+			if err := sys.Detach(workDir); err != nil {
 				return err
 			}
 		}
 	}
-	if err := kernel.LockMount("/"); err != nil {
+	if err := sys.LockMount("/"); err != nil {
 		return err
 	}
 	// Close everything that building needed. The descriptors were the last access to the
@@ -74,21 +74,21 @@ func enterable(root *os.File) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	if err := kernel.Attach(root, dir); err != nil {
+	if err := sys.Attach(root, dir); err != nil {
 		return nil, err
 	}
-	return kernel.OpenPath(nil, at, false)
+	return sys.OpenPath(nil, at, false)
 }
 
 // vacant opens a directory of the present tree, not a link, that something can be attached to.
 func vacant() (string, *os.File, error) {
-	top, err := kernel.OpenPath(nil, "/", false)
+	top, err := sys.OpenPath(nil, "/", false)
 	if err != nil {
 		return "", nil, err
 	}
 	defer top.Close()
 	for _, at := range []string{"tmp", "mnt", "run", "var", "usr"} {
-		if dir, err := kernel.OpenPath(top, at, true); err == nil {
+		if dir, err := sys.OpenPath(top, at, true); err == nil {
 			return "/" + at, dir, nil
 		}
 	}
@@ -107,18 +107,18 @@ func came(m Mount, files *Files) (*os.File, error) {
 func source(m Mount, files *Files, shown *view) (*os.File, error) {
 	switch m.Kind {
 	case MountTmpfs:
-		opts := []kernel.Option{{Key: "mode", Value: strconv.FormatUint(uint64(m.Mode), 8)}}
+		opts := []sys.Option{{Key: "mode", Value: strconv.FormatUint(uint64(m.Mode), 8)}}
 		if m.Size > 0 {
-			opts = append(opts, kernel.Option{Key: "size", Value: strconv.FormatInt(m.Size, 10)},
-				kernel.Option{Key: "nr_inodes", Value: strconv.FormatInt(m.Size/4096+1024, 10)})
+			opts = append(opts, sys.Option{Key: "size", Value: strconv.FormatInt(m.Size, 10)},
+				sys.Option{Key: "nr_inodes", Value: strconv.FormatInt(m.Size/4096+1024, 10)})
 		}
-		return kernel.NewMount("tmpfs", attrs(m), opts...)
+		return sys.NewMount("tmpfs", attrs(m), opts...)
 	case MountProc:
-		return kernel.NewMount("proc", attrs(m))
+		return sys.NewMount("proc", attrs(m))
 	case MountPTS:
-		return kernel.NewMount("devpts", kernel.NoSUID|kernel.NoExec, kernel.Option{Key: "newinstance"},
-			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"},
-			kernel.Option{Key: "max", Value: strconv.Itoa(maxTerminals)})
+		return sys.NewMount("devpts", sys.NoSUID|sys.NoExec, sys.Option{Key: "newinstance"},
+			sys.Option{Key: "ptmxmode", Value: "0666"}, sys.Option{Key: "mode", Value: "620"},
+			sys.Option{Key: "max", Value: strconv.Itoa(maxTerminals)})
 	case MountView:
 		return shown.mounted(m.Source), nil
 	case MountCopy:
@@ -134,7 +134,7 @@ func source(m Mount, files *Files, shown *view) (*os.File, error) {
 			}
 			return f, setAttrs(f, m)
 		}
-		f, err := kernel.CloneReal(m.Source)
+		f, err := sys.CloneReal(m.Source)
 		if err != nil {
 			return nil, err
 		}
@@ -144,15 +144,15 @@ func source(m Mount, files *Files, shown *view) (*os.File, error) {
 }
 
 func attrs(m Mount) int {
-	a := kernel.NoSUID
+	a := sys.NoSUID
 	if !m.Write {
-		a |= kernel.ReadOnly
+		a |= sys.ReadOnly
 	}
 	if !m.Device {
-		a |= kernel.NoDev
+		a |= sys.NoDev
 	}
 	if m.NoExec {
-		a |= kernel.NoExec
+		a |= sys.NoExec
 	}
 	return a
 }
@@ -162,9 +162,9 @@ func attrs(m Mount) int {
 func setAttrs(f *os.File, m Mount) error {
 	set := uint64(attrs(m))
 	if m.Kind == MountOverlay {
-		set |= kernel.ReadOnly
+		set |= sys.ReadOnly
 	}
-	return kernel.SetMountAttr(f, set, true)
+	return sys.SetMountAttr(f, set, true)
 }
 
 // step makes one mount below root.
@@ -182,7 +182,7 @@ func step(root *os.File, m Mount, src *os.File) error {
 			return err
 		}
 		defer dir.Close()
-		return kernel.SymlinkAt(m.Source, int(dir.Fd()), path.Base(m.Target))
+		return sys.SymlinkAt(m.Source, int(dir.Fd()), path.Base(m.Target))
 	case MountMask:
 		return mask(root, m)
 	case MountLock:
@@ -220,7 +220,7 @@ func step(root *os.File, m Mount, src *os.File) error {
 		return err
 	}
 	defer at.Close()
-	return kernel.Attach(src, at)
+	return sys.Attach(src, at)
 }
 
 // target opens a mount's target, and makes what is missing on the way.
@@ -233,27 +233,27 @@ func target(root *os.File, m Mount) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	f, err := kernel.OpenPath(dir, path.Base(m.Target), true)
+	f, err := sys.OpenPath(dir, path.Base(m.Target), true)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
-	if err := kernel.CreateAt(dir, path.Base(m.Target), 0o644); err != nil {
+	if err := sys.CreateAt(dir, path.Base(m.Target), 0o644); err != nil {
 		return nil, cannotMake(m.Target, err)
 	}
-	return kernel.OpenPath(dir, path.Base(m.Target), true)
+	return sys.OpenPath(dir, path.Base(m.Target), true)
 }
 
 // walk opens a directory below root by its names, refuses links, and makes what is missing.
 func walk(root *os.File, name string, mode uint32) (*os.File, error) {
 	rel := strings.Trim(name, "/")
 	if rel == "" {
-		return kernel.OpenPath(root, ".", true)
+		return sys.OpenPath(root, ".", true)
 	}
 	// Mostly it exists.
-	if f, err := kernel.OpenPath(root, rel, true); err == nil || !errors.Is(err, os.ErrNotExist) {
+	if f, err := sys.OpenPath(root, rel, true); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return f, refusedLink(name, err)
 	}
-	at, err := kernel.OpenPath(root, ".", true)
+	at, err := sys.OpenPath(root, ".", true)
 	if err != nil {
 		return nil, err
 	}
@@ -263,11 +263,11 @@ func walk(root *os.File, name string, mode uint32) (*os.File, error) {
 		if i == len(parts)-1 && mode != 0 {
 			m = mode
 		}
-		if err := kernel.MkdirAt(int(at.Fd()), part, m); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := sys.MkdirAt(int(at.Fd()), part, m); err != nil && !errors.Is(err, os.ErrExist) {
 			at.Close()
 			return nil, cannotMake(name, err)
 		}
-		next, err := kernel.OpenPath(at, part, true)
+		next, err := sys.OpenPath(at, part, true)
 		at.Close()
 		if err != nil {
 			return nil, refusedLink(name, err)
@@ -297,7 +297,7 @@ const emptyDir = "/.empty"
 // mask covers a path with something empty that nobody may read. The host has seen that the
 // path exists. If it is missing or a link, making the box fails.
 func mask(root *os.File, m Mount) error {
-	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
+	at, err := sys.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
 		if m.Maybe && errors.Is(err, os.ErrNotExist) {
 			return nil
@@ -305,11 +305,11 @@ func mask(root *os.File, m Mount) error {
 		return refusedLink(m.Target, err)
 	}
 	defer at.Close()
-	st, err := kernel.StatAt(int(at.Fd()), "")
+	st, err := sys.StatAt(int(at.Fd()), "")
 	if err != nil {
 		return err
 	}
-	if st.Mode&kernel.TypeMask == kernel.TypeLink {
+	if st.Mode&sys.TypeMask == sys.TypeLink {
 		return refusedLink(m.Target, syscall.ELOOP)
 	}
 	empty, err := walk(root, emptyDir, 0o755)
@@ -318,21 +318,21 @@ func mask(root *os.File, m Mount) error {
 	}
 	defer empty.Close()
 	name := "file"
-	if st.Mode&kernel.TypeMask == kernel.TypeDir {
+	if st.Mode&sys.TypeMask == sys.TypeDir {
 		name = "dir"
-		err = kernel.MkdirAt(int(empty.Fd()), name, 0)
+		err = sys.MkdirAt(int(empty.Fd()), name, 0)
 	} else {
-		err = kernel.CreateAt(empty, name, 0)
+		err = sys.CreateAt(empty, name, 0)
 	}
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return cover(empty, name, at, kernel.ReadOnly|kernel.NoExec)
+	return cover(empty, name, at, sys.ReadOnly|sys.NoExec)
 }
 
 // replace mounts a new file over the existing one.
 func replace(root *os.File, m Mount, content []byte) error {
-	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
+	at, err := sys.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
 		return refusedLink(m.Target, err)
 	}
@@ -343,10 +343,10 @@ func replace(root *os.File, m Mount, content []byte) error {
 	}
 	defer empty.Close()
 	name := strings.ReplaceAll(strings.Trim(m.Target, "/"), "/", "-")
-	if err := kernel.WriteAt(empty, name, content, m.Mode); err != nil {
+	if err := sys.WriteAt(empty, name, content, m.Mode); err != nil {
 		return err
 	}
-	return cover(empty, name, at, kernel.ReadOnly)
+	return cover(empty, name, at, sys.ReadOnly)
 }
 
 // copyFile copies a program into the tree.
@@ -360,7 +360,7 @@ func copyFile(root *os.File, m Mount, program *os.File) error {
 	if err != nil {
 		return err
 	}
-	return kernel.WriteAt(dir, path.Base(m.Target), data, 0o555)
+	return sys.WriteAt(dir, path.Base(m.Target), data, 0o555)
 }
 
 // private makes a directory of the root tmpfs a mount of its own, which stays writable when
@@ -376,21 +376,21 @@ func private(root *os.File, m Mount) error {
 
 // cover attaches a copy of the mount at name in dir (or of dir itself) to at.
 func cover(dir *os.File, name string, at *os.File, set uint64) error {
-	f, err := kernel.CloneTree(int(dir.Fd()), name, false)
+	f, err := sys.CloneTree(int(dir.Fd()), name, false)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := kernel.SetMountAttr(f, set|kernel.NoSUID|kernel.NoDev, false); err != nil {
+	if err := sys.SetMountAttr(f, set|sys.NoSUID|sys.NoDev, false); err != nil {
 		return err
 	}
-	return kernel.Attach(f, at)
+	return sys.Attach(f, at)
 }
 
 // lock makes a path read-only, and a mount of its own, so that it can be neither renamed
 // nor removed.
 func lock(root *os.File, m Mount) error {
-	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
+	at, err := sys.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			return nil // the broker prevents that it is made
@@ -401,18 +401,18 @@ func lock(root *os.File, m Mount) error {
 		return refusedLink(m.Target, err)
 	}
 	defer at.Close()
-	if st, err := kernel.StatAt(int(at.Fd()), ""); err != nil || st.Mode&kernel.TypeMask == kernel.TypeLink {
+	if st, err := sys.StatAt(int(at.Fd()), ""); err != nil || st.Mode&sys.TypeMask == sys.TypeLink {
 		return errors.Join(err, refusedLink(m.Target, syscall.ELOOP))
 	}
-	again, err := kernel.CloneTree(int(at.Fd()), "", true)
+	again, err := sys.CloneTree(int(at.Fd()), "", true)
 	if err != nil {
 		return err
 	}
 	defer again.Close()
-	if err := kernel.SetMountAttr(again, kernel.ReadOnly, true); err != nil {
+	if err := sys.SetMountAttr(again, sys.ReadOnly, true); err != nil {
 		return err
 	}
-	return kernel.Attach(again, at)
+	return sys.Attach(again, at)
 }
 
 // workDir holds the private layer while the tree is built.
@@ -421,8 +421,8 @@ const workDir = "/.paddock"
 // overlay makes a private layer, a tmpfs of the mount's size, on top of lower. The result
 // is at workDir/merged until build detaches workDir.
 func overlay(root *os.File, m Mount, lower *os.File) error {
-	layer, err := kernel.NewMount("tmpfs", kernel.NoSUID|kernel.NoDev, kernel.Option{Key: "mode", Value: "755"},
-		kernel.Option{Key: "size", Value: strconv.FormatInt(m.Size, 10)})
+	layer, err := sys.NewMount("tmpfs", sys.NoSUID|sys.NoDev, sys.Option{Key: "mode", Value: "755"},
+		sys.Option{Key: "size", Value: strconv.FormatInt(m.Size, 10)})
 	if err != nil {
 		return err
 	}
@@ -440,15 +440,15 @@ func overlay(root *os.File, m Mount, lower *os.File) error {
 	if err := attachAt(root, workDir+"/lower", lower); err != nil {
 		return err
 	}
-	here, err := kernel.PathOf(int(root.Fd()))
+	here, err := sys.PathOf(int(root.Fd()))
 	if err != nil {
 		return err
 	}
-	merged, err := kernel.NewMount("overlay", kernel.NoSUID|kernel.NoDev,
-		kernel.Option{Key: "lowerdir", Value: here + workDir + "/lower"},
-		kernel.Option{Key: "upperdir", Value: here + workDir + "/upper"},
-		kernel.Option{Key: "workdir", Value: here + workDir + "/work"},
-		kernel.Option{Key: "userxattr"})
+	merged, err := sys.NewMount("overlay", sys.NoSUID|sys.NoDev,
+		sys.Option{Key: "lowerdir", Value: here + workDir + "/lower"},
+		sys.Option{Key: "upperdir", Value: here + workDir + "/upper"},
+		sys.Option{Key: "workdir", Value: here + workDir + "/work"},
+		sys.Option{Key: "userxattr"})
 	if err != nil {
 		return fmt.Errorf("%w (a writable layer over a directory needs overlayfs in user namespaces, Linux 5.11)", err)
 	}
@@ -462,17 +462,17 @@ func attachAt(root *os.File, name string, mount *os.File) error {
 		return err
 	}
 	defer at.Close()
-	return kernel.Attach(mount, at)
+	return sys.Attach(mount, at)
 }
 
 // fromLayer returns a copy of one entry of the merged tree.
 func fromLayer(root *os.File, m Mount) (*os.File, error) {
-	at, err := kernel.OpenPath(root, strings.Trim(workDir, "/")+"/merged/"+m.Source, true)
+	at, err := sys.OpenPath(root, strings.Trim(workDir, "/")+"/merged/"+m.Source, true)
 	if err != nil {
 		return nil, err
 	}
 	defer at.Close()
-	f, err := kernel.CloneTree(int(at.Fd()), "", true)
+	f, err := sys.CloneTree(int(at.Fd()), "", true)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // hostile returns names and paths that have deceived other programs.
@@ -214,7 +214,7 @@ func TestTheNameOfAPlaceIsWhatTheKernelTells(t *testing.T) {
 		if err := os.Mkdir(top+"/"+name, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		fd, err := kernel.OpenDirAt(-1, top+"/"+name)
+		fd, err := sys.OpenDirAt(-1, top+"/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Bounds of what a box may take of the kernel's quotas. Without them one box could use up what the
@@ -43,14 +43,14 @@ const (
 func (p *initProcess) boundQuotas() error {
 	p.step = "bound the kernel's quotas"
 	for _, l := range []struct {
-		what kernel.Resource
+		what sys.Resource
 		n    uint64
 	}{
-		{kernel.ResourceSignals, maxSignals}, {kernel.ResourceQueues, maxQueues}, {kernel.ResourceLocked, maxLocked},
+		{sys.ResourceSignals, maxSignals}, {sys.ResourceQueues, maxQueues}, {sys.ResourceLocked, maxLocked},
 		// Some systems give users a real-time priority for sound. A command could stop the host with it.
-		{kernel.ResourceUrgent, 0}, {kernel.ResourceNice, 0},
+		{sys.ResourceUrgent, 0}, {sys.ResourceNice, 0},
 	} {
-		if _, err := kernel.SetResource(l.what, l.n); err != nil {
+		if _, err := sys.SetResource(l.what, l.n); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (p *initProcess) boundQuotas() error {
 		quotas["max_"+kind+"_namespaces"] = namespaces
 	}
 	for what := range strings.FieldsSeq("instances watches") {
-		n, err := kernel.Quota("fs/inotify/max_user_" + what)
+		n, err := sys.Quota("fs/inotify/max_user_" + what)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a kernel without inotify
 		}
@@ -73,14 +73,14 @@ func (p *initProcess) boundQuotas() error {
 		quotas["max_inotify_"+what] = n / inotifyShare
 	}
 	for name, n := range quotas {
-		if err := kernel.SetUserQuota(name, n); err != nil {
+		if err := sys.SetUserQuota(name, n); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if p.guestKernel == nil {
 		return nil // all capabilities are dropped before a command starts
 	}
-	return kernel.DropResource()
+	return sys.DropResource()
 }
 
 // socket makes a socket of a kind that counts for the whole machine, unless the box has too many sockets.
@@ -97,27 +97,27 @@ func (c *call) socket() reply {
 	family, kind, protocol := c.fd(0), c.fd(1), c.fd(2)
 	what, most := "datagrams", maxDatagrams
 	switch {
-	case family == kernel.FamilyNetlink:
+	case family == sys.FamilyNetlink:
 		what, most = "netlink", c.netlinks
-	case kernel.OfStreams(kind):
+	case sys.OfStreams(kind):
 		what, most = "streams", c.streams
 	}
-	if n, err := kernel.SocketsUsed(); err != nil {
+	if n, err := sys.SocketsUsed(); err != nil {
 		return fails(err)
 	} else if n >= most {
 		c.refuse("socket", what, fmt.Sprintf("with %d sockets there is none more of this kind", most))
 		return reply{err: syscall.ENOBUFS}
 	}
-	fd, err := kernel.Socket(family, kind, protocol)
+	fd, err := sys.Socket(family, kind, protocol)
 	if err != nil {
 		return fails(err)
 	}
-	return reply{open: true, fd: fd, keep: kind&kernel.SocketClosed == 0}
+	return reply{open: true, fd: fd, keep: kind&sys.SocketClosed == 0}
 }
 
 // filter lets a command put itself behind a system-call filter, unless the box has too many.
 func (c *call) filter() reply {
-	n, err := kernel.FiltersBeyond(c.filters)
+	n, err := sys.FiltersBeyond(c.filters)
 	if err != nil {
 		return fails(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // reached remembers which limits the box has reached, and since when that is known.
@@ -75,7 +75,7 @@ type tally struct {
 func newTally(files *Files) (t tally, err error) {
 	for name, to := range map[string]**os.File{FilePIDsPeak: &t.peak, FilePIDsEvents: &t.events} {
 		if f := files.One(name); f != nil && err == nil {
-			*to, err = kernel.Duplicate(f)
+			*to, err = sys.Duplicate(f)
 		}
 	}
 	return t, err
@@ -93,8 +93,8 @@ func (t tally) hit(inherited int) bool {
 	if t.peak != nil {
 		n, err = strconv.Atoi(strings.TrimSpace(string(contentOf(t.peak))))
 	} else {
-		n, err = kernel.Tasks() // only the present number
-		n++                     // of the program that found no room, which ends then
+		n, err = sys.Tasks() // only the present number
+		n++                  // of the program that found no room, which ends then
 	}
 	return err == nil && n >= inherited
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // This file judges calls that act on what the box shares with the host without changing it: locks, for
@@ -26,21 +26,21 @@ func (c *call) flock() reply {
 		return fails(err)
 	}
 	if full, ok := c.lockable(fd); !ok {
-		kernel.Close(fd)
+		sys.Close(fd)
 		c.refuse("lock", full, "files that may only be read")
 		return reply{err: syscall.EOPNOTSUPP} // as on a file system without locks, which programs expect
 	}
 	operation := c.fd(1)
-	err = kernel.Lock(fd, operation)
-	if !errors.Is(err, syscall.EWOULDBLOCK) || operation&kernel.LockNow != 0 {
-		kernel.Close(fd)
+	err = sys.Lock(fd, operation)
+	if !errors.Is(err, syscall.EWOULDBLOCK) || operation&sys.LockNow != 0 {
+		sys.Close(fd)
 		return result(err)
 	}
 	select {
 	case c.waiting <- struct{}{}:
 	default:
 		full, err := c.where(fd)
-		kernel.Close(fd)
+		sys.Close(fd)
 		if err != nil {
 			full = "a file without a path"
 		}
@@ -51,7 +51,7 @@ func (c *call) flock() reply {
 		defer c.caught()
 		defer func() { <-c.waiting }()
 		r := c.await(fd, operation)
-		kernel.Close(fd) // before the caller goes on, who may close the file to give the lock up
+		sys.Close(fd) // before the caller goes on, who may close the file to give the lock up
 		c.send(r)
 	}()
 	return reply{late: true}
@@ -63,26 +63,26 @@ func (c *call) await(fd, operation int) reply {
 	const most = 20 * time.Millisecond
 	for pause := time.Millisecond; ; pause = min(2*pause, most) {
 		<-time.After(pause)
-		if !kernel.NotifValid(c.listener, c.id) {
+		if !sys.NotifValid(c.listener, c.id) {
 			return reply{err: syscall.EINTR} // nobody gets it
 		}
-		err := kernel.Lock(fd, operation)
+		err := sys.Lock(fd, operation)
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return result(err)
 		}
-		yes, certain, err := kernel.Interrupted(c.tid)
+		yes, certain, err := sys.Interrupted(c.tid)
 		switch {
 		case err != nil, yes && !certain:
 			return reply{err: syscall.EINTR} // also to a handler with SA_RESTART: docs/LIMITS.md
 		case yes:
-			return reply{err: kernel.Restart}
+			return reply{err: sys.Restart}
 		}
 	}
 }
 
 // lockable reports whether the guest may lock an open file, and where that file is.
 func (c *call) lockable(fd int) (full string, ok bool) {
-	st, err := kernel.StatAt(fd, "")
+	st, err := sys.StatAt(fd, "")
 	if err != nil {
 		return "", false
 	}
@@ -90,10 +90,10 @@ func (c *call) lockable(fd int) (full string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	switch kind := st.Mode & kernel.TypeMask; {
-	case kind == kernel.TypeChar || kind == kernel.TypeBlock: // the host's devices
+	switch kind := st.Mode & sys.TypeMask; {
+	case kind == sys.TypeChar || kind == sys.TypeBlock: // the host's devices
 		return full, false
-	case kind == kernel.TypeRegular && strings.HasPrefix(full, "/memfd:"), kind == kernel.TypeFIFO && strings.HasPrefix(full, "pipe:"):
+	case kind == sys.TypeRegular && strings.HasPrefix(full, "/memfd:"), kind == sys.TypeFIFO && strings.HasPrefix(full, "pipe:"):
 		return full, true // the guest's own, without a name
 	}
 	return full, c.locks(full)
@@ -114,7 +114,7 @@ func (b *broker) locks(path string) bool {
 // The watch is always added here, for the file that was judged.
 func (c *call) watch() reply {
 	mask := uint32(c.args[2])
-	path, err := kernel.ReadString(c.tid, c.args[1], pathMax)
+	path, err := sys.ReadString(c.tid, c.args[1], pathMax)
 	if err != nil {
 		return fails(err)
 	}
@@ -122,13 +122,13 @@ func (c *call) watch() reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(instance)
+	defer sys.Close(instance)
 	file, err := c.watched(path, mask)
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(file)
-	st, err := kernel.StatAt(file, "")
+	defer sys.Close(file)
+	st, err := sys.StatAt(file, "")
 	if err != nil {
 		return fails(err)
 	}
@@ -136,12 +136,12 @@ func (c *call) watch() reply {
 	if err != nil {
 		return fails(err)
 	}
-	kind := st.Mode & kernel.TypeMask
-	if kind == kernel.TypeChar || kind == kernel.TypeBlock || !c.watchable(full) {
+	kind := st.Mode & sys.TypeMask
+	if kind == sys.TypeChar || kind == sys.TypeBlock || !c.watchable(full) {
 		c.refuse("watch", full, "files of the host that no mount names")
 		return reply{err: syscall.EACCES}
 	}
-	n, err := kernel.WatchFile(instance, file, mask)
+	n, err := sys.WatchFile(instance, file, mask)
 	if err != nil {
 		return fails(err)
 	}
@@ -155,21 +155,21 @@ func (c *call) watched(path string, mask uint32) (int, error) {
 			return c.selfDescriptor(fd)
 		}
 	}
-	start := kernel.AtCWD
+	start := sys.AtCWD
 	if !strings.HasPrefix(path, "/") {
 		var err error
-		if start, err = kernel.DirOf(c.tid, kernel.AtCWD); err != nil {
+		if start, err = sys.DirOf(c.tid, sys.AtCWD); err != nil {
 			return -1, err
 		}
-		defer kernel.Close(start)
+		defer sys.Close(start)
 	}
-	if !kernel.NotifValid(c.listener, c.id) {
+	if !sys.NotifValid(c.listener, c.id) {
 		return -1, syscall.ESRCH
 	}
-	if kernel.WatchFollows(mask) {
-		return kernel.ResolveFile(start, path)
+	if sys.WatchFollows(mask) {
+		return sys.ResolveFile(start, path)
 	}
-	return kernel.ResolveLink(start, path)
+	return sys.ResolveLink(start, path)
 }
 
 // watchable reports whether the guest may watch what is at a path. Outside of the host's file trees

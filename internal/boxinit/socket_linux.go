@@ -5,7 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A mountSocket is a socket that a program has bound in a mount of the host. The file that the host and
@@ -33,7 +33,7 @@ func (c *call) listen() reply {
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(fd)
+	defer sys.Close(fd)
 	return result(syscall.Listen(fd, c.fd(1)))
 }
 
@@ -45,11 +45,11 @@ func (c *call) bindHidden(fd int, addr []byte, start int, p *place, dirPart stri
 		if err != nil {
 			return err
 		}
-		defer kernel.Close(private)
-		if _, err := kernel.StatAt(p.dir, p.base); err == nil {
+		defer sys.Close(private)
+		if _, err := sys.StatAt(p.dir, p.base); err == nil {
 			return syscall.EADDRINUSE
 		}
-		if err := kernel.BindUnix(fd, private, name); err != nil {
+		if err := sys.BindUnix(fd, private, name); err != nil {
 			return err
 		}
 		return c.hide(fd, private, name, p, mask)
@@ -57,9 +57,9 @@ func (c *call) bindHidden(fd int, addr []byte, start int, p *place, dirPart stri
 	// The file may have any mode, because nobody listens, and it has no name for long.
 	var err error
 	if c.keepsAddress(start, dirPart, p.full, false) {
-		err = kernel.BindBelow(fd, addr, start, p.dir, 0)
+		err = sys.BindBelow(fd, addr, start, p.dir, 0)
 	} else {
-		err = kernel.BindUnix(fd, p.dir, p.base)
+		err = sys.BindUnix(fd, p.dir, p.base)
 	}
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (b *broker) private() (dir int, name string, err error) {
 		if !b.ours(w) {
 			continue
 		}
-		if dir, err := kernel.ResolvePlain(w); err == nil {
+		if dir, err := sys.ResolvePlain(w); err == nil {
 			return dir, ".paddock-" + rand.Text(), nil
 		}
 	}
@@ -92,28 +92,28 @@ func (b *broker) hide(fd, dir int, name string, p *place, mask uint32) (err erro
 	b.mu.Lock()
 	full := len(b.sockets) >= mountSocketsMax && !b.forget()
 	b.mu.Unlock()
-	s.bound, err = kernel.OpenSocketFile(dir, name)
+	s.bound, err = sys.OpenSocketFile(dir, name)
 	if errors.Is(err, syscall.ENOTSOCK) { // somebody else's, who has removed the socket
 		return err
 	}
 	// Another sandbox may have moved a socket of the host's here, and this box must not connect to that.
-	if err == nil && !kernel.Silent(fd, s.bound) {
+	if err == nil && !sys.Silent(fd, s.bound) {
 		return syscall.ENOTSOCK
 	}
 	// The bound file goes also where no descriptor is left to open it.
-	if err := errors.Join(err, kernel.UnlinkAt(dir, name)); err != nil {
+	if err := errors.Join(err, sys.UnlinkAt(dir, name)); err != nil {
 		return err
 	}
 	if full {
 		return syscall.ENOSPC
 	}
-	if err := kernel.Mknodat(p.dir, p.base, kernel.TypeSocket|0o777&^mask); err != nil {
+	if err := sys.Mknodat(p.dir, p.base, sys.TypeSocket|0o777&^mask); err != nil {
 		return err
 	}
-	if s.file, err = kernel.OpenSocketFile(p.dir, p.base); err != nil {
+	if s.file, err = sys.OpenSocketFile(p.dir, p.base); err != nil {
 		return err
 	}
-	st, err := kernel.StatAt(s.file, "")
+	st, err := sys.StatAt(s.file, "")
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (b *broker) hide(fd, dir int, name string, p *place, mask uint32) (err erro
 func (b *broker) forget() bool {
 	var left []mountSocket
 	for _, s := range b.sockets {
-		if st, err := kernel.StatAt(s.file, ""); err == nil && st.Links > 0 {
+		if st, err := sys.StatAt(s.file, ""); err == nil && st.Links > 0 {
 			left = append(left, s)
 			continue
 		}
@@ -143,22 +143,22 @@ func (b *broker) forget() bool {
 func (s mountSocket) close() {
 	for _, fd := range []int{s.file, s.bound} {
 		if fd >= 0 {
-			kernel.Close(fd)
+			sys.Close(fd)
 		}
 	}
 }
 
 // hidden opens the bound file of a socket of this box in a mount. It returns -1 if file is none.
 func (b *broker) hidden(file int) int {
-	st, err := kernel.StatAt(file, "")
-	if err != nil || st.Mode&kernel.TypeMask != kernel.TypeSocket {
+	st, err := sys.StatAt(file, "")
+	if err != nil || st.Mode&sys.TypeMask != sys.TypeSocket {
 		return -1
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.sockets {
 		if s.dev == st.Dev && s.ino == st.Ino {
-			fd, err := kernel.DuplicateFD(s.bound)
+			fd, err := sys.DuplicateFD(s.bound)
 			if err != nil {
 				return -1
 			}
@@ -174,7 +174,7 @@ func (b *broker) hidden(file int) int {
 func (c *call) socketpair() reply {
 	const protocolOfPair = 2
 	kind := c.fd(1)
-	if p := c.fd(protocolOfPair); c.fd(0) != kernel.FamilyUnix || p != 0 && p != kernel.FamilyUnix {
+	if p := c.fd(protocolOfPair); c.fd(0) != sys.FamilyUnix || p != 0 && p != sys.FamilyUnix {
 		return reply{err: syscall.EPROTONOSUPPORT}
 	}
 	if kind&^(syscall.SOCK_DGRAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC) != 0 {
@@ -182,26 +182,26 @@ func (c *call) socketpair() reply {
 	}
 	// The memory is opened before the call is known to wait still. So it is the caller's, whoever has
 	// its number later.
-	memory, err := kernel.OpenMemory(c.tid)
+	memory, err := sys.OpenMemory(c.tid)
 	if err != nil { // not dumpable
 		return reply{err: syscall.EPROTONOSUPPORT}
 	}
 	defer memory.Close()
-	if !kernel.NotifValid(c.listener, c.id) {
+	if !sys.NotifValid(c.listener, c.id) {
 		return reply{err: syscall.ESRCH}
 	}
 	if err := memory.Check(c.args[3], 8); err != nil {
 		return reply{err: syscall.EFAULT}
 	}
-	ends, err := kernel.PacketsOf(kind & syscall.SOCK_NONBLOCK)
+	ends, err := sys.PacketsOf(kind & syscall.SOCK_NONBLOCK)
 	if err != nil {
 		return fails(err)
 	}
-	defer kernel.Close(ends[0])
-	defer kernel.Close(ends[1])
+	defer sys.Close(ends[0])
+	defer sys.Close(ends[1])
 	var given [2]int32
 	for i, fd := range ends {
-		n, err := kernel.NotifAdd(c.listener, c.id, fd, kind&syscall.SOCK_CLOEXEC != 0)
+		n, err := sys.NotifAdd(c.listener, c.id, fd, kind&syscall.SOCK_CLOEXEC != 0)
 		if err != nil {
 			return reply{err: syscall.EMFILE}
 		}

@@ -8,24 +8,24 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A guest may use up the broker's descriptors. The socket that it has bound must not stay where the host
 // could connect to it.
 func TestASocketThatCannotBeHiddenIsGone(t *testing.T) {
 	path := t.TempDir()
-	dir, err := kernel.OpenDirAt(kernel.AtCWD, path)
+	dir, err := sys.OpenDirAt(sys.AtCWD, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kernel.Close(dir)
+	defer sys.Close(dir)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer syscall.Close(fd)
-	if err := kernel.BindUnix(fd, dir, "s"); err != nil {
+	if err := sys.BindUnix(fd, dir, "s"); err != nil {
 		t.Fatal(err)
 	}
 	var was syscall.Rlimit

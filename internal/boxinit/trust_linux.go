@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // trustMax bounds a file of certificates, in bytes. A system's file has a quarter of a
@@ -44,12 +44,12 @@ func extend(root *os.File, m Mount) error {
 
 // readFile reads a file of the tree that is being built, and follows no link.
 func readFile(root *os.File, name string) ([]byte, error) {
-	at, err := kernel.OpenPath(root, strings.Trim(name, "/"), true)
+	at, err := sys.OpenPath(root, strings.Trim(name, "/"), true)
 	if err != nil {
 		return nil, refusedLink(name, err)
 	}
 	defer at.Close()
-	f, err := kernel.Reopen(at)
+	f, err := sys.Reopen(at)
 	if err != nil {
 		return nil, err
 	}

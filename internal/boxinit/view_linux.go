@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Names of the files of a view: sources of a MountView.
@@ -71,7 +71,7 @@ func newView(files *Files) (v *view, err error) {
 		if it.file == nil {
 			continue
 		}
-		if *it.to, err = kernel.Duplicate(it.file); err != nil { // the others are closed when the tree is built
+		if *it.to, err = sys.Duplicate(it.file); err != nil { // the others are closed when the tree is built
 			return nil, err
 		}
 	}
@@ -82,8 +82,8 @@ func newView(files *Files) (v *view, err error) {
 		return nil, err
 	}
 	const most = 4 << 20 // the largest file takes 1.5 KB for each processor
-	v.mount, err = kernel.NewMount("tmpfs", kernel.NoSUID|kernel.NoDev|kernel.NoExec,
-		kernel.Option{Key: "mode", Value: "755"}, kernel.Option{Key: "size", Value: strconv.Itoa(most)}, kernel.Option{Key: "nr_inodes", Value: "16"})
+	v.mount, err = sys.NewMount("tmpfs", sys.NoSUID|sys.NoDev|sys.NoExec,
+		sys.Option{Key: "mode", Value: "755"}, sys.Option{Key: "size", Value: strconv.Itoa(most)}, sys.Option{Key: "nr_inodes", Value: "16"})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func newView(files *Files) (v *view, err error) {
 		names = append(names, viewProcessors, viewTimes, viewOnline)
 	}
 	for _, name := range names {
-		f, err := kernel.CreateOpen(v.mount, name, 0o444)
+		f, err := sys.CreateOpen(v.mount, name, 0o444)
 		if err != nil {
 			return nil, err
 		}
@@ -114,21 +114,21 @@ func (v *view) expose() error {
 		return err
 	}
 	defer dir.Close()
-	if err := kernel.Attach(v.mount, dir); err != nil {
+	if err := sys.Attach(v.mount, dir); err != nil {
 		return err
 	}
 	v.mounts = map[string]*os.File{}
 	for name := range v.shown {
-		f, err := kernel.CloneTree(int(v.mount.Fd()), name, false)
+		f, err := sys.CloneTree(int(v.mount.Fd()), name, false)
 		if err != nil {
 			return err
 		}
 		v.mounts[name] = f
-		if err := kernel.SetMountAttr(f, kernel.ReadOnly|kernel.NoSUID|kernel.NoDev|kernel.NoExec, false); err != nil {
+		if err := sys.SetMountAttr(f, sys.ReadOnly|sys.NoSUID|sys.NoDev|sys.NoExec, false); err != nil {
 			return err
 		}
 	}
-	return errors.Join(kernel.Detach(at), v.mount.Close())
+	return errors.Join(sys.Detach(at), v.mount.Close())
 }
 
 // mounted returns the read-only mount of one file; nil if it is not shown.
@@ -155,13 +155,13 @@ func (v *view) size() Sizes {
 // first cuts a set of processors to those that are shown, and reports whether that removed any.
 func (v *view) first(set []byte) bool {
 	n := v.size().Processors
-	return n > 0 && kernel.FirstProcessors(set, n)
+	return n > 0 && sys.FirstProcessors(set, n)
 }
 
 // affinity returns the set of processors that are shown, and whether the host has more.
 func (v *view) affinity() (set []byte, fewer bool, err error) {
 	set = make([]byte, processorsMax/8)
-	n, err := kernel.Affinity(0, set)
+	n, err := sys.Affinity(0, set)
 	if err != nil {
 		return nil, false, err
 	}
@@ -174,7 +174,7 @@ const processorsMax = 64 << 10
 
 // usage is what the box has of the memory, in bytes.
 type usage struct {
-	kernel.Size
+	sys.Size
 	available, cached, anonymous, slab uint64
 }
 
@@ -259,7 +259,7 @@ func (v *view) keep() {
 				continue
 			case <-time.After(refreshTime):
 			}
-			if !kernel.HasChildren() {
+			if !sys.HasChildren() {
 				break
 			}
 		}
@@ -399,7 +399,7 @@ func (c *call) sysinfo() reply {
 	if !smaller {
 		return goOn
 	}
-	data, err := kernel.SystemInfo(u.Size)
+	data, err := sys.SystemInfo(u.Size)
 	if err != nil {
 		return goOn
 	}
@@ -417,7 +417,7 @@ func (c *call) affinity() reply {
 		tid = c.tid
 	}
 	set := make([]byte, size)
-	n, err := kernel.Affinity(tid, set)
+	n, err := sys.Affinity(tid, set)
 	if err != nil || !c.view.first(set[:n]) {
 		return goOn // the kernel says the same
 	}
@@ -429,12 +429,12 @@ func (c *call) affinity() reply {
 func (c *call) tell(addr uint64, data []byte, num int) reply {
 	// The memory is opened before the call is known to wait still. So it is the caller's, whoever has
 	// its number later.
-	memory, err := kernel.OpenMemory(c.tid)
+	memory, err := sys.OpenMemory(c.tid)
 	if err != nil {
 		return goOn
 	}
 	defer memory.Close()
-	if !kernel.NotifValid(c.listener, c.id) {
+	if !sys.NotifValid(c.listener, c.id) {
 		return reply{err: syscall.ESRCH}
 	}
 	if err := memory.Write(addr, data); err != nil {

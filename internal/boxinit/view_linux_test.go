@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 func TestSizesAreReadAsTheyWereWritten(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAViewShowsAsManyProcessorsAsTheBoxHas(t *testing.T) {
 		{64, "0-1,10\n", info, stat, false},
 	} {
 		set := []byte{1<<0 | 1<<1, 1 << (10 - 8)}
-		if got := kernel.FirstProcessors(set, row.most); got != row.fewer {
+		if got := sys.FirstProcessors(set, row.most); got != row.fewer {
 			t.Errorf("%d of 3 processors are fewer: %v", row.most, got)
 		}
 		for what, it := range map[string][2]string{

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/gitconfig"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // git of the host sets core.worktree for each submodule, and writes the working tree's files there, from wherever the
@@ -48,13 +48,13 @@ func (c *call) staysPut(op string, p, from *place) bool {
 
 // linkOn reports whether a link may be on a path.
 func linkOn(full string) bool {
-	fd, err := kernel.ResolvePlain(full)
+	fd, err := sys.ResolvePlain(full)
 	if err != nil {
 		return !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR)
 	}
-	defer kernel.Close(fd)
-	st, err := kernel.StatAt(fd, "")
-	return err != nil || st.Mode&kernel.TypeMask == kernel.TypeLink
+	defer sys.Close(fd)
+	st, err := sys.StatAt(fd, "")
+	return err != nil || st.Mode&sys.TypeMask == sys.TypeLink
 }
 
 // waysBelow returns the working trees at a place or below it, by core.worktree of the repositories around it.
@@ -93,13 +93,13 @@ func (c *call) waysBelow(p *place) (found []string) {
 
 // waysOf returns the ways of a repository, at the absolute path of its directory.
 func (c *call) waysOf(repository string) ways {
-	fd, err := kernel.ResolvePlain(repository)
+	fd, err := sys.ResolvePlain(repository)
 	if err != nil {
 		return ways{unknown: mayExist(err) && !errors.Is(err, syscall.ELOOP)}
 	}
-	defer kernel.Close(fd)
-	st, err := kernel.StatAt(fd, "")
-	if err != nil || st.Mode&kernel.TypeMask != kernel.TypeDir {
+	defer sys.Close(fd)
+	st, err := sys.StatAt(fd, "")
+	if err != nil || st.Mode&sys.TypeMask != sys.TypeDir {
 		return ways{unknown: err != nil}
 	}
 	now, of := time.Now(), inode{st.Dev, st.Ino}
@@ -154,7 +154,7 @@ func (s *search) below(in int, above, name string, depth int) {
 	if s.left <= 0 {
 		return
 	}
-	fd, err := kernel.OpenAt(in, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(in, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		if mayExist(err) && !errors.Is(err, syscall.ELOOP) {
 			s.left = 0

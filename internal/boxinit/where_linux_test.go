@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // elsewhere runs a shell in its own mount namespace, and returns its PID when it has
@@ -80,11 +80,11 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			pid := elsewhere(t, "cd "+dir+"\n"+row.script)
-			at, err := kernel.DirOf(pid, kernel.AtCWD)
+			at, err := sys.DirOf(pid, sys.AtCWD)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer kernel.Close(at)
+			defer sys.Close(at)
 			p, err := c.resolve(at, "file", false)
 			if err == nil {
 				p.close()
@@ -96,11 +96,11 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 	}
 	t.Run("a file", func(t *testing.T) {
 		pid := elsewhere(t, fmt.Sprintf("cd %s; : > plain/file; mount --bind .git/hooks/file plain/file; exec 9< plain/file", dir))
-		fd, err := kernel.DescriptorOf(pid, 9)
+		fd, err := sys.DescriptorOf(pid, 9)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer kernel.Close(fd)
+		defer sys.Close(fd)
 		if path, err := c.where(fd); err == nil {
 			t.Errorf("it is taken for %s", path)
 		}
@@ -110,11 +110,11 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 	})
 	t.Run("a file whose name seems deleted", func(t *testing.T) {
 		pid := elsewhere(t, fmt.Sprintf("cd %s; mount -t tmpfs none decoy; : > 'decoy/a (deleted)'; mount --bind .git/hooks/file 'decoy/a (deleted)'; exec 9< 'decoy/a (deleted)'", dir))
-		fd, err := kernel.DescriptorOf(pid, 9)
+		fd, err := sys.DescriptorOf(pid, 9)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer kernel.Close(fd)
+		defer sys.Close(fd)
 		if path, err := c.where(fd); err == nil {
 			t.Errorf("it is taken for %s", path)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Bounds of one workspace's caches. Above one of them they are removed as a whole, because a part that is missing would
@@ -118,11 +118,11 @@ func hold(dir string) (*os.File, error) {
 // idOf returns the ID of the caches of the directory at a path. A file system gives a new directory the inode number of
 // one that was removed, but not its time of birth.
 func idOf(real string) (string, error) {
-	st, err := kernel.StatAt(kernel.AtCWD, real)
+	st, err := sys.StatAt(sys.AtCWD, real)
 	if err != nil {
 		return "", err
 	}
-	born, err := kernel.BornAt(kernel.AtCWD, real)
+	born, err := sys.BornAt(sys.AtCWD, real)
 	if err != nil {
 		return "", err
 	}
@@ -160,7 +160,7 @@ func makeOwn(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !st.IsDir() || !kernel.Owned(st, 0o077) {
+	if !st.IsDir() || !sys.Owned(st, 0o077) {
 		return fmt.Errorf("%s: not a directory of this user alone: %w", dir, paddock.Denied)
 	}
 	return nil

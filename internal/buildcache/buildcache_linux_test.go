@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 func open(t *testing.T, dir, workspace string) *Cache {
@@ -80,7 +80,7 @@ func TestADirectoryWithTheInodeOfTheOneBeforeGetsNewCaches(t *testing.T) {
 		if err := os.Mkdir(work, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if born, err := kernel.BornAt(kernel.AtCWD, work); err != nil || born == 0 {
+		if born, err := sys.BornAt(sys.AtCWD, work); err != nil || born == 0 {
 			t.Skipf("the file system knows no time of birth: %d, %v", born, err)
 		}
 		c := open(t, dir, work)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // measure adds up a tree. It stops above the bound. A tree that is too deep counts as one above it.
 func measure(dir string, most bound) (size bound, err error) {
-	fd, err := kernel.OpenAt(kernel.AtCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(sys.AtCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if errors.Is(err, syscall.ENOENT) {
 		return size, nil
 	}
@@ -46,25 +46,25 @@ func (b *bound) add(fd, depth int, most bound) error {
 			if b.bytes > most.bytes || b.files > most.files {
 				return nil
 			}
-			st, err := kernel.StatAt(fd, name)
+			st, err := sys.StatAt(fd, name)
 			if err != nil {
 				continue // it was removed meanwhile
 			}
 			b.files++
 			b.bytes += min(max(st.Size, 4096), largest)
-			if st.Mode&kernel.TypeMask != kernel.TypeDir {
+			if st.Mode&sys.TypeMask != sys.TypeDir {
 				continue
 			}
 			if depth == deepest {
 				b.files = most.files + 1
 				return nil
 			}
-			below, err := kernel.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+			below, err := sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 			if errors.Is(err, syscall.EACCES) { // its owner is the caller, who may look again
-				if err := kernel.ChmodAt(fd, name, 0o700); err != nil {
+				if err := sys.ChmodAt(fd, name, 0o700); err != nil {
 					continue
 				}
-				below, err = kernel.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+				below, err = sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 			}
 			if err != nil {
 				continue
@@ -78,11 +78,11 @@ func (b *bound) add(fd, depth int, most bound) error {
 
 // clearAll removes a tree, however deep, and whatever its modes.
 func clearAll(dir string) error {
-	up, err := kernel.OpenAt(kernel.AtCWD, filepath.Dir(dir), syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	up, err := sys.OpenAt(sys.AtCWD, filepath.Dir(dir), syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	defer kernel.Close(up)
+	defer sys.Close(up)
 	c := &clearing{top: up}
 	if err := c.remove(up, filepath.Base(dir), 0); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return err
@@ -104,23 +104,23 @@ type clearing struct {
 }
 
 func (c *clearing) remove(dir int, name string, depth int) error {
-	err := kernel.UnlinkAt(dir, name)
+	err := sys.UnlinkAt(dir, name)
 	if err == nil || !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.EPERM) {
 		return err
 	}
-	if err := kernel.ChmodAt(dir, name, 0o700); err != nil {
+	if err := sys.ChmodAt(dir, name, 0o700); err != nil {
 		return err
 	}
 	if depth == deepest {
 		c.count++
 		moved := fmt.Sprintf("removed-%d-%d", os.Getpid(), c.count)
-		if err := kernel.RenameAt(dir, name, c.top, moved); err != nil {
+		if err := sys.RenameAt(dir, name, c.top, moved); err != nil {
 			return err
 		}
 		c.moved = append(c.moved, moved)
 		return nil
 	}
-	fd, err := kernel.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
@@ -143,5 +143,5 @@ func (c *clearing) remove(dir int, name string, depth int) error {
 			return err
 		}
 	}
-	return kernel.RmdirAt(dir, name)
+	return sys.RmdirAt(dir, name)
 }

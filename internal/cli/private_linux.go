@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A home is where a caller's own server lives: a directory of theirs alone, with
@@ -95,7 +95,7 @@ func (h home) answers() bool {
 	if !ok {
 		return false
 	}
-	if uid, err := kernel.PeerUID(u); err != nil || uid != os.Geteuid() {
+	if uid, err := sys.PeerUID(u); err != nil || uid != os.Geteuid() {
 		return false
 	}
 	// A server that was just killed takes connections until the kernel closes its socket, and answers none.
@@ -134,7 +134,7 @@ func (a *App) startPrivate(ctx context.Context) (string, error) {
 	if err := h.make(); err != nil {
 		return "", err
 	}
-	lock, err := kernel.LockDir(ctx, h.start())
+	lock, err := sys.LockDir(ctx, h.start())
 	if err != nil {
 		return "", fmt.Errorf("start a server of your own: %w", err)
 	}
@@ -238,7 +238,7 @@ func ListenPrivate(ctx context.Context, lookup func(string) (string, bool)) (l n
 	if err := h.make(); err != nil {
 		return nil, nil, err
 	}
-	lock, err := kernel.LockDir(ctx, h.life())
+	lock, err := sys.LockDir(ctx, h.life())
 	if err != nil {
 		return nil, nil, fmt.Errorf("wait for an earlier server of your own to end: %w", err)
 	}
@@ -287,7 +287,7 @@ func (l *ownSocket) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if uid, err := kernel.PeerUID(c); err == nil && uid == l.uid {
+		if uid, err := sys.PeerUID(c); err == nil && uid == l.uid {
 			return c, nil
 		}
 		c.Close()

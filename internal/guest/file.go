@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // files does what the host asks of the sandbox's files.
@@ -224,14 +224,14 @@ func (f *files) allow(op string, p place) error {
 	if p.base != "." {
 		return check(p.dir, p.base)
 	}
-	name, err := kernel.PathOf(p.fd())
+	name, err := sys.PathOf(p.fd())
 	if err != nil {
 		return err
 	}
 	if name == "/" {
 		return check(p.dir, p.base)
 	}
-	fd, err := kernel.OpenDirAt(p.fd(), "..")
+	fd, err := sys.OpenDirAt(p.fd(), "..")
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ type walk struct {
 }
 
 func (w *walk) root() error {
-	fd, err := kernel.OpenDirAt(-1, "/")
+	fd, err := sys.OpenDirAt(-1, "/")
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (w *walk) run(todo []string, follow bool) (string, error) {
 		case last && part != ".." && !follow:
 			return part, nil
 		case !last || part == "..":
-			fd, err := kernel.OpenDirAt(w.dir, part)
+			fd, err := sys.OpenDirAt(w.dir, part)
 			if err == nil {
 				w.move(fd)
 				todo = todo[1:]
@@ -293,7 +293,7 @@ func (w *walk) run(todo []string, follow bool) (string, error) {
 				return "", err
 			}
 		}
-		target, err := kernel.ReadLinkAt(w.dir, part)
+		target, err := sys.ReadLinkAt(w.dir, part)
 		switch {
 		case last && (err == syscall.EINVAL || err == syscall.ENOENT):
 			return part, nil
@@ -320,7 +320,7 @@ func (w *walk) run(todo []string, follow bool) (string, error) {
 
 // make makes the missing directory name, unless another was faster.
 func (w *walk) make(name string) error {
-	fd, err := kernel.OpenDirAt(w.dir, ".")
+	fd, err := sys.OpenDirAt(w.dir, ".")
 	if err != nil {
 		return err
 	}
@@ -337,15 +337,15 @@ func (w *walk) make(name string) error {
 
 // mkdir makes a directory with exactly this mode, whatever the umask is.
 func mkdir(p place, mode uint32) error {
-	if err := kernel.MkdirAt(p.fd(), p.base, mode); err != nil {
+	if err := sys.MkdirAt(p.fd(), p.base, mode); err != nil {
 		return err
 	}
-	st, err := kernel.StatAt(p.fd(), p.base)
+	st, err := sys.StatAt(p.fd(), p.base)
 	if err != nil {
 		return err
 	}
 	if st.Mode&0o777 != mode&0o777 {
-		return kernel.ChmodAt(p.fd(), p.base, mode)
+		return sys.ChmodAt(p.fd(), p.base, mode)
 	}
 	return nil
 }

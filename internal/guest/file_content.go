@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // chunk is how much of a file travels in one message.
@@ -32,19 +32,19 @@ func (f *files) open(name string, offset, length int64) (*content, error) {
 	defer p.close()
 	// Opening has effects on a FIFO's other end and on devices, so the sort of
 	// file is looked at before; and again after, because it can be swapped.
-	st, err := kernel.StatAt(p.fd(), p.base)
+	st, err := sys.StatAt(p.fd(), p.base)
 	if err == nil {
 		err = readable("open", name, st)
 	}
 	if err != nil {
 		return nil, failed("open", name, err)
 	}
-	fd, err := kernel.OpenAt(p.fd(), p.base, syscall.O_RDONLY, 0)
+	fd, err := sys.OpenAt(p.fd(), p.base, syscall.O_RDONLY, 0)
 	if err != nil {
 		return nil, failed("open", name, err)
 	}
 	src := &content{fd, name, -1}
-	if st, err = kernel.StatAt(fd, ""); err == nil {
+	if st, err = sys.StatAt(fd, ""); err == nil {
 		err = readable("open", name, st)
 	}
 	if err == nil && offset > 0 {
@@ -61,13 +61,13 @@ func (f *files) open(name string, offset, length int64) (*content, error) {
 }
 
 // status describes what name leads to.
-func (f *files) status(name string) (kernel.FileStat, error) {
+func (f *files) status(name string) (sys.FileStat, error) {
 	p, err := f.find(name, search{follow: true})
 	if err != nil {
-		return kernel.FileStat{}, err
+		return sys.FileStat{}, err
 	}
 	defer p.close()
-	return kernel.StatAt(p.fd(), p.base)
+	return sys.StatAt(p.fd(), p.base)
 }
 
 // read fills buf as far as one system call does; 0 is the end.
@@ -95,7 +95,7 @@ func (c *content) read(buf []byte) (int, error) {
 
 func (c *content) close() { syscall.Close(c.fd) }
 
-func readable(op, name string, st kernel.FileStat) error {
+func readable(op, name string, st sys.FileStat) error {
 	const memory = 1 // major number of null, zero, full, random and urandom
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFREG:
@@ -159,14 +159,14 @@ func (f *files) createAt(p place, name string, c creation, mode uint32) (_ *os.F
 	if err := f.allow("write", p); err != nil {
 		return nil, false, err
 	}
-	st, err := kernel.StatAt(p.fd(), p.base)
+	st, err := sys.StatAt(p.fd(), p.base)
 	switch {
 	case err == syscall.ENOENT:
-		fd, err := kernel.OpenAt(p.fd(), p.base, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|c.flags(), mode)
+		fd, err := sys.OpenAt(p.fd(), p.base, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|c.flags(), mode)
 		if err != nil {
 			return nil, err == syscall.EEXIST && !c.exclusive, err
 		}
-		return finish(fd, name, func(st kernel.FileStat) error {
+		return finish(fd, name, func(st sys.FileStat) error {
 			if st.Mode&0o777 != mode&0o777 { // the umask took something away
 				return syscall.Fchmod(fd, mode)
 			}
@@ -180,11 +180,11 @@ func (f *files) createAt(p place, name string, c creation, mode uint32) (_ *os.F
 	if err := readable("create", name, st); err != nil {
 		return nil, err == syscall.ELOOP, err
 	}
-	fd, err := kernel.OpenAt(p.fd(), p.base, syscall.O_WRONLY|c.flags(), 0)
+	fd, err := sys.OpenAt(p.fd(), p.base, syscall.O_WRONLY|c.flags(), 0)
 	if err != nil {
 		return nil, err == syscall.ENOENT || err == syscall.ELOOP, err
 	}
-	return finish(fd, name, func(st kernel.FileStat) error {
+	return finish(fd, name, func(st sys.FileStat) error {
 		if err := readable("create", name, st); err != nil {
 			return err
 		}
@@ -196,8 +196,8 @@ func (f *files) createAt(p place, name string, c creation, mode uint32) (_ *os.F
 }
 
 // finish gives the opened file if check accepts it, and else closes it.
-func finish(fd int, name string, check func(kernel.FileStat) error) (*os.File, bool, error) {
-	st, err := kernel.StatAt(fd, "")
+func finish(fd int, name string, check func(sys.FileStat) error) (*os.File, bool, error) {
+	st, err := sys.StatAt(fd, "")
 	if err == nil {
 		err = check(st)
 	}

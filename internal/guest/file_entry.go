@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // stat describes a file; a link at the name is described itself.
@@ -22,7 +22,7 @@ func (f *files) stat(name string) (*guestpb.File, error) {
 
 // describe gives what is known of the entry base of dir, which is called name.
 func (f *files) describe(dir int, base, name string, r roll) (*guestpb.File, error) {
-	st, err := kernel.StatAt(dir, base)
+	st, err := sys.StatAt(dir, base)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (f *files) describe(dir int, base, name string, r roll) (*guestpb.File, err
 		Uid: st.UID, Gid: st.GID, User: r.users[st.UID], Group: r.groups[st.GID],
 	}
 	if st.Mode&syscall.S_IFMT == syscall.S_IFLNK {
-		target, err := kernel.ReadLinkAt(dir, base)
+		target, err := sys.ReadLinkAt(dir, base)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (f *files) mkdir(name string, mode uint32, parents bool) error {
 	defer p.close()
 	if parents {
 		// What is there already needs nobody's leave.
-		if st, err := kernel.StatAt(p.fd(), p.base); err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		if st, err := sys.StatAt(p.fd(), p.base); err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 			return nil
 		}
 	}
@@ -75,7 +75,7 @@ func (f *files) isDir(name string) bool {
 		return false
 	}
 	defer p.close()
-	st, err := kernel.StatAt(p.fd(), p.base)
+	st, err := sys.StatAt(p.fd(), p.base)
 	return err == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR
 }
 
@@ -85,7 +85,7 @@ func (f *files) rename(from, to string) error {
 		return failed("rename", from, err)
 	}
 	defer old.close()
-	if _, err := kernel.StatAt(old.fd(), old.base); err != nil {
+	if _, err := sys.StatAt(old.fd(), old.base); err != nil {
 		return failed("rename", from, err)
 	}
 	next, err := f.entry(to, search{})
@@ -100,7 +100,7 @@ func (f *files) rename(from, to string) error {
 	if err := f.allow("rename", next); err != nil {
 		return failed("rename to", to, err)
 	}
-	return failed("rename to", to, kernel.RenameAt(old.fd(), old.base, next.fd(), next.base))
+	return failed("rename to", to, sys.RenameAt(old.fd(), old.base, next.fd(), next.base))
 }
 
 func (f *files) chmod(name string, mode uint32) error {
@@ -115,11 +115,11 @@ func (f *files) chmod(name string, mode uint32) error {
 	}
 	defer p.close()
 	if err = f.allow("chmod", p); err == nil {
-		err = kernel.ChmodAt(p.fd(), p.base, mode)
+		err = sys.ChmodAt(p.fd(), p.base, mode)
 	}
 	if err == nil {
 		// gVisor answers success where the host refused.
-		if st, e := kernel.StatAt(p.fd(), p.base); e == nil && st.Mode&0o7777 != mode {
+		if st, e := sys.StatAt(p.fd(), p.base); e == nil && st.Mode&0o7777 != mode {
 			err = syscall.EACCES
 		}
 	}
@@ -142,7 +142,7 @@ func (f *files) symlink(target []byte, name string) error {
 	}
 	defer p.close()
 	if err = f.allow("link", p); err == nil {
-		err = kernel.SymlinkAt(says, p.fd(), p.base)
+		err = sys.SymlinkAt(says, p.fd(), p.base)
 	}
 	return failed("symlink", name, err)
 }
@@ -154,11 +154,11 @@ func (f *files) remove(name string, all bool, stop func() error) error {
 	if err == nil {
 		defer p.close()
 		if err = f.allow("remove", p); err == nil {
-			err = kernel.UnlinkAt(p.fd(), p.base)
+			err = sys.UnlinkAt(p.fd(), p.base)
 		}
 	}
 	if err == syscall.EISDIR || err == syscall.EPERM {
-		if rmdir := kernel.RmdirAt(p.fd(), p.base); rmdir != syscall.ENOTDIR {
+		if rmdir := sys.RmdirAt(p.fd(), p.base); rmdir != syscall.ENOTDIR {
 			err = rmdir
 		}
 	}

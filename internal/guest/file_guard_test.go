@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // wall is a Guard that denies everything below one directory, and remembers
@@ -29,7 +29,7 @@ func (w *wall) Check(op string, dir *os.File, base string) (func(), error) {
 }
 
 func (w *wall) check(op string, dir *os.File, base string) error {
-	path, err := kernel.PathOf(int(dir.Fd()))
+	path, err := sys.PathOf(int(dir.Fd()))
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (s *swapper) check(op string, dir *os.File, base string) error {
 		return err
 	}
 	s.on = false
-	path, err := kernel.PathOf(int(dir.Fd()))
+	path, err := sys.PathOf(int(dir.Fd()))
 	if err != nil {
 		return err
 	}

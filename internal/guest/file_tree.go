@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // maxOpen bounds the descriptors that a walk through a tree holds. Directories
@@ -41,11 +41,11 @@ func (t *tree) top() *level { return &t.levels[len(t.levels)-1] }
 
 // enter goes down into base of dir.
 func (t *tree) enter(dir int, base string) error {
-	fd, err := kernel.OpenDirAt(dir, base)
+	fd, err := sys.OpenDirAt(dir, base)
 	if err != nil {
 		return err
 	}
-	st, err := kernel.StatAt(fd, "")
+	st, err := sys.StatAt(fd, "")
 	if err != nil {
 		syscall.Close(fd)
 		return err
@@ -69,8 +69,8 @@ func (t *tree) leave() (left level, lost bool) {
 		return left, false
 	}
 	up := t.top()
-	if fd, err := kernel.OpenDirAt(left.dir, ".."); err == nil {
-		st, err := kernel.StatAt(fd, "")
+	if fd, err := sys.OpenDirAt(left.dir, ".."); err == nil {
+		st, err := sys.StatAt(fd, "")
 		if err == nil && st.Dev == up.dev && st.Ino == up.ino {
 			up.dir = fd
 			return left, false
@@ -94,7 +94,7 @@ func (t *tree) close() {
 
 // each calls do with the names in the directory dir.
 func each(dir int, do func(name string) error) error {
-	fd, err := kernel.OpenAt(dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (c *clearing) up() error {
 	if lost {
 		err = &fileError{"remove", left.base, "it was moved while it was removed", paddock.Conflict}
 	} else {
-		err = kernel.RmdirAt(parent, left.base)
+		err = sys.RmdirAt(parent, left.base)
 	}
 	switch {
 	case err == nil, err == syscall.ENOENT:
@@ -322,7 +322,7 @@ func (c *clearing) up() error {
 // It fails only when it is stopped.
 func (c *clearing) empty() error {
 	top := c.top()
-	fd, err := kernel.OpenDirAt(top.dir, ".")
+	fd, err := sys.OpenDirAt(top.dir, ".")
 	if err == syscall.ENOENT {
 		return nil // it was removed; one that took its name is found by up
 	}
@@ -340,11 +340,11 @@ func (c *clearing) empty() error {
 		at.base = base
 		err := c.files.allow("remove", at)
 		if err == nil {
-			err = kernel.UnlinkAt(top.dir, base)
+			err = sys.UnlinkAt(top.dir, base)
 		} else if errors.Is(err, paddock.NotFound) {
 			// A guard cannot name what is in a directory that was removed. It
 			// is no excuse for what is still there.
-			if _, gone := kernel.StatAt(top.dir, base); gone == syscall.ENOENT {
+			if _, gone := sys.StatAt(top.dir, base); gone == syscall.ENOENT {
 				err = gone
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // First runs the smallest program once more, while no other process is started or reaped.
@@ -31,7 +31,7 @@ type Probe struct{ program, null *os.File }
 
 // NewProbe returns a Probe whose program nobody can change.
 func NewProbe() (*Probe, error) {
-	program, err := kernel.SealedFile("probe", kernel.ExitZero())
+	program, err := sys.SealedFile("probe", sys.ExitZero())
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Bounds of a list of names, which the sandbox's user may have written.
@@ -29,7 +29,7 @@ type names struct {
 // A nameFile is one of the two, as it was when it was read.
 type nameFile struct {
 	read bool
-	seen kernel.FileStat
+	seen sys.FileStat
 	byID map[uint32]string // never changed after it was made
 }
 

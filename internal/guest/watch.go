@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 func (h *handler) Watch(ctx context.Context, req *connect.Request[guestpb.WatchRequest], out *connect.ServerStream[guestpb.WatchResponse]) error {
@@ -76,10 +76,10 @@ func (f *files) watch(ctx context.Context, t turns, name string, recursive bool)
 	if err != nil {
 		return nil, failed("watch", name, err)
 	}
-	st, err := kernel.StatAt(p.fd(), p.base)
+	st, err := sys.StatAt(p.fd(), p.base)
 	above := ""
 	if err == nil {
-		above, err = kernel.PathOf(p.fd())
+		above, err = sys.PathOf(p.fd())
 	}
 	p.close()
 	if err != nil {
@@ -220,13 +220,13 @@ func (w *watch) addTree(dir string, tell bool) error {
 		if _, watched := w.dirs[dir]; watched && tell {
 			continue // found before its creation was told: all in it was told too, or will be
 		}
-		fd, err := kernel.OpenAt(-1, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+		fd, err := sys.OpenAt(-1, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 		if err == nil {
 			// The kernel's watch first, then the look: so nothing is missed.
 			if err = w.add(dir); err == nil && w.recursive {
 				err = each(fd, func(base string) error {
 					name := join(dir, base)
-					st, err := kernel.StatAt(fd, base)
+					st, err := sys.StatAt(fd, base)
 					if gone(err) {
 						return nil
 					}

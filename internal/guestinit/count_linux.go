@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A count bounds the number of the commands' processes and threads, by a control group of
@@ -33,7 +33,7 @@ type count struct {
 
 // newCount makes the group. It mounts the control groups at dir, and covers dir afterwards.
 func newCount(dir string) (*count, error) {
-	if err := kernel.MountGroups(dir); err != nil {
+	if err := sys.MountGroups(dir); err != nil {
 		return nil, err
 	}
 	group := dir + "/commands"
@@ -63,7 +63,7 @@ func newCount(dir string) (*count, error) {
 		// A process that makes a user namespace may mount the groups again. Commands must
 		// not be able to change them there.
 		func() error { return notTheirs(dir+"/agent", group) },
-		func() error { return kernel.MountEmpty(dir) },
+		func() error { return sys.MountEmpty(dir) },
 	} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("make a control group: %w", err)

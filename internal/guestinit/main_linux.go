@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Main runs the agent and does not return.
@@ -29,7 +29,7 @@ func run() error {
 		return runOnPort()
 	}
 	// Commands must not get what packages opened during initialisation.
-	if err := kernel.CloseFrom(3); err != nil {
+	if err := sys.CloseFrom(3); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp4", net.JoinHostPort(Address, strconv.Itoa(Port)))
@@ -108,10 +108,10 @@ func (a *agent) giveUp() error {
 	// first process from signals as Linux does. A filter could not prevent signals, because
 	// threads come and go with numbers that no filter knows.
 	for _, step := range []func() error{
-		func() error { return kernel.OutOfReach(nobody()) },
-		kernel.ReserveStarting,
-		func() error { return a.spawn.do(kernel.TakeStarting) },
-		kernel.NotDumpable,
+		func() error { return sys.OutOfReach(nobody()) },
+		sys.ReserveStarting,
+		func() error { return a.spawn.do(sys.TakeStarting) },
+		sys.NotDumpable,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -17,24 +17,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 	"github.com/paddock-sandbox/paddock/internal/guest/nameserver"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // runOnPort runs the agent in a virtual machine.
 func runOnPort() error {
-	if err := kernel.FollowMounts(); err != nil {
+	if err := sys.FollowMounts(); err != nil {
 		return err
 	}
 	if err := ownProc(OwnProc); err != nil {
 		return err
 	}
-	if err := kernel.CloseFrom(OrderFD + 1); err != nil {
+	if err := sys.CloseFrom(OrderFD + 1); err != nil {
 		return err
 	}
-	kernel.CloseOnExec(StateFD)
-	kernel.CloseOnExec(OrderFD)
+	sys.CloseOnExec(StateFD)
+	sys.CloseOnExec(OrderFD)
 	state := os.NewFile(StateFD, "state")
-	port, err := kernel.NewPort(os.NewFile(PortFD, "port"))
+	port, err := sys.NewPort(os.NewFile(PortFD, "port"))
 	if err != nil {
 		return err
 	}
@@ -95,26 +95,26 @@ func (a *agent) follow(f *os.File) error {
 	if o.UID == nobody() { // the owner of the control groups
 		return fmt.Errorf("commands as user %d: %w", o.UID, paddock.Unsupported)
 	}
-	proc, err := kernel.CloneTree(kernel.AtCWD, OwnProc, true)
+	proc, err := sys.CloneTree(sys.AtCWD, OwnProc, true)
 	if err != nil {
 		return err
 	}
 	defer proc.Close()
 	// The spawner has its own root directory.
-	root := func() error { return kernel.EnterRoot(o.Tree) }
+	root := func() error { return sys.EnterRoot(o.Tree) }
 	for _, step := range []func() error{
 		func() error { return a.spawn.do(root) },
 		root,
 		func() error {
-			at, err := kernel.OpenPath(nil, "/proc", false)
+			at, err := sys.OpenPath(nil, "/proc", false)
 			if err != nil {
 				return err
 			}
 			defer at.Close()
-			return kernel.Attach(proc, at)
+			return sys.Attach(proc, at)
 		},
-		kernel.MakePrivate,
-		func() error { return kernel.Become(o.UID, o.GID) },
+		sys.MakePrivate,
+		func() error { return sys.Become(o.UID, o.GID) },
 		a.giveUp,
 		a.spawn.hold,
 	} {
@@ -130,7 +130,7 @@ func (a *agent) follow(f *os.File) error {
 }
 
 // session serves until the host closes its end or sends nonsense.
-func (a *agent) session(port *kernel.Port) {
+func (a *agent) session(port *sys.Port) {
 	s, err := yamux.Server(&ending{port, Whole{Writer: port}}, sessions())
 	if err != nil {
 		return // only an invalid configuration fails
@@ -160,7 +160,7 @@ func sessions() *yamux.Config {
 
 // An ending is a port whose Close ends its readers and writers, but not the port.
 type ending struct {
-	port  *kernel.Port
+	port  *sys.Port
 	whole Whole
 }
 
@@ -179,19 +179,19 @@ func (e *ending) Close() error {
 // ownProc mounts the agent's own /proc, in which nothing of the machine can be changed.
 // Some files there require no capability, but only user 0, which a command may be.
 func ownProc(dir string) error {
-	const attrs = kernel.NoSUID | kernel.NoDev | kernel.NoExec
-	if err := kernel.MountAt("proc", dir, attrs, ""); err != nil {
+	const attrs = sys.NoSUID | sys.NoDev | sys.NoExec
+	if err := sys.MountAt("proc", dir, attrs, ""); err != nil {
 		return err
 	}
 	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"} {
-		if err := cover(dir+"/"+name, dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
+		if err := cover(dir+"/"+name, dir+"/"+name, attrs|sys.ReadOnly); err != nil {
 			return err
 		}
 	}
 	// As in a box on the host's kernel. None of these is a secret of the host.
 	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kmsg",
 		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
-		if err := cover("/dev/null", dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
+		if err := cover("/dev/null", dir+"/"+name, attrs|sys.ReadOnly); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func ownProc(dir string) error {
 
 // cover mounts the file at from over the one at to, if that exists.
 func cover(from, to string, attrs uint64) error {
-	at, err := kernel.OpenPath(nil, to, false)
+	at, err := sys.OpenPath(nil, to, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -208,12 +208,12 @@ func cover(from, to string, attrs uint64) error {
 		return err
 	}
 	defer at.Close()
-	mount, err := kernel.CloneTree(kernel.AtCWD, from, false)
+	mount, err := sys.CloneTree(sys.AtCWD, from, false)
 	if err != nil {
 		return err
 	}
 	defer mount.Close()
-	if err := errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at)); err != nil {
+	if err := errors.Join(sys.SetMountAttr(mount, attrs, false), sys.Attach(mount, at)); err != nil {
 		return fmt.Errorf("cover %s: %w", to, err)
 	}
 	return nil

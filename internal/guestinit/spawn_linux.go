@@ -8,8 +8,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A spawner is the thread that starts commands. A command never has a privilege that this
@@ -17,10 +17,10 @@ import (
 type spawner struct {
 	calls  chan func()
 	count  *count
-	user   int                  // user of the commands
-	filter []kernel.Instruction // of each command, in addition to the thread's filter
+	user   int               // user of the commands
+	filter []sys.Instruction // of each command, in addition to the thread's filter
 
-	held, each []kernel.Instruction // the filter's parts, once it is divided
+	held, each []sys.Instruction // the filter's parts, once it is divided
 }
 
 func newSpawner(dir string) (*spawner, error) {
@@ -38,17 +38,17 @@ func newSpawner(dir string) (*spawner, error) {
 		if s.count, err = newCount(dir); err != nil {
 			return err
 		}
-		if err := kernel.OwnFiles(); err != nil {
+		if err := sys.OwnFiles(); err != nil {
 			return err
 		}
-		kernel.Umask(0o022)
-		if err := kernel.TimerSlack(kernel.UsualSlack); err != nil { // the agent's own may differ
+		sys.Umask(0o022)
+		if err := sys.TimerSlack(sys.UsualSlack); err != nil { // the agent's own may differ
 			return err
 		}
-		if err := kernel.DropBounding(); err != nil {
+		if err := sys.DropBounding(); err != nil {
 			return err
 		}
-		if err := kernel.NoNewPrivs(); err != nil {
+		if err := sys.NoNewPrivs(); err != nil {
 			return err
 		}
 		s.filter, err = seccomp.Inside()
@@ -67,7 +67,7 @@ func (s *spawner) divide() (err error) {
 // installing the filter takes a fifth of a command's start. divide must have been called.
 func (s *spawner) hold() error {
 	return s.do(func() error {
-		err := kernel.SeccompThread(s.held)
+		err := sys.SeccompThread(s.held)
 		if err == nil {
 			s.filter = s.each
 		}
@@ -84,10 +84,10 @@ func (s *spawner) do(f func() error) error {
 
 // bound sets the resource limits of commands.
 func (s *spawner) bound(o *Settings) error {
-	if _, err := kernel.SetResource(kernel.ResourceCore, 0); err != nil {
+	if _, err := sys.SetResource(sys.ResourceCore, 0); err != nil {
 		return err
 	}
-	_, err := kernel.SetResource(kernel.ResourceFiles, uint64(o.Files))
+	_, err := sys.SetResource(sys.ResourceFiles, uint64(o.Files))
 	return err
 }
 
@@ -95,7 +95,7 @@ func (s *spawner) bound(o *Settings) error {
 // and a user.
 func (s *spawner) early(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
 	err = s.do(func() error {
-		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, User: os.Getuid(), Filter: s.filter})
+		pid, err = sys.Spawn(argv0, argv, &sys.SpawnAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, User: os.Getuid(), Filter: s.filter})
 		return err
 	})
 	return pid, err
@@ -103,7 +103,7 @@ func (s *spawner) early(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 
 // start is guest.Options.StartProcess.
 func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
-	a := &kernel.SpawnAttr{
+	a := &sys.SpawnAttr{
 		Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: s.user, Filter: s.filter,
 		Group: s.count.procs, Count: s.count.now, Most: int(s.count.most.Load()),
 	}
@@ -114,7 +114,7 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 		a.User, a.GID, a.Other = u.UID, u.GID, true
 	}
 	err = s.do(func() error {
-		pid, err = kernel.Spawn(argv0, argv, a)
+		pid, err = sys.Spawn(argv0, argv, a)
 		return err
 	})
 	return pid, err
@@ -134,5 +134,5 @@ func (s *spawner) signal(u *guest.User, pid int, sig syscall.Signal) error {
 	if err := another(u); err != nil {
 		return err
 	}
-	return s.do(func() error { return kernel.SignalAs(u.UID, pid, sig) })
+	return s.do(func() error { return sys.SignalAs(u.UID, pid, sig) })
 }

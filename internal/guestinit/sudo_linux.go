@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // listenSudo occupies the address for sudo requests before there is a command that could
@@ -50,5 +50,5 @@ func showSudo() error {
 		}
 		f.Close()
 	}
-	return kernel.BindFile(Argv0, sudo.Path)
+	return sys.BindFile(Argv0, sudo.Path)
 }

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Open returns an executable file of the program: a file of the cache, or else a sealed copy in
@@ -37,7 +37,7 @@ func (p Program) Open(cache string) (*os.File, error) {
 		content = func() ([]byte, error) { return os.ReadFile("/proc/self/exe") }
 	case cache != "":
 		if f, err := p.cached(cache); err == nil {
-			return kernel.HighFile(f)
+			return sys.HighFile(f)
 		}
 		// It is only faster.
 	}
@@ -45,11 +45,11 @@ func (p Program) Open(cache string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read this program: %w", err)
 	}
-	f, err := kernel.SealedFile("paddock-guest", data)
+	f, err := sys.SealedFile("paddock-guest", data)
 	if err != nil {
 		return nil, err
 	}
-	return kernel.HighFile(f)
+	return sys.HighFile(f)
 }
 
 // reopen opens what was handed on, of which each caller gets a file of its own.
@@ -58,7 +58,7 @@ func (p Program) reopen() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the program %s: %w", p.Name, err)
 	}
-	return kernel.HighFile(os.NewFile(uintptr(fd), p.file.Name()))
+	return sys.HighFile(os.NewFile(uintptr(fd), p.file.Name()))
 }
 
 // OpenToMount is Open for a program that is only mounted, read-only. For the calling program it may
@@ -67,7 +67,7 @@ func (p Program) OpenToMount(cache string) (*os.File, error) {
 	if p.Self() {
 		if path, err := filepath.EvalSymlinks("/proc/self/exe"); err == nil {
 			if f, err := os.Open(path); err == nil {
-				return kernel.HighFile(f)
+				return sys.HighFile(f)
 			}
 		}
 	}
@@ -168,12 +168,12 @@ func openCache(path string) (c cacheDir, err error) {
 		return c, errors.Join(err, c.root.Close())
 	}
 	st, err := c.dir.Stat()
-	if err == nil && !kernel.Owned(st, 0o022) {
+	if err == nil && !sys.Owned(st, 0o022) {
 		err = fs.ErrPermission
 	}
 	if err == nil {
-		var system kernel.FSInfo
-		if system, err = kernel.FileSystemOf(c.dir); err == nil && system.Flags&syscall.MS_NOEXEC != 0 {
+		var system sys.FSInfo
+		if system, err = sys.FileSystemOf(c.dir); err == nil && system.Flags&syscall.MS_NOEXEC != 0 {
 			err = fs.ErrPermission
 		}
 	}
@@ -195,8 +195,8 @@ func (c *cacheDir) open(p Program, name string) (*os.File, error) {
 		return nil, err
 	}
 	st, err := f.Stat()
-	if err == nil && st.Mode().IsRegular() && kernel.Owned(st, 0o222) && st.Size() == p.size() {
-		if mark, err := kernel.Attribute(c.dir, markPrefix+name); err == nil && mark == markOf(st) && p.whole(f) {
+	if err == nil && st.Mode().IsRegular() && sys.Owned(st, 0o222) && st.Size() == p.size() {
+		if mark, err := sys.Attribute(c.dir, markPrefix+name); err == nil && mark == markOf(st) && p.whole(f) {
 			return f, nil
 		}
 	}
@@ -260,12 +260,12 @@ func (c *cacheDir) begin(tmp, name string) error {
 		return err
 	}
 	defer f.Close()
-	alone, err := kernel.Unwritten(f)
+	alone, err := sys.Unwritten(f)
 	if err == nil {
 		err = alone()
 	}
 	if err == nil {
-		err = kernel.SetAttribute(c.dir, markPrefix+name, "")
+		err = sys.SetAttribute(c.dir, markPrefix+name, "")
 	}
 	return err
 }
@@ -293,7 +293,7 @@ func (c *cacheDir) settle(tmp, name string, program []byte) error {
 		return err
 	}
 	defer f.Close()
-	alone, err := kernel.Unwritten(f)
+	alone, err := sys.Unwritten(f)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (c *cacheDir) settle(tmp, name string, program []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := kernel.SetAttribute(c.dir, markPrefix+name, markOf(st)); err != nil {
+	if err := sys.SetAttribute(c.dir, markPrefix+name, markOf(st)); err != nil {
 		return err
 	}
 	return alone()
@@ -339,7 +339,7 @@ func (c *cacheDir) tidy(p Program, name string) error {
 	slices.SortFunc(others, func(a, b version) int { return b.made.Compare(a.made) })
 	for _, v := range others[min(len(others), maxVersions-1):] {
 		_ = c.root.Remove(v.name) // likewise
-		_ = kernel.RemoveAttribute(c.dir, markPrefix+v.name)
+		_ = sys.RemoveAttribute(c.dir, markPrefix+v.name)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Exec replaces the calling process by the program, and returns only where it
@@ -25,7 +25,7 @@ func (p Program) Exec(cache string, argv, environ []string, others ...Program) e
 			return fmt.Errorf("the program %s: %w", name, err)
 		}
 		handed = append(handed, fmt.Sprintf("%s:%d", name, f.Fd()))
-		return kernel.OpenAcrossExec(int(f.Fd()))
+		return sys.OpenAcrossExec(int(f.Fd()))
 	}
 	if len(others) > 0 {
 		carrier, err := os.Open("/proc/self/exe")
@@ -81,7 +81,7 @@ func Received() (Handed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errHanded, err)
 		}
-		kernel.CloseOnExec(fd)
+		sys.CloseOnExec(fd)
 		// Memory has no path: its name says so to whoever asks for one.
 		f := os.NewFile(uintptr(fd), strings.TrimPrefix(link, "/memfd:"))
 		if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Machine returns the filter for the process that runs a machine, on top of GuestKernel. It is
 // installed before the program is executed, and process is its number. With reads the filter reports
 // every opening of a file, else only an opening to write.
-func Machine(process int, reads bool) ([]kernel.Instruction, error) {
-	return assemble(machineRules(process, reads), kernel.Numbers())
+func Machine(process int, reads bool) ([]sys.Instruction, error) {
+	return assemble(machineRules(process, reads), sys.Numbers())
 }
 
 // machineRules leave a process with the files that it was given. What it opens

@@ -5,48 +5,48 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Base returns the filter for the agent in a jail and every process that it starts.
-func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
+func Base() ([]sys.Instruction, error) { return assemble(baseRules(), sys.Numbers()) }
 
 // GuestKernel returns the filter for a guest kernel and the program that starts it.
-func GuestKernel() ([]kernel.Instruction, error) {
-	return assemble(slices.Concat(starterRules(), kernelRules()), kernel.Numbers())
+func GuestKernel() ([]sys.Instruction, error) {
+	return assemble(slices.Concat(starterRules(), kernelRules()), sys.Numbers())
 }
 
 // Reported returns the filter that reports system calls to the broker, on top of Base. With trees the
 // broker decides about changes of files too.
-func Reported(trees bool) ([]kernel.Instruction, error) {
-	return assemble(slices.Concat(jailRules(), guestRules(trees)), kernel.Numbers())
+func Reported(trees bool) ([]sys.Instruction, error) {
+	return assemble(slices.Concat(jailRules(), guestRules(trees)), sys.Numbers())
 }
 
 // Enlisted returns the filter that reports system calls of a guest kernel's process to the broker, on
 // top of GuestKernel.
-func Enlisted(trees bool) ([]kernel.Instruction, error) {
-	return assemble(slices.Concat(engineRules(), guestRules(trees)), kernel.Numbers())
+func Enlisted(trees bool) ([]sys.Instruction, error) {
+	return assemble(slices.Concat(engineRules(), guestRules(trees)), sys.Numbers())
 }
 
 // Sealed returns the filter of Enlisted for a process that has its namespaces and mounts, and makes no
 // more of them.
-func Sealed(trees bool) ([]kernel.Instruction, error) {
-	return assemble(slices.Concat(wallRules(), engineRules(), guestRules(trees)), kernel.Numbers())
+func Sealed(trees bool) ([]sys.Instruction, error) {
+	return assemble(slices.Concat(wallRules(), engineRules(), guestRules(trees)), sys.Numbers())
 }
 
 // Inside returns the filter for commands on a guest kernel.
-func Inside() ([]kernel.Instruction, error) { return assemble(insideRules(), kernel.Numbers()) }
+func Inside() ([]sys.Instruction, error) { return assemble(insideRules(), sys.Numbers()) }
 
 // InsideParts returns the filter of Inside in two parts. held is for the thread that starts commands,
 // from which they inherit it. each is for every command itself, and refuses the calls that only the
 // starting thread needs. Installing a filter makes the kernel evaluate it for every system call
 // number, so each is the short part.
-func InsideParts() (held, each []kernel.Instruction, err error) {
+func InsideParts() (held, each []sys.Instruction, err error) {
 	first, second := insideParts()
-	if held, err = assemble(first, kernel.Numbers()); err != nil {
+	if held, err = assemble(first, sys.Numbers()); err != nil {
 		return nil, nil, err
 	}
-	each, err = assemble(second, kernel.Numbers())
+	each, err = assemble(second, sys.Numbers())
 	return held, each, err
 }
 
@@ -78,14 +78,14 @@ const (
 
 // assemble makes the filter. Calls of a foreign architecture kill: nothing
 // that the table says would be true for their numbers.
-func assemble(rules []rule, numbers map[string]uint32) ([]kernel.Instruction, error) {
+func assemble(rules []rule, numbers map[string]uint32) ([]sys.Instruction, error) {
 	var p program
 	p.emit(opLoad, offArch)
-	p.emitIf(opIfEq, kernel.Arch, 1, 0)
+	p.emitIf(opIfEq, sys.Arch, 1, 0)
 	p.emit(opReturn, actKill)
 	p.emit(opLoad, offNumber)
-	if kernel.X32 != 0 {
-		p.emitIf(opIfGe, kernel.X32, 0, 1)
+	if sys.X32 != 0 {
+		p.emitIf(opIfGe, sys.X32, 0, 1)
 		p.emit(opReturn, errno(syscall.ENOSYS))
 	}
 	var known []uint32
@@ -119,14 +119,14 @@ func (r rule) numbers(all map[string]uint32) []uint32 {
 	return nrs
 }
 
-type program []kernel.Instruction
+type program []sys.Instruction
 
 func (p *program) emit(op uint16, k uint32) {
-	*p = append(*p, kernel.Instruction{Code: op, K: k})
+	*p = append(*p, sys.Instruction{Code: op, K: k})
 }
 
 func (p *program) emitIf(op uint16, k uint32, yes, no uint8) {
-	*p = append(*p, kernel.Instruction{Code: op, K: k, Jt: yes, Jf: no})
+	*p = append(*p, sys.Instruction{Code: op, K: k, Jt: yes, Jf: no})
 }
 
 // rule appends a block: is it one of nrs, do all conditions hold, then return.

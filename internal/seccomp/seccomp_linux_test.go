@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // run runs a program as the kernel does, on one call. It refuses what the
 // kernel would refuse to load.
-func run(p []kernel.Instruction, arch, nr uint32, args [6]uint64) (uint32, error) {
+func run(p []sys.Instruction, arch, nr uint32, args [6]uint64) (uint32, error) {
 	var data [64]byte // struct seccomp_data
 	binary.LittleEndian.PutUint32(data[0:], nr)
 	binary.LittleEndian.PutUint32(data[4:], arch)
@@ -56,7 +56,7 @@ func run(p []kernel.Instruction, arch, nr uint32, args [6]uint64) (uint32, error
 }
 
 // loadable says what of a program the kernel would not load.
-func loadable(p []kernel.Instruction) error {
+func loadable(p []sys.Instruction) error {
 	for i, in := range p {
 		if (in.Code == opIfEq || in.Code == opIfGe) && i+1+int(max(in.Jt, in.Jf)) >= len(p) {
 			return fmt.Errorf("instruction %d jumps out of the program", i)
@@ -449,7 +449,7 @@ func number(call string) (uint32, bool) {
 	if nr, ok := others()[call]; ok {
 		return nr, true
 	}
-	nr, ok := kernel.Numbers()[call]
+	nr, ok := sys.Numbers()[call]
 	return nr, ok
 }
 
@@ -464,7 +464,7 @@ func high(a [6]uint64) [6]uint64 {
 func TestEveryRuleAnswersAsItSays(t *testing.T) {
 	for name, table := range tables() {
 		t.Run(name, func(t *testing.T) {
-			p, err := assemble(table.rules, kernel.Numbers())
+			p, err := assemble(table.rules, sys.Numbers())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -481,15 +481,15 @@ func TestEveryRuleAnswersAsItSays(t *testing.T) {
 						continue
 					}
 					for _, a := range [][6]uint64{try.args, high(try.args)} {
-						if got, err := run(p, kernel.Arch, nr, a); err != nil || got != try.want {
+						if got, err := run(p, sys.Arch, nr, a); err != nil || got != try.want {
 							t.Errorf("%s %#x: %#x, %v, want %#x", call, a, got, err, try.want)
 						}
-						if kernel.X32 != 0 {
-							if got, err := run(p, kernel.Arch, nr|kernel.X32, a); err != nil || got != errno(syscall.ENOSYS) {
+						if sys.X32 != 0 {
+							if got, err := run(p, sys.Arch, nr|sys.X32, a); err != nil || got != errno(syscall.ENOSYS) {
 								t.Errorf("%s %#x of x32: %#x, %v", call, a, got, err)
 							}
 						}
-						for _, arch := range []uint32{0, 0x40000003 /* i386 */, 0x40000028 /* ARM */, kernel.Arch ^ 1, kernel.Arch ^ 0x80000000} {
+						for _, arch := range []uint32{0, 0x40000003 /* i386 */, 0x40000028 /* ARM */, sys.Arch ^ 1, sys.Arch ^ 0x80000000} {
 							if got, err := run(p, arch, nr, a); err != nil || got != actKill {
 								t.Errorf("%s %#x of architecture %#x: %#x, %v", call, a, arch, got, err)
 							}
@@ -508,7 +508,7 @@ func TestEveryCallOfTheRulesHasANumber(t *testing.T) {
 	for name, table := range tables() {
 		for _, r := range table.rules {
 			for _, call := range r.calls {
-				if _, ok := kernel.Numbers()[call]; !ok {
+				if _, ok := sys.Numbers()[call]; !ok {
 					t.Errorf("%s: rule %q names %s, which has no number, so it does nothing", name, r.why, call)
 				}
 			}
@@ -533,7 +533,7 @@ func changes(rules []rule) []change {
 		}
 		var here []string // calls that this architecture has
 		for _, c := range r.calls {
-			if _, ok := kernel.Numbers()[c]; ok {
+			if _, ok := sys.Numbers()[c]; ok {
 				here = append(here, c)
 			}
 		}
@@ -602,18 +602,18 @@ func TestEverythingInTheRulesIsTried(t *testing.T) {
 // The kernel takes the strictest answer of all filters: the smallest as a
 // signed number.
 func TestTheBrokerIsNotAskedForWhatIsRefused(t *testing.T) {
-	base, err := assemble(baseRules(), kernel.Numbers())
+	base, err := assemble(baseRules(), sys.Numbers())
 	if err != nil {
 		t.Fatal(err)
 	}
-	above, err := assemble(guestRules(true), kernel.Numbers())
+	above, err := assemble(guestRules(true), sys.Numbers())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for call, a := range map[string][6]uint64{"fchmod": args(0, 0o4755), "fchmodat": args(0, 0, 0o2755), "openat": args(0, 0, 0o101, 0o4755)} {
-		nr := kernel.Numbers()[call]
-		first, err1 := run(base, kernel.Arch, nr, a)
-		second, err2 := run(above, kernel.Arch, nr, a)
+		nr := sys.Numbers()[call]
+		first, err1 := run(base, sys.Arch, nr, a)
+		second, err2 := run(above, sys.Arch, nr, a)
 		if err1 != nil || err2 != nil || min(int32(first), int32(second)) != int32(errno(syscall.EPERM)) {
 			t.Errorf("%s: %#x and %#x, %v, %v", call, first, second, err1, err2)
 		}
@@ -663,7 +663,7 @@ func TestNoJumpIsLongerThanItCanBe(t *testing.T) {
 }
 
 // agree checks that a program says what its table says, at all the edges.
-func agree(t *testing.T, rules []rule, numbers map[string]uint32, p []kernel.Instruction, values int) {
+func agree(t *testing.T, rules []rule, numbers map[string]uint32, p []sys.Instruction, values int) {
 	t.Helper()
 	if err := loadable(p); err != nil {
 		t.Fatal(err)
@@ -683,7 +683,7 @@ func agree(t *testing.T, rules []rule, numbers map[string]uint32, p []kernel.Ins
 	for call, nr := range numbers {
 		for _, a := range tried {
 			want := meaning(rules, call, a)
-			if got, err := run(p, kernel.Arch, nr, a); err != nil || got != want {
+			if got, err := run(p, sys.Arch, nr, a); err != nil || got != want {
 				t.Fatalf("%d calls, %d conditions, %d values: %s %#x: %#x, %v, want %#x",
 					len(rules[0].calls), len(rules[0].when), values, call, a, got, err, want)
 			}
@@ -721,7 +721,7 @@ func TestAProgramMeansItsTable(t *testing.T) {
 				a[i] = uint64(rnd.IntN(8)) | uint64(rnd.Uint32())<<32
 			}
 			want := meaning(rules, call, a)
-			if got, err := run(p, kernel.Arch, nr, a); err != nil || got != want {
+			if got, err := run(p, sys.Arch, nr, a); err != nil || got != want {
 				t.Fatalf("%+v: %s %#x: %#x, %v, want %#x", rules, call, a, got, err, want)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
-	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // because lease in this package is a client's
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // lessor returns the caller's driver as one whose sandboxes have terms.

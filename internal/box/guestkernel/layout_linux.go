@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Nest turns a layout for commands on the host's kernel into one for commands on a guest kernel.
@@ -161,7 +161,7 @@ func nameOf(program *os.File) (string, bool) {
 func show(c *box.Configuration, name, target string) error {
 	m := boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: name, IsFile: true}
 	if c.Layout.ID.Root { // whose box's user may not reach it
-		f, err := kernel.CloneReal(m.Source)
+		f, err := sys.CloneReal(m.Source)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Probe is a box.Probe of a tier with a guest kernel.
@@ -26,7 +26,7 @@ type Probe struct {
 }
 
 // Version implements box.Probe.
-func (p *Probe) Version() string { return p.Name() + " on Linux " + kernel.Release() }
+func (p *Probe) Version() string { return p.Name() + " on Linux " + sys.Release() }
 
 // Capabilities implements box.Probe.
 func (p *Probe) Capabilities(grouped bool) []paddock.Capability {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // castagnoli is a checksum that processors compute as fast as they read. It detects errors
@@ -45,7 +45,7 @@ func sumSparse(f *os.File) (string, int64, error) {
 	const block = 64 << 10
 	buf, zero := make([]byte, block), make([]byte, block)
 	for at := int64(0); at < st.Size(); {
-		next, err := kernel.SeekData(f, at)
+		next, err := sys.SeekData(f, at)
 		if err != nil {
 			return "", 0, err
 		}

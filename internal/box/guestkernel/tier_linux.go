@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Options are a tier's own part in the process that owns a box.
@@ -31,7 +31,7 @@ type Options struct {
 // NewRuntime returns the tier's part in the process that owns a box.
 func NewRuntime(o Options) *box.Runtime {
 	return &box.Runtime{
-		Argv0: o.Argv0, Capabilities: kernel.StartCaps(), Receive: o.Receive, Diagnose: o.Diagnose, Limiter: o.Limiter, Pauser: o.Saver,
+		Argv0: o.Argv0, Capabilities: sys.StartCaps(), Receive: o.Receive, Diagnose: o.Diagnose, Limiter: o.Limiter, Pauser: o.Saver,
 		Configure: func(b *box.Box, c *box.Configuration) error {
 			if err := configure(b, c); err != nil || o.Configure == nil {
 				return err

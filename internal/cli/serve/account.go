@@ -25,7 +25,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/usage"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
@@ -102,8 +102,8 @@ func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
 
-func (f *accountFlags) terms() lease.Terms {
-	return lease.Terms{IdlePause: time.Duration(f.idlePause), IdleRemove: time.Duration(f.idleRemove), Wake: f.idlePause > 0}
+func (f *accountFlags) terms() lifetime.Terms {
+	return lifetime.Terms{IdlePause: time.Duration(f.idlePause), IdleRemove: time.Duration(f.idleRemove), Wake: f.idlePause > 0}
 }
 
 // usualOvercommit is how many times the machine's memory is promised: a sandbox
@@ -136,7 +136,7 @@ func (f *accountFlags) shared() string {
 
 // check refuses what could not be, whatever is there.
 func (f *accountFlags) check(a *cli.App) error {
-	if err := (lease.Options{Default: f.terms(), Longest: time.Duration(f.longest)}).Check(); err != nil {
+	if err := (lifetime.Options{Default: f.terms(), Longest: time.Duration(f.longest)}).Check(); err != nil {
 		return err
 	}
 	if f.keepHours == 1 {

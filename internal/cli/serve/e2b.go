@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // openE2B speaks E2B's API to the sandboxes of the accounts.
@@ -75,12 +75,12 @@ func (f *storeFlags) uploads(a *cli.App) (string, error) {
 }
 
 // lessor is a tenant's driver, whose sandboxes have terms.
-func (c *accounts) lessor(_ context.Context, tenant string) (lease.Lessor, error) {
+func (c *accounts) lessor(_ context.Context, tenant string) (lifetime.Lessor, error) {
 	d, err := c.driver(tenant)
 	if err != nil {
 		return nil, err
 	}
-	k, ok := paddock.As[lease.Lessor](d)
+	k, ok := paddock.As[lifetime.Lessor](d)
 	if !ok {
 		return nil, fmt.Errorf("sandboxes of this server have no terms: %w", paddock.Unsupported)
 	}

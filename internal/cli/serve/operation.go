@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/tracing"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // operateFlags say how a server is watched, and what it bears.
@@ -154,7 +154,7 @@ func operate(ctx context.Context, a *cli.App, f *serveFlags) (*operation, error)
 }
 
 // ended counts what a lifetime ended.
-func (o *operation) ended(why lease.Why) {
+func (o *operation) ended(why lifetime.Why) {
 	if o.set != nil {
 		o.set.Ended(string(why))
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A deadlines remembers the deadlines that reads were given.
@@ -88,7 +88,7 @@ func fullService(t *testing.T) *service {
 	h, err := e2b.New(t.Context(), e2b.Options{
 		Domain: "box.test:7463", Store: noNotes{},
 		Caller: func(context.Context, string) (e2b.Caller, error) { return e2b.Caller{}, paddock.Denied },
-		Tenant: func(context.Context, string) (lease.Lessor, error) { return nil, paddock.Denied },
+		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return nil, paddock.Denied },
 		Envd:   func(e2b.Inside) (e2b.Port, error) { return nil, paddock.Unsupported },
 	})
 	if err != nil {

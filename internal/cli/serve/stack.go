@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
@@ -160,8 +160,8 @@ func (c *accounts) metricLayer(_ context.Context, d paddock.Driver) (paddock.Dri
 
 func (c *accounts) leaseLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
 	f := &c.flags.account
-	leased, err := lease.New(ctx, d, lease.Options{
-		Store: store.LeasesOf[lease.Record](c.store, c.host), Of: tenant.Marked(c.store.ID()),
+	leased, err := lifetime.New(ctx, d, lifetime.Options{
+		Store: store.LeasesOf[lifetime.Record](c.store, c.host), Of: tenant.Marked(c.store.ID()),
 		Default: f.terms(), Longest: time.Duration(f.longest),
 		Log: c.log, Ended: c.watch.ended, Wall: c.app.Wall,
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/metric"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // An inmost driver, and each of its sandboxes, has a method by which a test tells that
@@ -126,10 +126,10 @@ func TestATenantHasTermsAndARecordAndNothingOfTheDriversBelow(t *testing.T) {
 	if _, ok := paddock.As[reached](d); ok {
 		t.Error("a tenant's driver leads to a tier")
 	}
-	if _, ok := paddock.As[*lease.Driver](d); ok {
+	if _, ok := paddock.As[*lifetime.Driver](d); ok {
 		t.Error("a tenant's driver leads to the terms of all tenants")
 	}
-	if _, ok := paddock.As[lease.Lessor](d); !ok {
+	if _, ok := paddock.As[lifetime.Lessor](d); !ok {
 		t.Error("a tenant's driver has no terms")
 	}
 	if _, ok := paddock.As[actionlog.Recorder](d); !ok {

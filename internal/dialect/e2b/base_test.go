@@ -8,16 +8,16 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // An order is a driver that is asked for roots which nothing of the tier sim has.
 type order struct {
-	lease.Lessor
+	lifetime.Lessor
 	roots []paddock.Root
 }
 
-func (o *order) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+func (o *order) CreateWith(ctx context.Context, spec paddock.Spec, t lifetime.Terms) (paddock.Sandbox, error) {
 	o.roots = append(o.roots, spec.Root)
 	spec.Root, spec.Policy = paddock.Root{}, paddock.Policy{}
 	return o.Lessor.CreateWith(ctx, spec, t)

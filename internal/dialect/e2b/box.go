@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // Inside is the information for the handlers of a sandbox's ports.
@@ -396,7 +396,7 @@ func (b *box) looks(ctx context.Context) time.Duration {
 		return lookAgain
 	}
 	d, err := b.h.o.Tenant(ctx, rec.Tenant)
-	var l lease.Lease
+	var l lifetime.Lease
 	if err == nil {
 		l, err = d.Terms(ctx, rec.name())
 	}
@@ -412,7 +412,7 @@ func (b *box) looks(ctx context.Context) time.Duration {
 	case err != nil:
 		b.h.log.Warn("e2b: the end of a sandbox is not known yet", "id", rec.ID, "error", err)
 		return 10 * lookAgain
-	case l.Paused == lease.ByDeadline:
+	case l.Paused == lifetime.ByDeadline:
 		b.rest(ctx)
 		return lookAgain
 	case l.Ends.IsZero():

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // Bounds of builds.
@@ -370,7 +370,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		}
 	}
 	b.say("info", where, "making a sandbox from "+from.template)
-	sb, err := createWith(ctx, b.caller.Driver, &spec, from, lease.Terms{Lifetime: buildTime})
+	sb, err := createWith(ctx, b.caller.Driver, &spec, from, lifetime.Terms{Lifetime: buildTime})
 	if err != nil {
 		return made, where, err
 	}

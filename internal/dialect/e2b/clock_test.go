@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A watch is a handler in a bubble of synctest, whose time is the bubble's and whose
@@ -23,10 +23,10 @@ type watch struct {
 	*testing.T
 	off   atomic.Int64 // of the wall clock, in nanoseconds
 	inner paddock.Driver
-	store *lease.Memory
+	store *lifetime.Memory
 	late  time.Duration // of what is told of terms
 	notes *notes
-	d     *lease.Driver
+	d     *lifetime.Driver
 	h     *e2b.Handler
 }
 
@@ -41,7 +41,7 @@ func newWatch(t *testing.T) *watch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watch{T: t, inner: inner, store: &lease.Memory{}, notes: &notes{data: map[[3]string]string{}}}
+	w := &watch{T: t, inner: inner, store: &lifetime.Memory{}, notes: &notes{data: map[[3]string]string{}}}
 	w.open()
 	return w
 }
@@ -53,14 +53,14 @@ func (w *watch) jump(by time.Duration) { w.off.Add(int64(by)) }
 func (w *watch) open() {
 	w.Helper()
 	var err error
-	if w.d, err = lease.New(w.Context(), shared{w.inner}, lease.Options{Store: w.store, Wall: w.now}); err != nil {
+	if w.d, err = lifetime.New(w.Context(), shared{w.inner}, lifetime.Options{Store: w.store, Wall: w.now}); err != nil {
 		w.Fatal(err)
 	}
 	w.h, err = e2b.New(w.Context(), e2b.Options{
 		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
 			return e2b.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Lessor, error) { return w.d, nil },
+		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return w.d, nil },
 		Store:  w.notes, Wall: w.now,
 		Envd: func(in e2b.Inside) (e2b.Port, error) { return agent{in, nil}, nil },
 	})
@@ -119,11 +119,11 @@ func (w *watch) make(body string) string {
 
 // A late lessor tells of terms as they were a while ago.
 type late struct {
-	lease.Lessor
+	lifetime.Lessor
 	by time.Duration
 }
 
-func (l late) Terms(ctx context.Context, id paddock.ID) (lease.Lease, error) {
+func (l late) Terms(ctx context.Context, id paddock.ID) (lifetime.Lease, error) {
 	t, err := l.Lessor.Terms(ctx, id)
 	<-time.After(l.by)
 	return t, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 func TestAPauseWithoutMemoryKeepsFilesUnderTheSameName(t *testing.T) {
@@ -107,7 +107,7 @@ func (b *bench) nothingIsLeft(kept paddock.SnapshotID) {
 // A stubborn driver removes no snapshot, as one whose server is killed before; then it
 // tells of each.
 type stubborn struct {
-	lease.Lessor
+	lifetime.Lessor
 	removes chan error // nil refuses
 }
 
@@ -122,7 +122,7 @@ func (s stubborn) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) err
 
 func TestASnapshotThatAKilledServerLeftIsRemovedByTheNext(t *testing.T) {
 	b := newBench(t)
-	reopen := func(k lease.Lessor) {
+	reopen := func(k lifetime.Lessor) {
 		b.close()
 		b.lessor = k
 		b.open()

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // Times of sandboxes, in seconds.
@@ -247,7 +247,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 
 // createWith makes a sandbox. If the network has no rules and this host cannot give a
 // sandbox any network, the sandbox has none, and an update of its network is refused.
-func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
+func createWith(ctx context.Context, d lifetime.Lessor, spec *paddock.Spec, root rooted, t lifetime.Terms) (paddock.Sandbox, error) {
 	sb, err := createSudo(ctx, d, spec, root, t)
 	if n := &spec.Policy.Network; errors.Is(err, paddock.Unsupported) && n.Mode == paddock.NetworkList && len(n.Rules) == 0 {
 		n.Mode = paddock.NetworkNone
@@ -261,7 +261,7 @@ func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root ro
 // createSudo makes a sandbox with sudo if the tier has it, because E2B's sandboxes have it.
 // A sandbox from a snapshot has sudo if the source had it, because the memory image depends
 // on it. After the call, spec.Sudo has the choice.
-func createSudo(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
+func createSudo(ctx context.Context, d lifetime.Lessor, spec *paddock.Spec, root rooted, t lifetime.Terms) (paddock.Sandbox, error) {
 	spec.Sudo = root.sudo
 	if root.root.Kind == paddock.RootSnapshot {
 		return d.CreateWith(ctx, *spec, t)
@@ -278,10 +278,10 @@ func createSudo(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root ro
 
 // terms returns the lease terms that end or pause the sandbox after its lifetime, counted
 // from when they are set.
-func (r record) terms() lease.Terms {
-	t := lease.Terms{Timeout: r.life}
+func (r record) terms() lifetime.Terms {
+	t := lifetime.Terms{Timeout: r.life}
 	if r.AutoPause {
-		t.OnEnd = lease.Pause
+		t.OnEnd = lifetime.Pause
 	}
 	return t
 }

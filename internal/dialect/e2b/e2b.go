@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A Caller identifies who makes a request of the control plane.
@@ -23,7 +23,7 @@ type Caller struct {
 	// Who identifies the caller in logs: the ID of a key, never the key.
 	Who string
 	// Driver makes and finds the tenant's sandboxes, and no others.
-	Driver lease.Lessor
+	Driver lifetime.Lessor
 	// Check returns an error if the caller may not ask for a spec. Nil refuses nothing.
 	Check func(paddock.Spec) error
 	// Private permits registries at private addresses.
@@ -82,7 +82,7 @@ type Options struct {
 
 	// Tenant returns the driver of a tenant, for calls that present a sandbox's token
 	// instead of a key.
-	Tenant func(ctx context.Context, tenant string) (lease.Lessor, error)
+	Tenant func(ctx context.Context, tenant string) (lifetime.Lessor, error)
 
 	// Mark returns a context that tells drivers who calls. Nil marks nothing.
 	Mark func(ctx context.Context, r *http.Request, tenant, who string) context.Context

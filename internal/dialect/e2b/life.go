@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // lost returns the error for a sandbox that could not be reached. If it is gone, its record
@@ -201,7 +201,7 @@ func (c *call) pause() error {
 		}
 		b.cut()
 		// A sandbox paused by request stays until somebody resumes it.
-		if err := c.caller.Driver.Change(c.ctx, rec.name(), lease.Terms{}); err != nil {
+		if err := c.caller.Driver.Change(c.ctx, rec.name(), lifetime.Terms{}); err != nil {
 			return err
 		}
 		if err := b.change(c.ctx, func(r *record) { r.Paused = true; r.endless() }); err != nil {
@@ -239,7 +239,7 @@ func (c *call) cool(b *box, rec record) error {
 
 // warm makes a new sandbox from the files of one that cool paused. The caller holds the
 // turn.
-func (b *box) warm(ctx context.Context, d lease.Lessor, life time.Duration) error {
+func (b *box) warm(ctx context.Context, d lifetime.Lessor, life time.Duration) error {
 	rec, _ := b.record()
 	b.h.lasts(&rec, life)
 	if err := left(ctx, d, rec); err != nil {
@@ -277,7 +277,7 @@ func (b *box) warm(ctx context.Context, d lease.Lessor, life time.Duration) erro
 }
 
 // wake resumes a paused sandbox and sets its end. The caller holds the turn.
-func (b *box) wake(ctx context.Context, d lease.Lessor, life time.Duration) error {
+func (b *box) wake(ctx context.Context, d lifetime.Lessor, life time.Duration) error {
 	rec, _ := b.record()
 	if rec.Cold != "" {
 		return b.warm(ctx, d, life)
@@ -302,9 +302,9 @@ func (b *box) wake(ctx context.Context, d lease.Lessor, life time.Duration) erro
 }
 
 // resumed sets the terms of a sandbox and resumes it, whatever paused it.
-func resumed(ctx context.Context, d lease.Lessor, rec record) (paddock.Sandbox, error) {
+func resumed(ctx context.Context, d lifetime.Lessor, rec record) (paddock.Sandbox, error) {
 	now, err := d.Terms(ctx, rec.name())
-	if err == nil && now.Paused == lease.ByDeadline {
+	if err == nil && now.Paused == lifetime.ByDeadline {
 		err = d.Extend(ctx, rec.name(), rec.life) // this resumes it
 	}
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 const (
@@ -41,15 +41,15 @@ func (s shelf) Each(_ context.Context, kind string, f func(tenant, id, data stri
 
 // An asked is a driver that notes whether anything was asked of it.
 type asked struct {
-	lease.Lessor
+	lifetime.Lessor
 	terms int
 }
 
 func (a *asked) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { return still{}, nil }
 
-func (a *asked) Terms(context.Context, paddock.ID) (lease.Lease, error) {
+func (a *asked) Terms(context.Context, paddock.ID) (lifetime.Lease, error) {
 	a.terms++
-	return lease.Lease{}, fmt.Errorf("enough: %w", paddock.Unavailable)
+	return lifetime.Lease{}, fmt.Errorf("enough: %w", paddock.Unavailable)
 }
 
 type still struct{ paddock.Sandbox }
@@ -69,7 +69,7 @@ func handler(t *testing.T, rec record) (*Handler, *asked) {
 			}
 			return Caller{Tenant: "acme", Who: "key-" + key, Driver: d, ReadOnly: key == "read"}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Lessor, error) { return d, nil },
+		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return d, nil },
 		Store:  shelf{rec: rec}, Envd: func(Inside) (Port, error) { return nil, fmt.Errorf("none: %w", paddock.Unsupported) },
 	})
 	if err != nil {

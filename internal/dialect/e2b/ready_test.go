@@ -9,17 +9,17 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A shelf is a driver with a pool: what is asked for as it is kept has a name already.
 // Nothing of the tier sim has the network of E2B's, so it has none.
 type shelf struct {
-	lease.Lessor
+	lifetime.Lessor
 	asked []paddock.Spec
 }
 
-func (s *shelf) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+func (s *shelf) CreateWith(ctx context.Context, spec paddock.Spec, t lifetime.Terms) (paddock.Sandbox, error) {
 	s.asked = append(s.asked, spec)
 	bare := spec
 	bare.Labels = nil
@@ -106,7 +106,7 @@ type host struct {
 	sudo bool
 }
 
-func (h host) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+func (h host) CreateWith(ctx context.Context, spec paddock.Spec, t lifetime.Terms) (paddock.Sandbox, error) {
 	if spec.Sudo && !h.sudo {
 		h.asked = append(h.asked, spec)
 		return nil, paddock.Unsupported

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // notes are a store in memory.
@@ -77,8 +77,8 @@ func (a agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tenants share a driver, so that only the handler keeps them apart.
 type bench struct {
 	*testing.T
-	d      *lease.Driver
-	lessor lease.Lessor // d, or what is around it
+	d      *lifetime.Driver
+	lessor lifetime.Lessor // d, or what is around it
 	notes  *notes
 	held   chan struct{}
 	h      *e2b.Handler
@@ -102,7 +102,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{T: t, notes: &notes{data: map[[3]string]string{}}, held: make(chan struct{})}
-	if b.d, err = lease.New(t.Context(), inner, lease.Options{}); err != nil {
+	if b.d, err = lifetime.New(t.Context(), inner, lifetime.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	b.lessor = b.d
@@ -133,7 +133,7 @@ func (b *bench) open() {
 			}
 			return counted{}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Lessor, error) { return b.lessor, nil },
+		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return b.lessor, nil },
 		Ready:  b.ready,
 		Store:  b.notes,
 		Envd:   func(in e2b.Inside) (e2b.Port, error) { return agent{in, b.held}, nil },

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A port is one that answers with its name.
@@ -33,14 +33,14 @@ func (s wired) Dial(ctx context.Context, _ int) (net.Conn, error) {
 }
 
 type wiredDriver struct {
-	lease.Lessor
+	lifetime.Lessor
 	sb paddock.Sandbox
 }
 
 func (d wiredDriver) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { return d.sb, nil }
 
-func (wiredDriver) Terms(context.Context, paddock.ID) (lease.Lease, error) {
-	return lease.Lease{Ends: time.Now().Add(time.Hour)}, nil
+func (wiredDriver) Terms(context.Context, paddock.ID) (lifetime.Lease, error) {
+	return lifetime.Lease{Ends: time.Now().Add(time.Hour)}, nil
 }
 
 // A crossing is a handler before a sandbox whose program answers "inside".
@@ -64,7 +64,7 @@ func newCrossing(t *testing.T, rec record, ports *ingress.Proxy, inside http.Han
 			}
 			return Caller{Tenant: "acme", Who: "key-write", Driver: d}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Lessor, error) { return d, nil },
+		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return d, nil },
 		Mark: func(ctx context.Context, _ *http.Request, _, who string) context.Context {
 			c.marked.Store(&who)
 			return ctx

@@ -6,7 +6,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A drafter refuses what a jail cannot do. Its boxes need nothing besides what every box
@@ -19,7 +19,7 @@ func (drafter) Draft(spec *paddock.Spec) (box.Draft, error) {
 		return box.Draft{}, box.Around().Foremost(err)
 	}
 	return box.Draft{Spec: spec, Finish: func(l *box.Layout, _ paddock.Limits) error {
-		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
+		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && sys.LandlockABI() < landlockNeeded {
 			l.Config.Landlock, l.Config.Trees = false, nil
 		}
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // New returns a driver. It changes nothing on the host, and does not fail if no sandbox can
@@ -27,7 +27,7 @@ func New(o Options) (*box.Driver, error) {
 // Runtime is the tier's part in the process that owns a box, for box.Main. The init of a jail is the
 // agent itself, and commands are its children.
 func Runtime() *box.Runtime {
-	return &box.Runtime{Argv0: boxinit.Argv0, Capabilities: kernel.BrokerCaps(), Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
+	return &box.Runtime{Argv0: boxinit.Argv0, Capabilities: sys.BrokerCaps(), Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
 }
 
 // configure sends the box's init the device with which it makes its link. For a root caller
@@ -36,7 +36,7 @@ func configure(_ *box.Box, c *box.Configuration) error {
 	if l := c.Layout; !l.Config.Link || !l.ID.Root {
 		return nil
 	}
-	tun, err := kernel.OpenTUNOf(c.PID())
+	tun, err := sys.OpenTUNOf(c.PID())
 	if err != nil {
 		return fmt.Errorf("make the link: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // landlockNeeded is the version of Landlock that the tier needs. It is the first one that
@@ -18,7 +18,7 @@ const landlockNeeded = 3
 type probe struct{ site *box.Site }
 
 // Version implements box.Probe.
-func (probe) Version() string { return "Linux " + kernel.Release() }
+func (probe) Version() string { return "Linux " + sys.Release() }
 
 // Capabilities implements box.Probe.
 func (probe) Capabilities(grouped bool) []paddock.Capability {
@@ -71,7 +71,7 @@ func (p probe) Limits() []paddock.Finding {
 // landlock reports whether this kernel can restrict the files of commands as the tier
 // needs.
 func landlock() paddock.Finding {
-	abi := kernel.LandlockABI()
+	abi := sys.LandlockABI()
 	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: fmt.Sprintf("version %d", abi)}
 	switch {
 	case abi == 0:
@@ -87,15 +87,15 @@ func landlock() paddock.Finding {
 // rules reports whether this host can make a link for a box, which a network with rules
 // needs.
 func rules() paddock.Finding {
-	tun, err := kernel.OpenTUN()
+	tun, err := sys.OpenTUN()
 	if err == nil {
 		tun.Close()
 		return paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: box.ListHow}
 	}
 	f := paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Absent, Cause: fmt.Sprintf("a network with rules needs an interface for packets, and there is none to be had: %s", err),
-		Remedy: "load its module: sudo modprobe tun; in a container: --device " + kernel.TUNPath}
+		Remedy: "load its module: sudo modprobe tun; in a container: --device " + sys.TUNPath}
 	if errors.Is(err, fs.ErrPermission) {
-		f.Remedy = "let every user open it: sudo chmod 0666 " + kernel.TUNPath
+		f.Remedy = "let every user open it: sudo chmod 0666 " + sys.TUNPath
 	}
 	return f
 }

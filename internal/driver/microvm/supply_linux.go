@@ -23,7 +23,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Memory that a machine needs beyond that of its commands.
@@ -263,7 +263,7 @@ func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 			return f, nil
 		}
 	}
-	return kernel.SealedFile("initrd", data.Bytes())
+	return sys.SealedFile("initrd", data.Bytes())
 }
 
 // keep writes a file atomically and removes the others, which belong to other versions of

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // errNoRoom reports that no template can be kept.
@@ -108,7 +108,7 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 	if err := box.OwnDirectory(all); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	lock, err := kernel.LockDir(ctx, all)
+	lock, err := sys.LockDir(ctx, all)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
@@ -137,7 +137,7 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 			return fail(err)
 		}
 		ours = append(ours, f)
-		if f, err = kernel.Duplicate(f); err != nil {
+		if f, err = sys.Duplicate(f); err != nil {
 			return fail(err)
 		}
 		theirs.Add(boxinit.FileTemplate, f)

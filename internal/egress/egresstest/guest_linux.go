@@ -23,7 +23,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Patience bounds each wait of a guest.
@@ -38,7 +38,7 @@ type Guest struct {
 // the file of the gateway's end, which the test closes.
 func New(tb testing.TB) (*Guest, *os.File) {
 	tb.Helper()
-	fd, theirs, err := kernel.PacketPair(4 << 20)
+	fd, theirs, err := sys.PacketPair(4 << 20)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // memoryMax bounds a gateway's memory, including garbage and buffers. A gateway that needs
@@ -22,7 +22,7 @@ const filesMax = 1 << 16
 // maxConns returns how many connections a gateway can carry. Each has a socket, and a
 // second one if it was dialled through a channel. Some files are reserved.
 func maxConns() (int, error) {
-	files, err := kernel.SetResource(kernel.ResourceFiles, filesMax)
+	files, err := sys.SetResource(sys.ResourceFiles, filesMax)
 	if err != nil {
 		return 0, err
 	}
@@ -37,19 +37,19 @@ func confine() ([]paddock.Finding, error) {
 	if c, err := net.ListenPacket("udp", "127.0.0.1:0"); err == nil {
 		_ = c.Close()
 	}
-	for r, n := range map[kernel.Resource]uint64{kernel.ResourceCore: 0, kernel.ResourceSize: 0, kernel.ResourceData: memoryMax} {
-		if _, err := kernel.SetResource(r, n); err != nil {
+	for r, n := range map[sys.Resource]uint64{sys.ResourceCore: 0, sys.ResourceSize: 0, sys.ResourceData: memoryMax} {
+		if _, err := sys.SetResource(r, n); err != nil {
 			return nil, err
 		}
 	}
-	if err := kernel.DropCapabilities(); err != nil {
+	if err := sys.DropCapabilities(); err != nil {
 		return nil, err
 	}
 	findings, err := landlock()
 	if err != nil {
 		return nil, err
 	}
-	if err := kernel.ConfineDialer(); err != nil {
+	if err := sys.ConfineDialer(); err != nil {
 		return nil, err
 	}
 	return append(findings, paddock.Finding{
@@ -60,7 +60,7 @@ func confine() ([]paddock.Finding, error) {
 
 func landlock() ([]paddock.Finding, error) {
 	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: "the gateway: it can read how names are resolved and whom to trust, and nothing else"}
-	switch abi := kernel.LandlockABI(); {
+	switch abi := sys.LandlockABI(); {
 	case abi < 1:
 		f.Strength, f.How = paddock.Absent, ""
 		f.Cause = "this kernel has no Landlock, or it is not in use; the gateway can read the files that its user can"
@@ -70,7 +70,7 @@ func landlock() ([]paddock.Finding, error) {
 		f.Strength, f.Cause = paddock.Weak, fmt.Sprintf("this kernel's Landlock has version %d; from version 6 on neither signals nor abstract sockets reach other processes", abi)
 		f.Remedy = "use Linux 6.12 or newer"
 	}
-	if err := kernel.LandlockDialer(readable(os.Environ())); err != nil {
+	if err := sys.LandlockDialer(readable(os.Environ())); err != nil {
 		return nil, err
 	}
 	return []paddock.Finding{f}, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // memorySoft is the runtime's memory limit. Most of the memory is buffers with bounds of
@@ -35,15 +35,15 @@ const namesPiece = 64 << 10
 // run runs the gateway process until its owner ends it.
 func run() error {
 	debug.SetMemoryLimit(memorySoft)
-	kernel.KeepSignals()
-	counters, err := kernel.OpenCounters(gatewayclient.CountersFD)
+	sys.KeepSignals()
+	counters, err := sys.OpenCounters(gatewayclient.CountersFD)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(kernel.DieWithParent(), kernel.NotDumpable(), kernel.CloseFrom(gatewayclient.ChannelFD+1)); err != nil {
+	if err := errors.Join(sys.DieWithParent(), sys.NotDumpable(), sys.CloseFrom(gatewayclient.ChannelFD+1)); err != nil {
 		return err
 	}
-	channel, err := kernel.NewChannel(gatewayclient.ChannelFD)
+	channel, err := sys.NewChannel(gatewayclient.ChannelFD)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func run() error {
 // A process is a gateway with the channel to its owner.
 type process struct {
 	gateway *Gateway
-	channel *kernel.Channel
+	channel *sys.Channel
 	traffic traffic
 	out     chan queued // events to report
 	ctx     context.Context
@@ -86,7 +86,7 @@ type process struct {
 }
 
 // A traffic counts in the memory that the owner reads.
-type traffic struct{ counters *kernel.Counters }
+type traffic struct{ counters *sys.Counters }
 
 func (t traffic) Received(n int) { t.counters.Add(gatewayclient.CountReceived, uint64(n)) }
 func (t traffic) Sent(n int)     { t.counters.Add(gatewayclient.CountSent, uint64(n)) }
@@ -399,7 +399,7 @@ func (p *process) sendEvents(events []gatewayclient.Event) error {
 	if err != nil {
 		return err
 	}
-	if half := len(events) / 2; len(data) > kernel.PacketMax && half > 0 {
+	if half := len(events) / 2; len(data) > sys.PacketMax && half > 0 {
 		return errors.Join(p.sendEvents(events[:half]), p.sendEvents(events[half:]))
 	}
 	p.sending.Lock()

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A ConnectFunc judges a connection and dials it. The caller must call carry with the sandbox's side of the connection;
@@ -25,7 +25,7 @@ func (c ConnectFunc) Join(ctx context.Context, host string, port uint16) (*os.Fi
 	if err != nil {
 		return nil, nil, err
 	}
-	ours, theirs, err := kernel.Pair()
+	ours, theirs, err := sys.Pair()
 	if err != nil {
 		return nil, nil, errors.Join(err, carry(closed{}))
 	}
@@ -40,7 +40,7 @@ func (c ConnectFunc) Join(ctx context.Context, host string, port uint16) (*os.Fi
 // f. The other end is hostile. It passes the function that carries a connection to run, and does not wait for
 // connections when it returns.
 func ServeDials(ctx context.Context, f *os.File, connect ConnectFunc, run func(func() error)) error {
-	c, err := kernel.NewChannelOf(f)
+	c, err := sys.NewChannelOf(f)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func ServeDials(ctx context.Context, f *os.File, connect ConnectFunc, run func(f
 }
 
 type dials struct {
-	channel *kernel.Channel
+	channel *sys.Channel
 	connect ConnectFunc
 	run     func(func() error)
 	wg      sync.WaitGroup
@@ -139,7 +139,7 @@ func (s *dials) answer(o dialReply, f *os.File) {
 
 // A Dialer dials through a file that Process.Channel returned. It is safe for concurrent use.
 type Dialer struct {
-	channel *kernel.Channel
+	channel *sys.Channel
 	wg      sync.WaitGroup
 	sending sync.Mutex // held while a packet is sent
 
@@ -150,7 +150,7 @@ type Dialer struct {
 
 // NewDialer makes a Dialer on f, which it owns.
 func NewDialer(f *os.File) (*Dialer, error) {
-	c, err := kernel.NewChannelOf(f)
+	c, err := sys.NewChannelOf(f)
 	if err != nil {
 		return nil, err
 	}

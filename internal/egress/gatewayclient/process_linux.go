@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // closeTime is the time for a gateway to report its last events.
@@ -20,7 +20,7 @@ const closeTime = time.Second
 type Process struct {
 	config  Config // without parts that only the gateway needs
 	owner   Callbacks
-	channel *kernel.Channel
+	channel *sys.Channel
 	process *os.Process
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -38,8 +38,8 @@ type Process struct {
 	calls   map[uint64]*call              // guarded by mu
 	asked   map[uint64]context.CancelFunc // guarded by mu; pending questions
 
-	counters *kernel.Counters // guarded by mu; its counters; nil after its end
-	carried  paddock.Traffic  // guarded by mu; the highest counts read
+	counters *sys.Counters   // guarded by mu; its counters; nil after its end
+	carried  paddock.Traffic // guarded by mu; the highest counts read
 }
 
 // An outgoing is a message with a file of its own.
@@ -67,7 +67,7 @@ func StartProcess(ctx context.Context, exe *os.File, c Config, o Callbacks) (*Pr
 	if err != nil {
 		return nil, fmt.Errorf("start the gateway: %w", err)
 	}
-	content, err := kernel.SealedData("config", data)
+	content, err := sys.SealedData("config", data)
 	if err != nil {
 		return nil, fmt.Errorf("start the gateway: %w", err)
 	}
@@ -116,7 +116,7 @@ func (g *Process) Dial(ctx context.Context, host string, port uint16) (net.Conn,
 
 // Channel returns a file for another process, which may dial through it with a Dialer and do nothing else.
 func (g *Process) Channel() (*os.File, error) {
-	fd, theirs, err := kernel.PacketPair(kernel.PacketMax)
+	fd, theirs, err := sys.PacketPair(sys.PacketMax)
 	if err != nil {
 		return nil, fmt.Errorf("make a channel: %w", err)
 	}
@@ -136,7 +136,7 @@ func (g *Process) Update(ctx context.Context, p paddock.NetworkPolicy) error {
 	if err != nil {
 		return fmt.Errorf("update the gateway: %w", err)
 	}
-	f, err := kernel.SealedData("policy", data)
+	f, err := sys.SealedData("policy", data)
 	if err != nil {
 		return fmt.Errorf("update the gateway: %w", err)
 	}
@@ -182,7 +182,7 @@ func (g *Process) Close() error {
 
 // give sends a message with a copy of f.
 func (g *Process) give(m Message, f *os.File) error {
-	held, err := kernel.Duplicate(f)
+	held, err := sys.Duplicate(f)
 	if err != nil {
 		return fmt.Errorf("tell the gateway: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // firstID begins the range of user numbers of gateways whose owner is root, if none is
@@ -41,13 +41,13 @@ func (g *Process) start(exe *os.File) error {
 		return err
 	}
 	defer null.Close()
-	ours, theirs, err := kernel.NewChannelPair()
+	ours, theirs, err := sys.NewChannelPair()
 	if err != nil {
 		return err
 	}
 	defer theirs.Close()
 	// The start of a child must not close this descriptor.
-	program, err := kernel.Duplicate(exe)
+	program, err := sys.Duplicate(exe)
 	if err != nil {
 		return errors.Join(err, ours.Close())
 	}
@@ -59,7 +59,7 @@ func (g *Process) start(exe *os.File) error {
 		return errors.Join(err, ours.Close())
 	}
 	defer says.Close()
-	counters, page, err := kernel.NewCounters("traffic")
+	counters, page, err := sys.NewCounters("traffic")
 	if err != nil {
 		return errors.Join(err, ours.Close())
 	}
@@ -134,8 +134,8 @@ func (g *Process) reap(words *os.File) {
 
 // wait waits for the process and describes its end.
 func (g *Process) wait() string {
-	if f, err := kernel.OpenProcess(g.process.Pid); err == nil {
-		if f, p, err := kernel.NewPoller(f); err == nil {
+	if f, err := sys.OpenProcess(g.process.Pid); err == nil {
+		if f, p, err := sys.NewPoller(f); err == nil {
 			_ = p.Wait() // cheaper than waiting in the system call below
 			f.Close()
 		}

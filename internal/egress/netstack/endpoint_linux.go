@@ -8,7 +8,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // keep makes the interface of a TUN device outlive its descriptors. It does nothing for a
@@ -18,7 +18,7 @@ func keep(f *os.File) error {
 	if err != nil || info.Mode()&fs.ModeSocket != 0 {
 		return err
 	}
-	return kernel.KeepTUN(f)
+	return sys.KeepTUN(f)
 }
 
 // newEndpoint reads and writes packets of f. It does not verify checksums of incoming

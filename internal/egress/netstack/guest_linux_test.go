@@ -23,7 +23,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A handler is made of functions; a nil function refuses.
@@ -73,7 +73,7 @@ var (
 
 func pair(t testing.TB) (ours, theirs *os.File) {
 	t.Helper()
-	fd, theirs, err := kernel.PacketPair(4 << 20)
+	fd, theirs, err := sys.PacketPair(4 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}

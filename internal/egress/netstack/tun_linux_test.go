@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const inNamespace = "PADDOCK_TEST_LINK_NAMESPACE"
@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 var tun *os.File
 
 func newTUN() *os.File {
-	f, err := kernel.OpenTUN()
+	f, err := sys.OpenTUN()
 	if err == nil {
-		err = kernel.Link{Name: "tun0", MTU: 65520, Addresses: []netip.Addr{box4, box6}}.Make(f)
+		err = sys.Link{Name: "tun0", MTU: 65520, Addresses: []netip.Addr{box4, box6}}.Make(f)
 	}
 	if err != nil {
 		os.Stdout.WriteString("no TUN device: " + err.Error() + "\n")

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Main runs the command sudo and does not return.
@@ -127,7 +127,7 @@ func (c *call) pass(signals <-chan os.Signal) {
 		case !ok:
 		case number == syscall.SIGWINCH:
 			if c.master != nil {
-				_ = kernel.ResizeLike(c.master, os.Stdin)
+				_ = sys.ResizeLike(c.master, os.Stdin)
 			}
 		default:
 			if _, err := c.conn.Write([]byte{byte(number)}); err != nil {
@@ -165,23 +165,23 @@ func (c *call) send() error {
 // session cannot have the same, and what ends lines, and ends commands, is its
 // terminal's to do.
 func (c *call) terminal() (restore func(), err error) {
-	if !kernel.InForeground(os.Stdin) {
+	if !sys.InForeground(os.Stdin) {
 		return func() {}, nil
 	}
-	master, slave, err := kernel.TerminalLike(os.Stdin)
+	master, slave, err := sys.TerminalLike(os.Stdin)
 	if err != nil {
 		return nil, err
 	}
 	out := os.Stdin // which is open for both where it is a terminal
 	for i, f := range c.files {
-		if kernel.IsTerminal(f) {
+		if sys.IsTerminal(f) {
 			c.files[i] = slave
 			if i > 0 && out == os.Stdin {
 				out = f
 			}
 		}
 	}
-	if restore, err = kernel.RawTerminal(os.Stdin); err != nil {
+	if restore, err = sys.RawTerminal(os.Stdin); err != nil {
 		return nil, err
 	}
 	c.master, c.request.Terminal = master, true

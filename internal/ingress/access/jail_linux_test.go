@@ -24,7 +24,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leased, err := lease.New(ctx, d, lease.Options{Default: lease.Terms{IdlePause: time.Second, Wake: true, IgnoreProcesses: true}})
+	leased, err := lifetime.New(ctx, d, lifetime.Options{Default: lifetime.Terms{IdlePause: time.Second, Wake: true, IgnoreProcesses: true}})
 	if err != nil {
 		t.Fatal(errors.Join(err, d.Close()))
 	}

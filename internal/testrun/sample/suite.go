@@ -21,7 +21,7 @@ func Suites() []Suite {
 		{Name: "client over the jail as a user", Package: "client", Test: "TestPromisesOfTheJailAsUser", Cost: 60, Sampled: onePromise},
 		{Name: "client over a socket", Package: "client", Test: "TestPromisesOverASocket", Cost: 30, Sampled: onePromise},
 		{Name: "client over TCP", Package: "client", Test: "TestPromisesOverTCP", Cost: 30, Sampled: onePromise},
-		{Name: "lease", Package: "internal/wrap/lease", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "lease", Package: "internal/wrap/lifetime", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "pool", Package: "internal/wrap/pool", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "admission", Package: "internal/wrap/admission", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "tenant", Package: "internal/wrap/tenant", Test: "TestPromises", Cost: 15, Sampled: ownGroups},

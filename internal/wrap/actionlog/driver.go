@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A Caller identifies who makes a call.
@@ -51,13 +51,13 @@ type driver struct {
 var _ Recorder = (*driver)(nil)
 
 // New returns a driver that records the calls to d. The result is also a [Recorder], and a
-// [lease.Lessor] if d is one. It owns d and closes it. The caller closes the sink.
+// [lifetime.Lessor] if d is one. It owns d and closes it. The caller closes the sink.
 func New(d paddock.Driver, o Options) (paddock.Driver, error) {
 	if o.Sink == nil {
 		return nil, fmt.Errorf("there is no log to record actions in: %w", paddock.Invalid)
 	}
 	a := &driver{d, o}
-	if k, ok := paddock.As[lease.Lessor](d); ok {
+	if k, ok := paddock.As[lifetime.Lessor](d); ok {
 		return lessor{a, k}, nil
 	}
 	return a, nil

@@ -5,29 +5,29 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A lessor records changes of terms.
 type lessor struct {
 	*driver
-	k lease.Lessor
+	k lifetime.Lessor
 }
 
-var _ lease.Lessor = lessor{}
+var _ lifetime.Lessor = lessor{}
 
-func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lifetime.Terms) (paddock.Sandbox, error) {
 	return k.create(ctx, spec, func(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 		return k.k.CreateWith(ctx, spec, t)
 	})
 }
 
 // Terms is not recorded, because it only reads.
-func (k lessor) Terms(ctx context.Context, id paddock.ID) (lease.Lease, error) {
+func (k lessor) Terms(ctx context.Context, id paddock.ID) (lifetime.Lease, error) {
 	return k.k.Terms(ctx, id)
 }
 
-func (k lessor) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
+func (k lessor) Change(ctx context.Context, id paddock.ID, t lifetime.Terms) error {
 	return k.do(ctx, deed{sandbox: id, what: "sandbox.terms"}, func() error { return k.k.Change(ctx, id, t) })
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
@@ -17,7 +17,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leased, err := lease.New(t.Context(), inner, lease.Options{})
+	leased, err := lifetime.New(t.Context(), inner, lifetime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,26 +31,26 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	k, ok := paddock.As[lease.Lessor](d)
+	k, ok := paddock.As[lifetime.Lessor](d)
 	if !ok {
 		t.Fatal("no terms are passed on")
 	}
 	ctx := t.Context()
-	if _, err := k.CreateWith(ctx, paddock.Spec{ID: "a"}, lease.Terms{Lifetime: time.Hour}); err != nil {
+	if _, err := k.CreateWith(ctx, paddock.Spec{ID: "a"}, lifetime.Terms{Lifetime: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = k.Terms(ctx, "a") // only looks
 	_ = k.Extend(ctx, "a", time.Minute)
 	_ = k.Renew(ctx, "a")
-	_ = k.Change(ctx, "a", lease.Terms{})
+	_ = k.Change(ctx, "a", lifetime.Terms{})
 	want := []string{"|a|sandbox.create||ok", "|a|sandbox.extend|1m0s|ok", "|a|sandbox.renew||conflict", "|a|sandbox.terms||ok"}
 	if got := l.take(); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 	close(failed)
-	_, err = k.CreateWith(ctx, paddock.Spec{}, lease.Terms{})
+	_, err = k.CreateWith(ctx, paddock.Spec{}, lifetime.Terms{})
 	for what, err := range map[string]error{
-		"create": err, "change": k.Change(ctx, "a", lease.Terms{}), "extend": k.Extend(ctx, "a", time.Hour), "renew": k.Renew(ctx, "a"),
+		"create": err, "change": k.Change(ctx, "a", lifetime.Terms{}), "extend": k.Extend(ctx, "a", time.Hour), "renew": k.Renew(ctx, "a"),
 	} {
 		if !errors.Is(err, paddock.Unavailable) {
 			t.Errorf("%s: %v", what, err)
@@ -60,7 +60,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 
 func TestNoTermsArePassedOnWhereThereAreNone(t *testing.T) {
 	d, _ := set(t, nil)
-	if _, ok := paddock.As[lease.Lessor](d); ok {
+	if _, ok := paddock.As[lifetime.Lessor](d); ok {
 		t.Error("a lessor of nothing")
 	}
 }

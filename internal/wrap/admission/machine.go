@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Machine measures a host at the time of the call.
@@ -43,7 +43,7 @@ func (h host) read(name string) ([]byte, error) {
 }
 
 func (h host) Disk(dir string) (int64, error) {
-	free, _, err := kernel.Space(dir)
+	free, _, err := sys.Space(dir)
 	return free, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A driver belongs to one tenant. It has no Unwrap, because a tenant must not reach the
@@ -97,10 +97,10 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 			return &sandbox{sb, d, made, &st}, nil
 		}
 		if gone := sb.Remove(ctx); gone != nil && !errors.Is(gone, paddock.NotFound) {
-			err = errors.Join(err, lease.ErrLeft, gone)
+			err = errors.Join(err, lifetime.ErrLeft, gone)
 		}
 	}
-	if errors.Is(err, lease.ErrLeft) { // it still exists and counts, until its tenant or the next Adopt removes it
+	if errors.Is(err, lifetime.ErrLeft) { // it still exists and counts, until its tenant or the next Adopt removes it
 		return nil, errors.Join(err, d.ts.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
 	}
 	return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // Options are the dependencies of a set.
@@ -66,10 +66,10 @@ func New(d paddock.Driver, o Options) (*Set, error) {
 
 // Driver returns the driver of a tenant: the same one at each call, until it is closed. A
 // tenant that is not in the store has no sandboxes and cannot make any. If the shared
-// driver is a [lease.Lessor], the tenant's driver is one for its own sandboxes.
+// driver is a [lifetime.Lessor], the tenant's driver is one for its own sandboxes.
 func (ts *Set) Driver(tenant string) paddock.Driver {
 	d := ts.driver(tenant)
-	if k, ok := paddock.As[lease.Lessor](ts.d); ok {
+	if k, ok := paddock.As[lifetime.Lessor](ts.d); ok {
 		return lessor{d, k}
 	}
 	return d

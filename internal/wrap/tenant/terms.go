@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
 // A lessor is a tenant's driver if the shared driver has terms. The shared driver knows
@@ -15,19 +15,19 @@ import (
 // name against a new sandbox.
 type lessor struct {
 	*driver
-	k lease.Lessor
+	k lifetime.Lessor
 }
 
-var _ lease.Lessor = lessor{}
+var _ lifetime.Lessor = lessor{}
 
 // CreateWith is Create with these terms.
-func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lifetime.Terms) (paddock.Sandbox, error) {
 	return k.create(ctx, spec, func(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 		return k.k.CreateWith(ctx, spec, t)
 	})
 }
 
-func (k lessor) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err error) {
+func (k lessor) Terms(ctx context.Context, id paddock.ID) (l lifetime.Lease, err error) {
 	err = k.with(ctx, id, func(ctx context.Context) error {
 		l, err = k.k.Terms(ctx, id)
 		return err
@@ -35,7 +35,7 @@ func (k lessor) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err er
 	return l, err
 }
 
-func (k lessor) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
+func (k lessor) Change(ctx context.Context, id paddock.ID, t lifetime.Terms) error {
 	return k.with(ctx, id, func(ctx context.Context) error {
 		if k.ts.o.Whole {
 			if _, err := k.ts.o.Store.Sandbox(ctx, k.tenant, id); errors.Is(err, paddock.NotFound) {

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/store/storetest"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
@@ -16,7 +16,7 @@ import (
 func timed(t *testing.T, quota store.Quota, longest time.Duration) rig {
 	t.Helper()
 	r := build(t, storetest.SQLite(), quota)
-	d, err := lease.New(t.Context(), r.f, lease.Options{Of: tenant.Marked(r.s.ID()), Longest: longest})
+	d, err := lifetime.New(t.Context(), r.f, lifetime.Options{Of: tenant.Marked(r.s.ID()), Longest: longest})
 	must(t, err)
 	if r.Set, err = tenant.New(d, tenant.Options{Store: r.s, Place: "here", Now: r.c.now, Meter: r.m}); err != nil {
 		t.Fatal(err)
@@ -25,9 +25,9 @@ func timed(t *testing.T, quota store.Quota, longest time.Duration) rig {
 	return r
 }
 
-func (r rig) lessor(t *testing.T, who string) lease.Lessor {
+func (r rig) lessor(t *testing.T, who string) lifetime.Lessor {
 	t.Helper()
-	k, ok := paddock.As[lease.Lessor](r.Driver(who))
+	k, ok := paddock.As[lifetime.Lessor](r.Driver(who))
 	if !ok {
 		t.Fatal("no terms are passed on")
 	}
@@ -36,7 +36,7 @@ func (r rig) lessor(t *testing.T, who string) lease.Lessor {
 
 func TestNoTermsArePassedOnWhereThereAreNone(t *testing.T) {
 	r := build(t, storetest.SQLite(), unbounded())
-	if _, ok := paddock.As[lease.Lessor](r.Driver("acme")); ok {
+	if _, ok := paddock.As[lifetime.Lessor](r.Driver("acme")); ok {
 		t.Error("a lessor of nothing")
 	}
 }
@@ -45,7 +45,7 @@ func TestATenantHasTheTermsOfItsSandboxesAndOfNoOthers(t *testing.T) {
 	r := timed(t, unbounded(), 3*time.Hour)
 	ctx := t.Context()
 	k := r.lessor(t, "acme")
-	sb, err := k.CreateWith(ctx, paddock.Spec{ID: "one"}, lease.Terms{Lifetime: time.Hour, KeepAlive: time.Minute})
+	sb, err := k.CreateWith(ctx, paddock.Spec{ID: "one"}, lifetime.Terms{Lifetime: time.Hour, KeepAlive: time.Minute})
 	must(t, err)
 	must(t, k.Extend(ctx, "one", time.Hour))
 	must(t, k.Renew(ctx, "one"))
@@ -54,8 +54,8 @@ func TestATenantHasTheTermsOfItsSandboxesAndOfNoOthers(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	wantKind(t, k.Extend(ctx, "one", 2*time.Hour), paddock.Denied)
-	must(t, k.Change(ctx, "one", lease.Terms{IdleRemove: time.Hour}))
-	if l, err := k.Terms(ctx, "one"); err != nil || l.Terms != (lease.Terms{IdleRemove: time.Hour}) || time.Until(l.Ends) > 3*time.Hour {
+	must(t, k.Change(ctx, "one", lifetime.Terms{IdleRemove: time.Hour}))
+	if l, err := k.Terms(ctx, "one"); err != nil || l.Terms != (lifetime.Terms{IdleRemove: time.Hour}) || time.Until(l.Ends) > 3*time.Hour {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if st, err := sb.Status(ctx); err != nil || len(st.Labels) != 0 {
@@ -66,14 +66,14 @@ func TestATenantHasTheTermsOfItsSandboxesAndOfNoOthers(t *testing.T) {
 	for _, id := range []paddock.ID{"one", "never"} {
 		_, err := other.Terms(ctx, id)
 		for what, err := range map[string]error{
-			"terms": err, "change": other.Change(ctx, id, lease.Terms{}), "extend": other.Extend(ctx, id, time.Hour), "renew": other.Renew(ctx, id),
+			"terms": err, "change": other.Change(ctx, id, lifetime.Terms{}), "extend": other.Extend(ctx, id, time.Hour), "renew": other.Renew(ctx, id),
 		} {
 			if wantKind(t, err, paddock.NotFound); err.Error() != "sandbox "+string(id)+": not found" {
 				t.Errorf("%s: told apart: %v", what, err)
 			}
 		}
 	}
-	if l, err := k.Terms(ctx, "one"); err != nil || l.Terms != (lease.Terms{IdleRemove: time.Hour}) {
+	if l, err := k.Terms(ctx, "one"); err != nil || l.Terms != (lifetime.Terms{IdleRemove: time.Hour}) {
 		t.Errorf("changed by another: %+v, %v", l, err)
 	}
 }
@@ -83,17 +83,17 @@ func TestASandboxWithTermsIsWithinTheQuotaToo(t *testing.T) {
 	q.Sandboxes = 1
 	r := timed(t, q, 0)
 	k := r.lessor(t, "acme")
-	_, err := k.CreateWith(t.Context(), paddock.Spec{}, lease.Terms{Lifetime: time.Hour})
+	_, err := k.CreateWith(t.Context(), paddock.Spec{}, lifetime.Terms{Lifetime: time.Hour})
 	must(t, err)
-	_, err = k.CreateWith(t.Context(), paddock.Spec{}, lease.Terms{Lifetime: time.Hour})
+	_, err = k.CreateWith(t.Context(), paddock.Spec{}, lifetime.Terms{Lifetime: time.Hour})
 	wantKind(t, err, paddock.Exhausted)
-	_, err = k.CreateWith(t.Context(), paddock.Spec{Labels: map[string]string{tenant.Label: "x"}}, lease.Terms{})
+	_, err = k.CreateWith(t.Context(), paddock.Spec{Labels: map[string]string{tenant.Label: "x"}}, lifetime.Terms{})
 	wantKind(t, err, paddock.Invalid)
 }
 
 func TestTermsThatAreRefusedLeaveNothing(t *testing.T) {
 	r := timed(t, unbounded(), 0)
-	_, err := r.lessor(t, "acme").CreateWith(t.Context(), paddock.Spec{ID: "one"}, lease.Terms{Lifetime: 1})
+	_, err := r.lessor(t, "acme").CreateWith(t.Context(), paddock.Spec{ID: "one"}, lifetime.Terms{Lifetime: 1})
 	wantKind(t, err, paddock.Invalid)
 	if have, err := r.s.Total(t.Context(), "acme"); err != nil || have.Sandboxes != 0 || len(r.f.boxes) != 0 {
 		t.Errorf("%+v, %v, %v", have, r.f.boxes, err)
@@ -102,11 +102,11 @@ func TestTermsThatAreRefusedLeaveNothing(t *testing.T) {
 
 // A slow lessor stops in Change until it is let go on.
 type slow struct {
-	*lease.Driver
+	*lifetime.Driver
 	reached, proceed chan struct{}
 }
 
-func (s slow) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
+func (s slow) Change(ctx context.Context, id paddock.ID, t lifetime.Terms) error {
 	close(s.reached)
 	<-s.proceed
 	return s.Driver.Change(ctx, id, t)
@@ -114,7 +114,7 @@ func (s slow) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
 
 func TestTermsThatAreUnderWayMeetNoLaterSandboxOfTheName(t *testing.T) {
 	r := build(t, storetest.SQLite(), unbounded())
-	inner, err := lease.New(t.Context(), r.f, lease.Options{})
+	inner, err := lifetime.New(t.Context(), r.f, lifetime.Options{})
 	must(t, err)
 	s := slow{inner, make(chan struct{}), make(chan struct{})}
 	r.Set, err = tenant.New(s, tenant.Options{Store: r.s, Place: "here"})
@@ -123,7 +123,7 @@ func TestTermsThatAreUnderWayMeetNoLaterSandboxOfTheName(t *testing.T) {
 	ctx := t.Context()
 	sb := r.create(t, "acme", paddock.Spec{ID: "one"})
 	changed := make(chan error, 1)
-	go func() { changed <- r.lessor(t, "acme").Change(ctx, "one", lease.Terms{Lifetime: time.Hour}) }()
+	go func() { changed <- r.lessor(t, "acme").Change(ctx, "one", lifetime.Terms{Lifetime: time.Hour}) }()
 	<-s.reached
 	must(t, sb.Remove(ctx))
 
@@ -134,7 +134,7 @@ func TestTermsThatAreUnderWayMeetNoLaterSandboxOfTheName(t *testing.T) {
 	close(s.proceed)
 	wantKind(t, <-changed, paddock.NotFound)
 	r.create(t, "other", paddock.Spec{ID: "one"})
-	if l, err := r.lessor(t, "other").Terms(ctx, "one"); err != nil || l.Terms != (lease.Terms{}) {
+	if l, err := r.lessor(t, "other").Terms(ctx, "one"); err != nil || l.Terms != (lifetime.Terms{}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

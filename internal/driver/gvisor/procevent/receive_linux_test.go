@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A list keeps events for a test. Only Receive writes it, until it returns.
@@ -26,7 +26,7 @@ func (l *list) lost() (sum uint64) {
 // receive sends packets from a sentry's end, closes it, and returns the events.
 func receive(t *testing.T, now func() time.Time, packets ...[]byte) list {
 	t.Helper()
-	ours, theirs, err := kernel.EventPair()
+	ours, theirs, err := sys.EventPair()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestWhatWasLostIsToldByTheNextEvent(t *testing.T) {
 
 func TestAFloodOfOneKindDoesNotPushOutAnother(t *testing.T) {
 	const flood = 60_000
-	ours, theirs, err := kernel.EventPair()
+	ours, theirs, err := sys.EventPair()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestAFloodOfOneKindDoesNotPushOutAnother(t *testing.T) {
 }
 
 func TestClosingTheSocketEndsReceive(t *testing.T) {
-	ours, theirs, err := kernel.EventPair()
+	ours, theirs, err := sys.EventPair()
 	if err != nil {
 		t.Fatal(err)
 	}

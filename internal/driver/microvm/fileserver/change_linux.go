@@ -4,7 +4,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const (
@@ -16,21 +16,21 @@ const (
 )
 
 // make runs an operation in a directory and tells the machine of the new entry.
-func (r *request) make(name string, do func(dir int) error) (*node, kernel.Attr, error) {
+func (r *request) make(name string, do func(dir int) error) (*node, sys.Attr, error) {
 	s := r.server
 	parent, err := s.changing(r.node, name)
 	if err != nil {
-		return nil, kernel.Attr{}, err
+		return nil, sys.Attr{}, err
 	}
 	parent.gate.RLock()
 	defer parent.gate.RUnlock()
 	d, err := s.openDir(parent)
 	if err != nil {
-		return nil, kernel.Attr{}, err
+		return nil, sys.Attr{}, err
 	}
 	defer d.done()
 	if err := do(d.fd); err != nil {
-		return nil, kernel.Attr{}, err
+		return nil, sys.Attr{}, err
 	}
 	return r.tell(parent, d.fd, name)
 }
@@ -51,10 +51,10 @@ func (r *request) mkdir() error {
 	if err != nil {
 		return err
 	}
-	if mode&kernel.SetIDs != 0 {
+	if mode&sys.SetIDs != 0 {
 		return syscall.EPERM
 	}
-	_, _, err = r.make(name, func(dir int) error { return kernel.MkdirAt(dir, name, mode&newBits) })
+	_, _, err = r.make(name, func(dir int) error { return sys.MkdirAt(dir, name, mode&newBits) })
 	return err
 }
 
@@ -70,10 +70,10 @@ func (r *request) mknod() error {
 		kind = syscall.S_IFREG
 	}
 	// A socket file that nobody has bound leads nowhere. The guest's kernel knows what was bound to it inside.
-	if mode&kernel.SetIDs != 0 || kind != syscall.S_IFREG && kind != syscall.S_IFIFO && kind != syscall.S_IFSOCK {
+	if mode&sys.SetIDs != 0 || kind != syscall.S_IFREG && kind != syscall.S_IFIFO && kind != syscall.S_IFSOCK {
 		return syscall.EPERM
 	}
-	_, _, err = r.make(name, func(dir int) error { return kernel.Mknodat(dir, name, kind|mode&newBits) })
+	_, _, err = r.make(name, func(dir int) error { return sys.Mknodat(dir, name, kind|mode&newBits) })
 	return err
 }
 
@@ -92,7 +92,7 @@ func (r *request) symlink() error {
 	case len(says) >= pathMax:
 		return syscall.ENAMETOOLONG
 	}
-	_, _, err = r.make(name, func(dir int) error { return kernel.SymlinkAt(says, dir, name) })
+	_, _, err = r.make(name, func(dir int) error { return sys.SymlinkAt(says, dir, name) })
 	return err
 }
 
@@ -120,7 +120,7 @@ func (r *request) link() error {
 	s.know(n)
 	s.mu.Unlock()
 	_, _, err = r.make(name, func(dir int) error {
-		return s.at(n, func(from int, says string) error { return kernel.Linkat(from, says, dir, name) })
+		return s.at(n, func(from int, says string) error { return sys.Linkat(from, says, dir, name) })
 	})
 	return err
 }
@@ -132,13 +132,13 @@ func (r *request) create() error {
 	if err != nil {
 		return err
 	}
-	if mode&kernel.SetIDs != 0 {
+	if mode&sys.SetIDs != 0 {
 		return syscall.EPERM
 	}
 	flags := openFlags(asked)
 	var d *descriptor
 	n, a, err := r.make(name, func(dir int) error {
-		fd, err := kernel.OpenAt(dir, name, flags&^syscall.O_TRUNC|syscall.O_CREAT|syscall.O_EXCL, mode&newBits)
+		fd, err := sys.OpenAt(dir, name, flags&^syscall.O_TRUNC|syscall.O_CREAT|syscall.O_EXCL, mode&newBits)
 		if errors.Is(err, syscall.EEXIST) && asked&syscall.O_EXCL == 0 {
 			fd, err = openThere(dir, name, flags)
 		}
@@ -155,7 +155,7 @@ func (r *request) create() error {
 	}
 	// The entry may already be another file, which has another node. The broker opens a file without a name where the
 	// entry holds only what it wrote itself.
-	is, err := kernel.AttrAt(d.fd, "")
+	is, err := sys.AttrAt(d.fd, "")
 	if err == nil && (is.Dev != a.Dev || is.Ino != a.Ino) && is.Links > 0 {
 		err = syscall.ESTALE
 	}
@@ -176,7 +176,7 @@ func (r *request) create() error {
 // openThere opens an existing regular file.
 func openThere(dir int, name string, flags int) (int, error) {
 	regular := func(dir int, name string) error {
-		a, err := kernel.AttrAt(dir, name)
+		a, err := sys.AttrAt(dir, name)
 		if err == nil && a.Mode&syscall.S_IFMT != syscall.S_IFREG {
 			err = syscall.EEXIST
 		}
@@ -185,12 +185,12 @@ func openThere(dir int, name string, flags int) (int, error) {
 	if err := regular(dir, name); err != nil {
 		return -1, err
 	}
-	fd, err := kernel.OpenAt(dir, name, flags, 0)
+	fd, err := sys.OpenAt(dir, name, flags, 0)
 	if err != nil {
 		return -1, err
 	}
 	if err := regular(fd, ""); err != nil {
-		kernel.Close(fd)
+		sys.Close(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -214,9 +214,9 @@ func (r *request) remove() error {
 	}
 	defer d.done()
 	if r.head.op == opRmdir {
-		err = kernel.RmdirAt(d.fd, name)
+		err = sys.RmdirAt(d.fd, name)
 	} else {
-		err = kernel.UnlinkAt(d.fd, name)
+		err = sys.UnlinkAt(d.fd, name)
 	}
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (r *request) rename() error {
 	}
 	defer b.done()
 	return s.move(
-		func() error { return kernel.Renameat2(a.fd, name, b.fd, newName, uint(flags)) },
+		func() error { return sys.Renameat2(a.fd, name, b.fd, newName, uint(flags)) },
 		func() { s.moved(from, name, to, newName, flags == renameExchange) })
 }
 
@@ -295,7 +295,7 @@ type change struct {
 	valid       uint32
 	handle      uint64
 	size        uint64
-	access, mod kernel.Time
+	access, mod sys.Time
 	mode        uint32
 	uid, gid    uint32
 }
@@ -364,7 +364,7 @@ func (r *request) setattr() error {
 
 // setMode sets a mode without set-id bits.
 func (s *Server) setMode(n *node, mode, before uint32) error {
-	if mode&kernel.SetIDs&^before != 0 {
+	if mode&sys.SetIDs&^before != 0 {
 		return syscall.EPERM
 	}
 	if mode == before {
@@ -376,18 +376,18 @@ func (s *Server) setMode(n *node, mode, before uint32) error {
 	mode &= newBits
 	if d := s.anyOpen(n); d != nil {
 		defer d.done()
-		return kernel.ChmodFile(d.fd, mode)
+		return sys.ChmodFile(d.fd, mode)
 	}
 	return s.at(n, func(dir int, name string) error {
 		if name == "" {
-			return kernel.ChmodFile(dir, mode)
+			return sys.ChmodFile(dir, mode)
 		}
-		fd, err := kernel.OpenPlaceAt(dir, name)
+		fd, err := sys.OpenPlaceAt(dir, name)
 		if err != nil {
 			return err
 		}
-		defer kernel.Close(fd)
-		return kernel.ChmodFile(fd, mode)
+		defer sys.Close(fd)
+		return sys.ChmodFile(fd, mode)
 	})
 }
 
@@ -397,7 +397,7 @@ func (r *request) setSize(n *node, c *change) error {
 	}
 	cut := func(fd int) error {
 		for {
-			if err := kernel.Truncate(fd, int64(c.size)); !errors.Is(err, syscall.EINTR) {
+			if err := sys.Truncate(fd, int64(c.size)); !errors.Is(err, syscall.EINTR) {
 				return err
 			}
 		}
@@ -418,12 +418,12 @@ func (r *request) setSize(n *node, c *change) error {
 }
 
 func (s *Server) setTimes(n *node, c *change) error {
-	given := func(t kernel.Time, set, now uint32) kernel.Time {
+	given := func(t sys.Time, set, now uint32) sys.Time {
 		switch {
 		case c.valid&set == 0:
-			return kernel.Time{Nsec: kernel.TimeOmit}
+			return sys.Time{Nsec: sys.TimeOmit}
 		case c.valid&now != 0:
-			return kernel.Time{Nsec: kernel.TimeNow}
+			return sys.Time{Nsec: sys.TimeNow}
 		}
 		return t
 	}
@@ -433,7 +433,7 @@ func (s *Server) setTimes(n *node, c *change) error {
 	access, mod := given(c.access, setAtime, setAtimeNow), given(c.mod, setMtime, setMtimeNow)
 	if d := s.anyOpen(n); d != nil {
 		defer d.done()
-		return kernel.SetTimesAt(d.fd, "", access, mod)
+		return sys.SetTimesAt(d.fd, "", access, mod)
 	}
-	return s.at(n, func(dir int, name string) error { return kernel.SetTimesAt(dir, name, access, mod) })
+	return s.at(n, func(dir int, name string) error { return sys.SetTimesAt(dir, name, access, mod) })
 }

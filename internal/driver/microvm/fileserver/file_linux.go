@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Cache times of the machine, in seconds.
@@ -57,9 +57,9 @@ func writes(flags int) bool {
 }
 
 // openNode opens a file or directory by its name.
-func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) {
+func (s *Server) openNode(n *node, flags int) (*descriptor, sys.Attr, error) {
 	var d *descriptor
-	var a kernel.Attr
+	var a sys.Attr
 	if writes(flags) && !n.region.write {
 		return nil, a, syscall.EROFS
 	}
@@ -76,17 +76,17 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 		if name == "" {
 			name = "."
 		}
-		fd, err := kernel.OpenAt(dir, name, flags, 0)
+		fd, err := sys.OpenAt(dir, name, flags, 0)
 		if err != nil {
 			return err
 		}
 		d = newDescriptor(fd)
-		is := kernel.Attr{}
-		if a, err = kernel.AttrAt(fd, ""); err == nil {
+		is := sys.Attr{}
+		if a, err = sys.AttrAt(fd, ""); err == nil {
 			is = a
 			if a.Links == 0 && n.region.live && n.kind == syscall.S_IFREG && a.Mode&syscall.S_IFMT == syscall.S_IFREG && name != "." {
 				// It has been replaced, or the broker opened a file without a name for it.
-				is, err = kernel.AttrAt(dir, name)
+				is, err = sys.AttrAt(dir, name)
 			}
 		}
 		if err == nil {
@@ -105,7 +105,7 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 	if errors.Is(err, syscall.ESTALE) && !n.region.live && n.kind == syscall.S_IFREG {
 		// A replaced file of the system that is still in use keeps its content: see stays.
 		if d := s.anyOpen(n); d != nil {
-			if a, err = kernel.AttrAt(d.fd, ""); err != nil {
+			if a, err = sys.AttrAt(d.fd, ""); err != nil {
 				d.done()
 			}
 			return d, a, err
@@ -120,7 +120,7 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 // excepted, because they are large and run often. If two openings run at the same time, the
 // machine may get the answers in either order. A change that only the change time shows is
 // then seen at the next open.
-func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int, program bool) (*handle, bool, error) {
+func (s *Server) hold(n *node, d *descriptor, a *sys.Attr, flags int, program bool) (*handle, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nodes[n.id] != n { // forgotten meanwhile
@@ -345,7 +345,7 @@ func (r *request) pwrite() error {
 		var n int
 		var err error
 		if flags&syscall.O_APPEND != 0 && how&writeCache == 0 {
-			n, err = kernel.AppendTo(fd, data)
+			n, err = sys.AppendTo(fd, data)
 		} else {
 			n, err = whole(syscall.Pwrite, fd, data, offset)
 		}
@@ -441,7 +441,7 @@ func (r *request) copyRange() error {
 	}
 	return r.use(from, false, func(_ *handle, in int) error {
 		return r.use(to, false, func(_ *handle, out int) error {
-			n, err := kernel.CopyRange(in, fromOff, out, toOff, int(min(length, copyMax)))
+			n, err := sys.CopyRange(in, fromOff, out, toOff, int(min(length, copyMax)))
 			if err != nil {
 				return err
 			}

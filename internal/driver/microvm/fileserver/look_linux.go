@@ -5,18 +5,18 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
-func (r *request) putAttr(a *kernel.Attr) {
+func (r *request) putAttr(a *sys.Attr) {
 	w := &r.out
 	w.u64(mixed(a.Dev, a.Ino))
 	w.u64(a.Size)
 	w.u64(a.Blocks)
-	for _, t := range []kernel.Time{a.Access, a.Mod, a.Change} {
+	for _, t := range []sys.Time{a.Access, a.Mod, a.Change} {
 		w.u64(uint64(t.Sec))
 	}
-	for _, t := range []kernel.Time{a.Access, a.Mod, a.Change} {
+	for _, t := range []sys.Time{a.Access, a.Mod, a.Change} {
 		w.u32(t.Nsec)
 	}
 	w.u32(a.Mode)
@@ -40,7 +40,7 @@ func (r *region) validity() uint64 {
 // zero, so the machine asks at each use of the name and gets current attributes. A file
 // that the host wrote before an open is therefore read completely, whatever size was
 // cached. Directories of a path are cached.
-func (r *region) nameValidity(a *kernel.Attr) uint64 {
+func (r *region) nameValidity(a *sys.Attr) uint64 {
 	if r.live && a.Mode&syscall.S_IFMT != syscall.S_IFDIR {
 		return 0
 	}
@@ -48,7 +48,7 @@ func (r *region) nameValidity(a *kernel.Attr) uint64 {
 }
 
 // putEntry describes a node in a region. Its number is 0 for a missing entry.
-func (r *request) putEntry(id uint64, at *region, a *kernel.Attr) {
+func (r *request) putEntry(id uint64, at *region, a *sys.Attr) {
 	w := &r.out
 	w.u64(id)
 	w.u64(0) // numbers are never reused
@@ -59,8 +59,8 @@ func (r *request) putEntry(id uint64, at *region, a *kernel.Attr) {
 }
 
 // tell looks up an entry and describes it to the machine.
-func (r *request) tell(parent *node, dir int, name string) (*node, kernel.Attr, error) {
-	a, err := kernel.AttrAt(dir, name)
+func (r *request) tell(parent *node, dir int, name string) (*node, sys.Attr, error) {
+	a, err := sys.AttrAt(dir, name)
 	if err != nil {
 		return nil, a, err
 	}
@@ -94,7 +94,7 @@ func (r *request) lookup() error {
 	defer d.done()
 	_, _, err = r.tell(parent, d.fd, name)
 	if region := parent.region.in(name); errors.Is(err, syscall.ENOENT) && !region.live {
-		r.putEntry(0, region, &kernel.Attr{})
+		r.putEntry(0, region, &sys.Attr{})
 		return nil
 	}
 	return err
@@ -114,7 +114,7 @@ func (r *request) getattr() error {
 	}
 	if flags&getattrHandle != 0 {
 		return r.use(id, n.kind == syscall.S_IFDIR, func(h *handle, fd int) error {
-			a, err := kernel.AttrAt(fd, "")
+			a, err := sys.AttrAt(fd, "")
 			if err == nil {
 				r.putAttrOf(h.node, &a)
 			}
@@ -130,7 +130,7 @@ func (r *request) getattr() error {
 }
 
 // putAttrOf answers GETATTR and SETATTR.
-func (r *request) putAttrOf(n *node, a *kernel.Attr) {
+func (r *request) putAttrOf(n *node, a *sys.Attr) {
 	r.out.u64(n.region.validity())
 	r.out.u64(0)
 	r.putAttr(a)
@@ -149,7 +149,7 @@ func (r *request) readlink() error {
 		return syscall.EINVAL
 	}
 	return s.at(n, func(dir int, name string) error {
-		says, err := kernel.ReadLinkAt(dir, name)
+		says, err := sys.ReadLinkAt(dir, name)
 		r.out.data = append(r.out.data[:headOut], says...)
 		return err
 	})
@@ -176,7 +176,7 @@ func (r *request) access() error {
 		if name == "" {
 			name = "."
 		}
-		return kernel.AccessAt(dir, name, mask)
+		return sys.AccessAt(dir, name, mask)
 	})
 }
 
@@ -202,7 +202,7 @@ func (r *request) statfs() error {
 		return err
 	}
 	defer d.done()
-	st, err := kernel.StatFS(d.fd)
+	st, err := sys.StatFS(d.fd)
 	if err != nil {
 		return err
 	}

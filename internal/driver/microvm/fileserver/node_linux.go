@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const (
@@ -35,7 +35,7 @@ func (d *descriptor) use() *descriptor { d.uses.Add(1); return d }
 
 func (d *descriptor) done() {
 	if d.uses.Add(-1) == 0 {
-		kernel.Close(d.fd)
+		sys.Close(d.fd)
 	}
 }
 
@@ -72,14 +72,14 @@ type node struct {
 // A stamp distinguishes contents of a file.
 type stamp struct {
 	size        uint64
-	mod, change kernel.Time
+	mod, change sys.Time
 }
 
-func stampOf(a *kernel.Attr) stamp { return stamp{a.Size, a.Mod, a.Change} }
+func stampOf(a *sys.Attr) stamp { return stamp{a.Size, a.Mod, a.Change} }
 
 // is compares stamps. A stamp from another process has no change time.
 func (s stamp) is(other stamp) bool {
-	return s.size == other.size && s.mod == other.mod && (s.change == other.change || s.change == kernel.Time{})
+	return s.size == other.size && s.mod == other.mod && (s.change == other.change || s.change == sys.Time{})
 }
 
 // A place is a name in the directory of a node.
@@ -181,7 +181,7 @@ func (s *Server) changing(id uint64, name string) (*node, error) {
 
 // enter returns the node of an entry that was just looked up, and counts that the machine
 // is told of it. The caller holds the gate of parent.
-func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error) {
+func (s *Server) enter(parent *node, name string, a *sys.Attr) (*node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nodes[parent.id] != parent {
@@ -230,7 +230,7 @@ func (s *Server) know(n *node) {
 }
 
 // sameFile returns the node of a file with another name in the same bind. mu is held.
-func (s *Server) sameFile(r *region, a *kernel.Attr) *node {
+func (s *Server) sameFile(r *region, a *sys.Attr) *node {
 	if a.Links < 2 || a.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (s *Server) sameFile(r *region, a *kernel.Attr) *node {
 // admit checks that the file at a node's name is the one that the machine knows. In a bind
 // it must be the same file. In the system it may be a replacement if the machine has none
 // open, because an overlay above it cannot handle another node number. mu is held.
-func (s *Server) admit(n *node, a *kernel.Attr) error {
+func (s *Server) admit(n *node, a *sys.Attr) error {
 	if a.Mode&syscall.S_IFMT != n.kind {
 		return syscall.ESTALE
 	}
@@ -267,7 +267,7 @@ func (s *Server) admit(n *node, a *kernel.Attr) error {
 // stays reports whether a replaced file of the system keeps its identity, because the
 // machine has it open. Then a has the attributes of the open file. Otherwise its user would
 // get ESTALE, and with an overlay the next user too. mu is held.
-func (s *Server) stays(n *node, a *kernel.Attr) bool {
+func (s *Server) stays(n *node, a *sys.Attr) bool {
 	if n.region.live || n.kind != syscall.S_IFREG {
 		return false
 	}
@@ -275,7 +275,7 @@ func (s *Server) stays(n *node, a *kernel.Attr) bool {
 		if h.open == nil {
 			continue
 		}
-		was, err := kernel.AttrAt(h.open.fd, "")
+		was, err := sys.AttrAt(h.open.fd, "")
 		if err == nil {
 			*a = was
 		}
@@ -494,7 +494,7 @@ func (s *Server) way(n *node) (*descriptor, []step, error) {
 
 // enterDir opens one directory and keeps it open for later requests.
 func (s *Server) enterDir(at *descriptor, to step) (*descriptor, error) {
-	fd, err := kernel.OpenDirAt(at.fd, to.name)
+	fd, err := sys.OpenDirAt(at.fd, to.name)
 	switch e := errnoOf(err); e {
 	case 0:
 	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP:
@@ -503,7 +503,7 @@ func (s *Server) enterDir(at *descriptor, to step) (*descriptor, error) {
 		return nil, e
 	}
 	d := newDescriptor(fd)
-	a, err := kernel.AttrAt(fd, "")
+	a, err := sys.AttrAt(fd, "")
 	if err != nil {
 		d.done()
 		return nil, err
@@ -590,15 +590,15 @@ func (s *Server) atOne(n *node, do func(dir int, name string) error) error {
 }
 
 // attr returns the attributes of a node, from an open descriptor if there is one.
-func (s *Server) attr(n *node) (kernel.Attr, error) {
-	var a kernel.Attr
+func (s *Server) attr(n *node) (sys.Attr, error) {
+	var a sys.Attr
 	if d := s.anyOpen(n); d != nil {
 		defer d.done()
-		return kernel.AttrAt(d.fd, "")
+		return sys.AttrAt(d.fd, "")
 	}
 	err := s.at(n, func(dir int, name string) error {
 		var err error
-		if a, err = kernel.AttrAt(dir, name); err != nil {
+		if a, err = sys.AttrAt(dir, name); err != nil {
 			return err
 		}
 		s.mu.Lock()

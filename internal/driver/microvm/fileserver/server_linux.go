@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 const (
@@ -56,16 +56,16 @@ func New(o Options) (*Server, error) {
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != o.UID || gid != o.GID {
 		return nil, fmt.Errorf("share files as %d:%d for %d:%d: %w", uid, gid, o.UID, o.GID, paddock.Internal)
 	}
-	fd, err := kernel.Descriptor(o.Root)
+	fd, err := sys.Descriptor(o.Root)
 	if err != nil {
 		return nil, err
 	}
 	// A descriptor of its own, as a location.
-	if fd, err = kernel.OpenDirAt(fd, "."); err != nil {
+	if fd, err = sys.OpenDirAt(fd, "."); err != nil {
 		return nil, fmt.Errorf("share %s: %w", o.Root.Name(), err)
 	}
 	d := newDescriptor(fd)
-	a, err := kernel.AttrAt(fd, "")
+	a, err := sys.AttrAt(fd, "")
 	var files syscall.Rlimit
 	if err == nil {
 		err = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // State returns the input of Restore. No request may be in progress.
@@ -76,7 +76,7 @@ func (s *Server) restore(saved *savedState) error {
 		one := &saved.nodes[i]
 		n := &node{
 			id: one.id, kind: one.kind, lookups: one.lookups, opened: one.opened, ino: one.ino, region: nowhere,
-			seen: stamp{size: one.size, mod: kernel.Time{Sec: int64(one.sec), Nsec: one.nsec}},
+			seen: stamp{size: one.size, mod: sys.Time{Sec: int64(one.sec), Nsec: one.nsec}},
 		}
 		s.nodes[n.id] = n
 		if one.parent == 0 {
@@ -98,7 +98,7 @@ func (s *Server) restore(saved *savedState) error {
 	}
 	for _, one := range saved.handles {
 		n := s.nodes[one.node]
-		h := &handle{id: one.id, node: n, flags: int(one.flags) & permanent, dir: n.kind == kernel.TypeDir}
+		h := &handle{id: one.id, node: n, flags: int(one.flags) & permanent, dir: n.kind == sys.TypeDir}
 		s.handles[h.id] = h
 		s.keep(h)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Relay copies packets between a device and a link.
@@ -24,7 +24,7 @@ type end struct {
 }
 
 func newEnd(f *os.File) (*end, error) {
-	f, _, err := kernel.NewPoller(f)
+	f, _, err := sys.NewPoller(f)
 	if err != nil {
 		return nil, err
 	}

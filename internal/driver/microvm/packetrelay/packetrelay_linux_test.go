@@ -8,14 +8,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // start returns the far ends of a running relay.
 func start(t testing.TB) (device, link *os.File, ended chan error) {
 	t.Helper()
 	pair := func() (*os.File, *os.File) {
-		fd, far, err := kernel.PacketPair(1 << 20)
+		fd, far, err := sys.PacketPair(1 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // TestMain runs this program as the init of a machine if it is process 1.
@@ -38,7 +38,7 @@ func guest() error {
 		return err
 	}
 	for _, path := range modules {
-		if err := kernel.LoadModule(path); err != nil {
+		if err := sys.LoadModule(path); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // mapChunk is the number of page entries read at once.
@@ -56,7 +56,7 @@ func (v *VM) SaveMemory(ctx context.Context, w *os.File, limit int64) error {
 // read reads QEMU's memory.
 func (v *VM) read(b []byte, off int64) error {
 	for addr := v.base + uint64(off); len(b) > 0; {
-		n, err := kernel.ReadMemory(v.PID(), addr, b)
+		n, err := sys.ReadMemory(v.PID(), addr, b)
 		if err == nil && n <= 0 {
 			err = io.ErrUnexpectedEOF
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A VM is a started machine. Its methods may be called concurrently, except for those that
@@ -46,7 +46,7 @@ func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	ours, theirs, err := kernel.Pair()
+	ours, theirs, err := sys.Pair()
 	if err != nil {
 		return nil, err
 	}
@@ -369,7 +369,7 @@ func (v *VM) settle(ctx context.Context, times int) error {
 // QEMU writes to a file in memory, because it needs one that can be truncated. QEMU's own
 // memory limit bounds its size.
 func (v *VM) SaveDevices(ctx context.Context, w io.Writer, limit int64) error {
-	state, theirs, err := kernel.MemoryFile("devices")
+	state, theirs, err := sys.MemoryFile("devices")
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // self is this program, which is also executed as each of the box's other processes.
@@ -38,7 +38,7 @@ const stubTime = 60 * time.Second
 // start is a qemu.Starter. The process begins as a stub, which sets up its own
 // restrictions.
 func (e *engine) start(arguments []string, files []*os.File) (*os.Process, error) {
-	channel, theirs, err := kernel.NewChannelPair()
+	channel, theirs, err := sys.NewChannelPair()
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (e *engine) start(arguments []string, files []*os.File) (*os.Process, error
 	}
 	process, err := os.StartProcess(self, append([]string{argvStub, strconv.Itoa(len(all)), reads, e.program}, arguments...), &os.ProcAttr{
 		Dir: "/", Env: []string{"GOMAXPROCS=1", "GOGC=off"}, Files: append(all, theirs),
-		Sys: &syscall.SysProcAttr{Cloneflags: kernel.CloneMount},
+		Sys: &syscall.SysProcAttr{Cloneflags: sys.CloneMount},
 	})
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (p *policy) reads() bool {
 }
 
 // await waits until the stub has executed QEMU.
-func (e *engine) await(channel *kernel.Channel) error {
+func (e *engine) await(channel *sys.Channel) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stubTime)
 	defer cancel()
 	defer channel.Until(ctx)()
@@ -119,7 +119,7 @@ func stub(args []string) error {
 		return err
 	}
 	runtime.LockOSThread() // permanently, because restrictions belong to a thread and what it executes
-	channel, err := kernel.NewChannel(fd)
+	channel, err := sys.NewChannel(fd)
 	if err != nil {
 		return err
 	}
@@ -129,19 +129,19 @@ func stub(args []string) error {
 }
 
 // confine sets up QEMU's restrictions in this process and executes it.
-func confine(channel *kernel.Channel, fd int, reads bool, program string, argv []string) error {
-	if err := kernel.CloseFrom(fd + 1); err != nil {
+func confine(channel *sys.Channel, fd int, reads bool, program string, argv []string) error {
+	if err := sys.CloseFrom(fd + 1); err != nil {
 		return err
 	}
 	for _, step := range []struct {
 		what string
 		do   func() error
 	}{
-		{"drop capabilities", func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }},
+		{"drop capabilities", func() error { return errors.Join(sys.NoRoot(), sys.DropBounding()) }},
 		{"enter its tree", enterEngine},
-		{"drop capabilities", kernel.DropCapabilities},
-		{"set limits", func() error { _, err := kernel.SetResource(kernel.ResourceCore, 1); return err }}, // 1 byte: see boxinit
-		{"forbid privileges", kernel.NoNewPrivs},
+		{"drop capabilities", sys.DropCapabilities},
+		{"set limits", func() error { _, err := sys.SetResource(sys.ResourceCore, 1); return err }}, // 1 byte: see boxinit
+		{"forbid privileges", sys.NoNewPrivs},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -151,7 +151,7 @@ func confine(channel *kernel.Channel, fd int, reads bool, program string, argv [
 	if err != nil {
 		return err
 	}
-	listener, err := kernel.SeccompListen(rules)
+	listener, err := sys.SeccompListen(rules)
 	if err != nil {
 		return err
 	}
@@ -163,29 +163,29 @@ func confine(channel *kernel.Channel, fd int, reads bool, program string, argv [
 
 // enterEngine makes the host's programs the whole file tree of this process, read-only.
 func enterEngine() error {
-	if err := kernel.MakePrivate(); err != nil {
+	if err := sys.MakePrivate(); err != nil {
 		return err
 	}
-	tree, err := kernel.CloneTree(kernel.AtCWD, boxinit.Engine, true)
+	tree, err := sys.CloneTree(sys.AtCWD, boxinit.Engine, true)
 	if err != nil {
 		return err
 	}
 	defer tree.Close()
-	if err := kernel.SetMountAttr(tree, kernel.ReadOnly|kernel.NoSUID|kernel.NoDev, true); err != nil {
+	if err := sys.SetMountAttr(tree, sys.ReadOnly|sys.NoSUID|sys.NoDev, true); err != nil {
 		return err
 	}
-	at, err := kernel.OpenPath(nil, boxinit.Engine, false)
+	at, err := sys.OpenPath(nil, boxinit.Engine, false)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
-	if err := kernel.Attach(tree, at); err != nil {
+	if err := sys.Attach(tree, at); err != nil {
 		return err
 	}
-	root, err := kernel.OpenPath(nil, boxinit.Engine, false)
+	root, err := sys.OpenPath(nil, boxinit.Engine, false)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return kernel.PivotInto(root)
+	return sys.PivotInto(root)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // argvTrial is the first argument of the process in which TestAnEngineIsConfined starts an
@@ -56,7 +56,7 @@ func trial() error {
 	if err := buildTrial(); err != nil {
 		return fmt.Errorf("build a tree: %w", err)
 	}
-	first, err := kernel.SealedData("kernel", []byte("one\ntwo\n"))
+	first, err := sys.SealedData("kernel", []byte("one\ntwo\n"))
 	if err != nil {
 		return err
 	}
@@ -76,18 +76,18 @@ func trial() error {
 }
 
 func buildTrial() error {
-	if err := kernel.MakePrivate(); err != nil {
+	if err := sys.MakePrivate(); err != nil {
 		return err
 	}
-	tmp, err := kernel.NewMount("tmpfs", kernel.NoSUID)
+	tmp, err := sys.NewMount("tmpfs", sys.NoSUID)
 	if err != nil {
 		return err
 	}
-	at, err := kernel.OpenPath(nil, "/tmp", false)
+	at, err := sys.OpenPath(nil, "/tmp", false)
 	if err != nil {
 		return err
 	}
-	if err := kernel.Attach(tmp, at); err != nil {
+	if err := sys.Attach(tmp, at); err != nil {
 		return err
 	}
 	for _, m := range []struct{ from, to string }{{"/proc", "/proc"}, {"/dev", "/dev"}, {"/bin", "/engine/bin"}, {"/usr", "/engine/usr"}, {"/lib", "/engine/lib"}, {"/lib64", "/engine/lib64"}} {
@@ -101,32 +101,32 @@ func buildTrial() error {
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
-		tree, err := kernel.CloneTree(kernel.AtCWD, m.from, true)
+		tree, err := sys.CloneTree(sys.AtCWD, m.from, true)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		at, err := kernel.OpenPath(nil, to, false)
+		at, err := sys.OpenPath(nil, to, false)
 		if err != nil {
 			return err
 		}
-		if err := kernel.Attach(tree, at); err != nil {
+		if err := sys.Attach(tree, at); err != nil {
 			return err
 		}
 	}
-	root, err := kernel.OpenPath(nil, "/tmp", false)
+	root, err := sys.OpenPath(nil, "/tmp", false)
 	if err != nil {
 		return err
 	}
-	if err := kernel.PivotInto(root); err != nil {
+	if err := sys.PivotInto(root); err != nil {
 		return err
 	}
 	if _, err := os.Stat(boxinit.Engine); err != nil {
 		return err
 	}
-	return kernel.SeccompAll([]kernel.Instruction{{Code: 0x06, K: 0x7fff0000}}) // with no_new_privs, as in a box
+	return sys.SeccompAll([]sys.Instruction{{Code: 0x06, K: 0x7fff0000}}) // with no_new_privs, as in a box
 }
 
 func TestAnEngineIsConfined(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAnEngineIsConfined(t *testing.T) {
 	c := exec.CommandContext(t.Context(), self)
 	c.Args = []string{argvTrial}
 	c.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  kernel.CloneUser | kernel.CloneMount,
+		Cloneflags:  sys.CloneUser | sys.CloneMount,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/fileserver"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A fileServer is the process that serves the box's files to its machine. It is a separate
 // process because the broker, which runs in this process, supervises it.
 type fileServer struct {
 	process *os.Process
-	channel *kernel.Channel
+	channel *sys.Channel
 	said    *tail
 	ended   chan struct{} // closed when it has ended
 	end     error         // the reason, after ended
@@ -53,7 +53,7 @@ func startFiles(o fileOrder, state []byte, job func(func())) (*fileServer, error
 	if err != nil {
 		return nil, err
 	}
-	channel, theirs, err := kernel.NewChannelPair()
+	channel, theirs, err := sys.NewChannelPair()
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func startFiles(o fileOrder, state []byte, job func(func())) (*fileServer, error
 	s := &fileServer{channel: channel, ended: make(chan struct{})}
 	var with []*os.File
 	if state != nil {
-		f, err := kernel.SealedData("state", state)
+		f, err := sys.SealedData("state", state)
 		if err != nil {
 			return nil, err
 		}
@@ -179,11 +179,11 @@ func (s *fileServer) keep() ([]byte, error) {
 // The order comes from outside. A state comes from a machine, so it is parsed after the
 // restrictions are in place.
 func serveFiles() error {
-	if err := kernel.CloseFrom(filesFD + 1); err != nil {
+	if err := sys.CloseFrom(filesFD + 1); err != nil {
 		return err
 	}
-	kernel.Umask(0) // the machine's kernel has applied the umask of the caller
-	channel, err := kernel.NewChannel(filesFD)
+	sys.Umask(0) // the machine's kernel has applied the umask of the caller
+	channel, err := sys.NewChannel(filesFD)
 	if err != nil {
 		return err
 	}
@@ -238,16 +238,16 @@ func confineFiles() (root *os.File, err error) {
 	if root, err = os.Open("/"); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(kernel.DropCapabilities(), kernel.NoNewPrivs()); err != nil {
+	if err := errors.Join(sys.DropCapabilities(), sys.NoNewPrivs()); err != nil {
 		return nil, err
 	}
-	if _, err := kernel.SetResource(kernel.ResourceCore, 1); err != nil { // 1 byte: see boxinit
+	if _, err := sys.SetResource(sys.ResourceCore, 1); err != nil { // 1 byte: see boxinit
 		return nil, err
 	}
 	if err := boxinit.EnlistOn(guard); err != nil {
 		return nil, err
 	}
-	return root, kernel.ConfineFiles()
+	return root, sys.ConfineFiles()
 }
 
 // newServer makes a server from the first packet.

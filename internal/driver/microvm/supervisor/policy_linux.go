@@ -5,7 +5,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A policy has the files outside its tree that QEMU may open, by name.
@@ -29,7 +29,7 @@ func (p *policy) open(path string, flags int) verdict {
 }
 
 // changes is the set of open flags that can change a file.
-const changes = syscall.O_ACCMODE | syscall.O_CREAT | syscall.O_TRUNC | kernel.OpenTmpfile
+const changes = syscall.O_ACCMODE | syscall.O_CREAT | syscall.O_TRUNC | sys.OpenTmpfile
 
 // pathMax is the maximum length of a path in bytes.
 const pathMax = 4096
@@ -37,11 +37,11 @@ const pathMax = 4096
 // serve answers the system calls that QEMU's filter reports, until no process with the
 // filter is left.
 func (p *policy) serve(listener *os.File) error {
-	f, poller, err := kernel.NewPoller(listener)
+	f, poller, err := sys.NewPoller(listener)
 	if err != nil {
 		return err
 	}
-	fd, err := kernel.Descriptor(f)
+	fd, err := sys.Descriptor(f)
 	if err != nil {
 		return err
 	}
@@ -49,18 +49,18 @@ func (p *policy) serve(listener *os.File) error {
 		defer f.Close()
 		started := false
 		for poller.Wait() == nil {
-			var n kernel.Notif
+			var n sys.Notif
 			switch err := n.Receive(fd); {
 			case err == syscall.ENOENT: //nolint:errorlint // the bare number: the caller has died
 			case err != nil:
 				return // no call is answered any more, so none is executed
-			case uint32(n.NR) == kernel.Numbers()["execve"]:
+			case uint32(n.NR) == sys.Numbers()["execve"]:
 				if started {
-					_ = kernel.NotifAnswer(fd, n.ID, 0, syscall.EPERM)
+					_ = sys.NotifAnswer(fd, n.ID, 0, syscall.EPERM)
 					continue
 				}
 				started = true // the stub executes QEMU
-				_ = kernel.NotifContinue(fd, n.ID)
+				_ = sys.NotifContinue(fd, n.ID)
 			default:
 				p.answer(fd, n)
 			}
@@ -70,14 +70,14 @@ func (p *policy) serve(listener *os.File) error {
 }
 
 // answer answers a call that opens a file. It ignores a caller that was killed.
-func (p *policy) answer(listener int, n kernel.Notif) {
-	refuse := func(e syscall.Errno) { _ = kernel.NotifAnswer(listener, n.ID, 0, e) }
+func (p *policy) answer(listener int, n sys.Notif) {
+	refuse := func(e syscall.Errno) { _ = sys.NotifAnswer(listener, n.ID, 0, e) }
 	name, flags := n.Args[1], int(uint32(n.Args[2]))
-	if nr, ok := kernel.Numbers()["open"]; ok && nr == uint32(n.NR) {
+	if nr, ok := sys.Numbers()["open"]; ok && nr == uint32(n.NR) {
 		name, flags = n.Args[0], int(uint32(n.Args[1]))
 	}
-	path, err := kernel.ReadString(int(n.PID), name, pathMax)
-	if err != nil || n.PID == 0 || !kernel.NotifValid(listener, n.ID) {
+	path, err := sys.ReadString(int(n.PID), name, pathMax)
+	if err != nil || n.PID == 0 || !sys.NotifValid(listener, n.ID) {
 		refuse(syscall.EACCES)
 		return
 	}
@@ -88,7 +88,7 @@ func (p *policy) answer(listener int, n kernel.Notif) {
 			refuse(syscall.EACCES)
 		}
 	case v.pass:
-		_ = kernel.NotifContinue(listener, n.ID)
+		_ = sys.NotifContinue(listener, n.ID)
 	default:
 		refuse(syscall.EACCES)
 	}
@@ -97,19 +97,19 @@ func (p *policy) answer(listener int, n kernel.Notif) {
 // give returns a file with offset 0. It opens the file again if possible, because others
 // may share the descriptor.
 func give(listener int, id uint64, f *os.File, cloexec bool) error {
-	fd, err := kernel.Descriptor(f)
+	fd, err := sys.Descriptor(f)
 	if err != nil {
 		return err
 	}
 	if st, err := f.Stat(); err == nil && st.Mode().IsRegular() {
 		if anew, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
 			defer anew.Close()
-			if fd, err = kernel.Descriptor(anew); err != nil {
+			if fd, err = sys.Descriptor(anew); err != nil {
 				return err
 			}
 		} else if _, err := f.Seek(0, 0); err != nil {
 			return err
 		}
 	}
-	return kernel.NotifGive(listener, id, fd, cloexec)
+	return sys.NotifGive(listener, id, fd, cloexec)
 }

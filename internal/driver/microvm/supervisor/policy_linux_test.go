@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 func TestQEMUGetsFilesByNameAndChangesNone(t *testing.T) {
@@ -25,7 +25,7 @@ func TestQEMUGetsFilesByNameAndChangesNone(t *testing.T) {
 		{"/usr/share/qemu/qboot.rom", syscall.O_RDONLY | syscall.O_CLOEXEC, verdict{pass: true}},
 		{"/usr/share/qemu/qboot.rom", syscall.O_RDONLY | syscall.O_TRUNC, verdict{}},
 		{"/usr/share/qemu/new", syscall.O_RDONLY | syscall.O_CREAT, verdict{}},
-		{"/usr", kernel.OpenTmpfile | syscall.O_RDWR, verdict{}},
+		{"/usr", sys.OpenTmpfile | syscall.O_RDWR, verdict{}},
 		{"/usr", syscall.O_WRONLY, verdict{}},
 	} {
 		if got := p.open(c.path, c.flags); got != c.want {

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/packetrelay"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/qemu"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Argv0 is the first argument of a program that is started as the init process of a box
@@ -158,7 +158,7 @@ func (m *supervisor) plan(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*qemu
 	m.engine.policy.files = given
 	// QEMU gets copies, because these are closed after the start.
 	supply := func(path string, f *os.File) (*os.File, error) {
-		d, err := kernel.Duplicate(f)
+		d, err := sys.Duplicate(f)
 		if err == nil {
 			given[path] = d
 		}
@@ -233,7 +233,7 @@ func (m *supervisor) boot(s *qemu.Spec, initrd bool, supplied func(string) (*os.
 // newWay makes the machine's network and returns the machine's end. A relay joins the other
 // end with the link, if there is one.
 func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os.File, error) {
-	fd, theirs, err := kernel.PacketPair(linkBuffer)
+	fd, theirs, err := sys.PacketPair(linkBuffer)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +242,7 @@ func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os
 		m.net = ours // no one reads what the machine sends
 		return theirs, nil
 	}
-	end, far, err := kernel.PacketPair(linkBuffer)
+	end, far, err := sys.PacketPair(linkBuffer)
 	if err != nil {
 		return theirs, errors.Join(err, ours.Close(), theirs.Close())
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // An archive of the private layer is a tar archive of the overlay's upper directory. A
@@ -39,7 +39,7 @@ type archiver struct {
 // A sink receives an archive.
 type sink interface {
 	io.Writer
-	content(f *os.File, e kernel.Extent) error
+	content(f *os.File, e sys.Extent) error
 }
 
 // A counter is a sink that does not read content.
@@ -50,7 +50,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *counter) content(_ *os.File, e kernel.Extent) error {
+func (c *counter) content(_ *os.File, e sys.Extent) error {
 	c.n += e.Length
 	return nil
 }
@@ -58,7 +58,7 @@ func (c *counter) content(_ *os.File, e kernel.Extent) error {
 // A stream is a sink that writes.
 type stream struct{ io.Writer }
 
-func (s stream) content(f *os.File, e kernel.Extent) error {
+func (s stream) content(f *os.File, e sys.Extent) error {
 	n, err := io.Copy(s, io.NewSectionReader(f, e.Offset, e.Length))
 	if err == nil && n < e.Length {
 		err = zeros(s, e.Length-n)
@@ -91,7 +91,7 @@ func archive(root *os.File, w io.Writer) error { return (&archiver{to: stream{w}
 
 func (a *archiver) run(root *os.File) error {
 	a.linked = map[uint64]string{}
-	fd, err := kernel.Descriptor(root)
+	fd, err := sys.Descriptor(root)
 	if err != nil {
 		return err
 	}
@@ -116,11 +116,11 @@ const (
 // entry writes an entry of an open directory and everything below it. path is its name in
 // the archive.
 func (a *archiver) entry(dir int, name, path string) error {
-	st, err := kernel.StatAt(dir, name)
+	st, err := sys.StatAt(dir, name)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", cut(path), err)
 	}
-	attributes, err := kernel.AttributesAt(dir, name)
+	attributes, err := sys.AttributesAt(dir, name)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", cut(path), err)
 	}
@@ -146,7 +146,7 @@ func (a *archiver) entry(dir int, name, path string) error {
 	case syscall.S_IFREG:
 		return a.file(dir, name, st.Size, h)
 	case syscall.S_IFLNK:
-		if h.link, err = kernel.ReadLinkAt(dir, name); err != nil {
+		if h.link, err = sys.ReadLinkAt(dir, name); err != nil {
 			return fmt.Errorf("archive %s: %w", cut(path), err)
 		}
 		h.kind = '2'
@@ -169,7 +169,7 @@ func (a *archiver) directory(dir int, name, path string) error {
 	if name == "" {
 		name = "."
 	}
-	fd, err := kernel.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := sys.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", cut(path), err)
 	}
@@ -200,19 +200,19 @@ func (a *archiver) file(dir int, name string, size int64, h *header) error {
 		a.content = max(a.content, stopAt) // it will be refused, so it is not examined further
 		return nil
 	}
-	fd, err := kernel.OpenAt(dir, name, syscall.O_RDONLY, 0)
+	fd, err := sys.OpenAt(dir, name, syscall.O_RDONLY, 0)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", cut(h.path), err)
 	}
 	f := os.NewFile(uintptr(fd), h.path)
 	defer f.Close()
-	extents, err := kernel.Extents(f, size, mostExtents)
+	extents, err := sys.Extents(f, size, mostExtents)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", cut(h.path), err)
 	}
 	h.size = size
 	var list []byte
-	if holes := !slices.Equal(extents, []kernel.Extent{{Offset: 0, Length: size}}); holes && size > 0 {
+	if holes := !slices.Equal(extents, []sys.Extent{{Offset: 0, Length: size}}); holes && size > 0 {
 		list = h.sparse(extents)
 	}
 	if err := h.write(a.to); err != nil {
@@ -258,7 +258,7 @@ type header struct {
 }
 
 // sparse makes it the header of a sparse file, and returns the beginning of the content.
-func (h *header) sparse(extents []kernel.Extent) []byte {
+func (h *header) sparse(extents []sys.Extent) []byte {
 	list := strconv.AppendInt(nil, int64(len(extents)), 10)
 	list = append(list, '\n')
 	data := int64(0)

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/framing"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // begin makes this machine a box's, and starts what runs in it.
@@ -64,9 +64,9 @@ func (m *machine) identify(b *protocol.Begin) error {
 	}
 	_, err := m.number.WriteAt([]byte(b.Machine+"\n"), 0)
 	return errors.Join(
-		kernel.AddEntropy(b.Entropy),
-		kernel.SetClock(time.Unix(0, b.Time)),
-		kernel.SetHostname(b.Hostname),
+		sys.AddEntropy(b.Entropy),
+		sys.SetClock(time.Unix(0, b.Time)),
+		sys.SetHostname(b.Hostname),
 		err,
 	)
 }
@@ -74,19 +74,19 @@ func (m *machine) identify(b *protocol.Begin) error {
 // mountLower mounts the host's files. Until there is a host, the machine answers the
 // requests itself.
 func (m *machine) mountLower() error {
-	device, err := kernel.OpenFUSE()
+	device, err := sys.OpenFUSE()
 	if err != nil {
 		return err
 	}
-	fd, err := kernel.Descriptor(device)
+	fd, err := sys.Descriptor(device)
 	if err != nil {
 		return err
 	}
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,max_read=%d", fd, maxWrite)
-	if err := kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options); err != nil {
+	if err := sys.MountAt("fuse", lower, sys.NoSUID|sys.NoDev, options); err != nil {
 		return err
 	}
-	if device, err = kernel.Polled(device); err != nil { // possible after the mount
+	if device, err = sys.Polled(device); err != nil { // possible after the mount
 		return err
 	}
 	m.pump = newPump(device, m.files)
@@ -106,7 +106,7 @@ const (
 // makeLayer makes the private layer before the box is known. It has the mount points of
 // every tree.
 func (m *machine) makeLayer() (err error) {
-	if err := kernel.MountAt("tmpfs", layer, kernel.NoSUID|kernel.NoDev, layerOptions); err != nil {
+	if err := sys.MountAt("tmpfs", layer, sys.NoSUID|sys.NoDev, layerOptions); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(filepath.Join(layer, "work"), 0o755)); err != nil {
@@ -127,7 +127,7 @@ func made() []string { return []string{"/proc", "/sys", "/dev", guestinit.Dir} }
 // mountMerged mounts the commands' tree. That reads nothing of the lower layer.
 func mountMerged() error {
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s/work,index=off,metacopy=off,redirect_dir=on,xino=auto", lower, upper, layer)
-	return kernel.MountAt("overlay", merged, kernel.NoSUID|kernel.NoDev, options)
+	return sys.MountAt("overlay", merged, sys.NoSUID|sys.NoDev, options)
 }
 
 // takeLayer makes the private layer the box's. It begins empty or with an archive.
@@ -138,14 +138,14 @@ func (m *machine) takeLayer(b *protocol.Begin) error {
 	}
 	// A name takes memory that the size limit does not count.
 	options := fmt.Sprintf("size=%d,nr_inodes=%d", b.Disk, max(b.Disk/pageSize, 64<<10))
-	if err := kernel.RemountAt(layer, kernel.NoSUID|kernel.NoDev, options); err != nil {
+	if err := sys.RemountAt(layer, sys.NoSUID|sys.NoDev, options); err != nil {
 		return err
 	}
-	if err := kernel.RemountAt(shm, kernel.NoSUID|kernel.NoDev|kernel.NoExec, fmt.Sprintf("size=%d", b.Disk)); err != nil {
+	if err := sys.RemountAt(shm, sys.NoSUID|sys.NoDev|sys.NoExec, fmt.Sprintf("size=%d", b.Disk)); err != nil {
 		return err
 	}
 	// The root of the tree has the attributes of the host's.
-	st, err := kernel.StatAt(kernel.AtCWD, lower)
+	st, err := sys.StatAt(sys.AtCWD, lower)
 	if err != nil {
 		return fmt.Errorf("the host's files: %w", err)
 	}
@@ -158,7 +158,7 @@ func (m *machine) takeLayer(b *protocol.Begin) error {
 		return nil
 	}
 	// A mounted overlay does not see changes below it.
-	if err := kernel.Detach(merged); err != nil {
+	if err := sys.Detach(merged); err != nil {
 		return err
 	}
 	for _, dir := range made() { // the archive has them too
@@ -174,7 +174,7 @@ func (m *machine) takeLayer(b *protocol.Begin) error {
 
 // mountTree mounts the file systems in the commands' tree.
 func (m *machine) mountTree(b *protocol.Begin) error {
-	const own = kernel.NoSUID | kernel.NoDev
+	const own = sys.NoSUID | sys.NoDev
 	root, err := os.Open(merged)
 	if err != nil {
 		return err
@@ -186,13 +186,13 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 	}
 	defer host.Close()
 	for _, bind := range b.Binds {
-		from, err := kernel.OpenPath(host, strings.TrimPrefix(filepath.Join("/", bind.Target), "/"), true)
+		from, err := sys.OpenPath(host, strings.TrimPrefix(filepath.Join("/", bind.Target), "/"), true)
 		if err != nil {
 			return err
 		}
 		attrs := uint64(own)
 		if !bind.Write {
-			attrs |= kernel.ReadOnly
+			attrs |= sys.ReadOnly
 		}
 		err = mountAt(from, root, bind, attrs)
 		from.Close()
@@ -206,14 +206,14 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 		return fmt.Errorf("/proc: %w", err)
 	}
 	proc.Close()
-	if err := moveTo(root, system, "/sys", own|kernel.NoExec|kernel.ReadOnly); err != nil {
+	if err := moveTo(root, system, "/sys", own|sys.NoExec|sys.ReadOnly); err != nil {
 		return err
 	}
-	if err := moveTo(root, devices, "/dev", kernel.NoSUID|kernel.NoExec|kernel.ReadOnly); err != nil {
+	if err := moveTo(root, devices, "/dev", sys.NoSUID|sys.NoExec|sys.ReadOnly); err != nil {
 		return err
 	}
 	// An empty directory, as on tiers where the agent is executed from there.
-	if err := moveTo(root, empty, guestinit.Dir, own|kernel.NoExec|kernel.ReadOnly); err != nil {
+	if err := moveTo(root, empty, guestinit.Dir, own|sys.NoExec|sys.ReadOnly); err != nil {
 		return err
 	}
 	if b.Sudo {
@@ -222,12 +222,12 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 		}
 	}
 	// If the tree has this file, its content is replaced by this machine's.
-	at, err := kernel.OpenPath(root, "etc/machine-id", true)
+	at, err := sys.OpenPath(root, "etc/machine-id", true)
 	if err != nil {
 		return nil
 	}
 	defer at.Close()
-	return attach(machineID, at, own|kernel.NoExec|kernel.ReadOnly)
+	return attach(machineID, at, own|sys.NoExec|sys.ReadOnly)
 }
 
 // showSudo mounts this program where commands look for sudo. If the tree has no such file,
@@ -238,16 +238,16 @@ func showSudo(root *os.File) error {
 		return fmt.Errorf("%s: %w", sudo.Path, err)
 	}
 	defer at.Close()
-	return attach(Argv0, at, kernel.NoSUID|kernel.NoDev|kernel.ReadOnly)
+	return attach(Argv0, at, sys.NoSUID|sys.NoDev|sys.ReadOnly)
 }
 
 // mountAt mounts an open location at another one in the tree.
 func mountAt(from, root *os.File, bind boxinit.Bind, attrs uint64) error {
-	fd, err := kernel.Descriptor(from)
+	fd, err := sys.Descriptor(from)
 	if err != nil {
 		return err
 	}
-	mount, err := kernel.CloneTree(fd, "", false)
+	mount, err := sys.CloneTree(fd, "", false)
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func mountAt(from, root *os.File, bind boxinit.Bind, attrs uint64) error {
 		return err
 	}
 	defer at.Close()
-	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
+	return errors.Join(sys.SetMountAttr(mount, attrs, false), sys.Attach(mount, at))
 }
 
 // moveTo mounts what is mounted at a path, with its submounts, at a location of the tree.
@@ -271,12 +271,12 @@ func moveTo(root *os.File, from, to string, attrs uint64) error {
 }
 
 func attach(from string, at *os.File, attrs uint64) error {
-	mount, err := kernel.CloneTree(kernel.AtCWD, from, true)
+	mount, err := sys.CloneTree(sys.AtCWD, from, true)
 	if err != nil {
 		return err
 	}
 	defer mount.Close()
-	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
+	return errors.Join(sys.SetMountAttr(mount, attrs, false), sys.Attach(mount, at))
 }
 
 // link configures the interface for this machine's network. A restored machine may have had
@@ -285,7 +285,7 @@ func (m *machine) link(b *protocol.Begin) error {
 	if b.Link == m.linked {
 		return nil
 	}
-	l := kernel.Link{Name: boxinit.LinkName, MTU: boxinit.LinkMTU}
+	l := sys.Link{Name: boxinit.LinkName, MTU: boxinit.LinkMTU}
 	for _, text := range []string{boxinit.Address4, boxinit.Address6} {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
@@ -347,7 +347,7 @@ func (m *machine) startAgent() error {
 	m.order = orders
 	m.sessions = &sessions{ready: make(chan struct{})}
 	m.sessions.followed.Go(func() { m.sessions.follow(tell) })
-	if err := kernel.ShareMounts(); err != nil {
+	if err := sys.ShareMounts(); err != nil {
 		return err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -373,13 +373,13 @@ func (m *machine) startAgent() error {
 	done := make(chan started)
 	go func() {
 		runtime.LockOSThread() // permanently, because this thread drops rights
-		if err := errors.Join(kernel.TimerSlack(slack), kernel.KeepBounding(kernel.AgentCaps()), kernel.KeepOverUsers()); err != nil {
+		if err := errors.Join(sys.TimerSlack(slack), sys.KeepBounding(sys.AgentCaps()), sys.KeepOverUsers()); err != nil {
 			done <- started{err: err}
 			return
 		}
 		p, err := os.StartProcess(Argv0, []string{guestinit.Argv0, guestinit.OnPort}, &os.ProcAttr{
 			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port, state, order},
-			Sys: &syscall.SysProcAttr{Cloneflags: kernel.ClonePID | kernel.CloneMount},
+			Sys: &syscall.SysProcAttr{Cloneflags: sys.ClonePID | sys.CloneMount},
 		})
 		done <- started{p, err}
 	}()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Groups are the machine's control groups: the agent's and the commands'. The agent adds
@@ -26,7 +26,7 @@ type groups struct {
 // makeGroups makes the groups.
 func makeGroups(dir string) (groups, error) {
 	g := groups{dir: dir}
-	if err := kernel.MountGroups(dir); err != nil {
+	if err := sys.MountGroups(dir); err != nil {
 		return g, err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0); err != nil {

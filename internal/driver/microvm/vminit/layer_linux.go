@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // unpack unpacks an archive into an empty directory. It refuses names that lead out of it
@@ -38,7 +38,7 @@ func unpack(r io.Reader, root *os.File) error {
 		h := u.dirs[i]
 		dir, name, err := u.place(h.Name)
 		if err == nil {
-			err = kernel.TouchAt(dir, name, h.ModTime)
+			err = sys.TouchAt(dir, name, h.ModTime)
 		}
 		if err != nil {
 			return fmt.Errorf("unpack %s: %w", cut(h.Name), err)
@@ -67,18 +67,18 @@ func (u *unpacker) close() {
 func (u *unpacker) place(name string) (dir int, base string, err error) {
 	name = path.Clean("/" + name)
 	if name == "/" {
-		dir, err = kernel.Descriptor(u.root)
+		dir, err = sys.Descriptor(u.root)
 		return dir, "", err
 	}
 	parent := path.Dir(name)
 	if u.open == nil || u.parent != parent {
 		u.close()
-		if u.open, err = kernel.OpenPath(u.root, path.Join(".", parent), true); err != nil {
+		if u.open, err = sys.OpenPath(u.root, path.Join(".", parent), true); err != nil {
 			return -1, "", err
 		}
 		u.parent = parent
 	}
-	dir, err = kernel.Descriptor(u.open)
+	dir, err = sys.Descriptor(u.open)
 	return dir, path.Base(name), err
 }
 
@@ -91,29 +91,29 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeLink:
 		// Open the other name first, because it may be in another directory.
-		from, err := kernel.OpenPath(u.root, path.Join(".", path.Dir(path.Clean("/"+h.Linkname))), true)
+		from, err := sys.OpenPath(u.root, path.Join(".", path.Dir(path.Clean("/"+h.Linkname))), true)
 		if err != nil {
 			return err
 		}
 		defer from.Close()
-		fd, err := kernel.Descriptor(from)
+		fd, err := sys.Descriptor(from)
 		if err != nil {
 			return err
 		}
-		return kernel.LinkAt(fd, path.Base(h.Linkname), dir, name)
+		return sys.LinkAt(fd, path.Base(h.Linkname), dir, name)
 	case tar.TypeDir:
 		if name != "" {
-			err = kernel.MkdirAt(dir, name, 0o700)
+			err = sys.MkdirAt(dir, name, 0o700)
 		}
 		u.dirs = append(u.dirs, h)
 	case tar.TypeReg:
 		err = file(dir, name, content, h.Size)
 	case tar.TypeSymlink:
-		err = kernel.SymlinkAt(h.Linkname, dir, name)
+		err = sys.SymlinkAt(h.Linkname, dir, name)
 	case tar.TypeChar:
-		err = kernel.MakeAt(dir, name, syscall.S_IFCHR, uint32(h.Devmajor), uint32(h.Devminor))
+		err = sys.MakeAt(dir, name, syscall.S_IFCHR, uint32(h.Devmajor), uint32(h.Devminor))
 	case tar.TypeFifo:
-		err = kernel.MakeAt(dir, name, syscall.S_IFIFO, 0, 0)
+		err = sys.MakeAt(dir, name, syscall.S_IFIFO, 0, 0)
 	default:
 		return nil // archive makes no such entry
 	}
@@ -126,33 +126,33 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 // dress sets the attributes of an entry. The mode comes after the owner, because a change
 // of owner clears bits of it.
 func dress(dir int, name string, mode uint32, h *tar.Header) error {
-	if err := kernel.ChownAt(dir, name, h.Uid, h.Gid); err != nil {
+	if err := sys.ChownAt(dir, name, h.Uid, h.Gid); err != nil {
 		return err
 	}
 	switch {
 	case h.Typeflag == tar.TypeSymlink:
 	case name == "":
-		if err := kernel.ChmodAt(dir, ".", mode); err != nil {
+		if err := sys.ChmodAt(dir, ".", mode); err != nil {
 			return err
 		}
 	default:
-		if err := kernel.ChmodAt(dir, name, mode); err != nil {
+		if err := sys.ChmodAt(dir, name, mode); err != nil {
 			return err
 		}
 	}
 	for key, value := range h.PAXRecords {
 		if key, ok := strings.CutPrefix(key, attribute); ok {
-			if err := kernel.SetAttributeAt(dir, name, key, value); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) {
+			if err := sys.SetAttributeAt(dir, name, key, value); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) {
 				return err
 			}
 		}
 	}
-	return kernel.TouchAt(dir, name, h.ModTime)
+	return sys.TouchAt(dir, name, h.ModTime)
 }
 
 // file writes a file. Blocks of zeros become holes.
 func file(dir int, name string, content io.Reader, size int64) (err error) {
-	fd, err := kernel.OpenAt(dir, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+	fd, err := sys.OpenAt(dir, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func place(root *os.File, name string, isFile bool) (*os.File, error) {
 	if rel == "" {
 		rel = "."
 	}
-	at, err := kernel.OpenPath(root, rel, true)
+	at, err := sys.OpenPath(root, rel, true)
 	if !errors.Is(err, fs.ErrNotExist) || rel == "." {
 		return at, err
 	}
@@ -196,17 +196,17 @@ func place(root *os.File, name string, isFile bool) (*os.File, error) {
 		return nil, err
 	}
 	defer parent.Close()
-	fd, err := kernel.Descriptor(parent)
+	fd, err := sys.Descriptor(parent)
 	if err != nil {
 		return nil, err
 	}
 	if isFile {
-		err = kernel.CreateAt(parent, path.Base(rel), 0o644)
+		err = sys.CreateAt(parent, path.Base(rel), 0o644)
 	} else {
-		err = kernel.MkdirAt(fd, path.Base(rel), 0o755)
+		err = sys.MkdirAt(fd, path.Base(rel), 0o755)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return kernel.OpenPath(root, rel, true)
+	return sys.OpenPath(root, rel, true)
 }

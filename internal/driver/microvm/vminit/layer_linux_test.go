@@ -16,7 +16,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // privateDir returns a directory that can be an upper layer.
@@ -26,10 +26,10 @@ func privateDir(t *testing.T) *os.File {
 		t.Skip("what an overlay keeps is root's")
 	}
 	dir := t.TempDir()
-	if err := kernel.MountAt("tmpfs", dir, kernel.NoSUID|kernel.NoDev, "size=16m"); err != nil {
+	if err := sys.MountAt("tmpfs", dir, sys.NoSUID|sys.NoDev, "size=16m"); err != nil {
 		t.Skip("no tmpfs: ", err)
 	}
-	t.Cleanup(func() { _ = kernel.Detach(dir) })
+	t.Cleanup(func() { _ = sys.Detach(dir) })
 	f, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func privateDir(t *testing.T) *os.File {
 
 func descriptor(t *testing.T, f *os.File) int {
 	t.Helper()
-	fd, err := kernel.Descriptor(f)
+	fd, err := sys.Descriptor(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +72,14 @@ func fill(t *testing.T, d *os.File) {
 		os.Mkdir(at(long), 0o700),
 		os.WriteFile(at(long+"/ü\n\xff"), nil, 0o600),
 		os.Symlink("/no/where/"+long, at("link")),
-		kernel.MakeAt(fd, "removed", syscall.S_IFCHR, 0, 0),
-		kernel.MakeAt(fd, "pipe", syscall.S_IFIFO|0o600, 0, 0),
-		kernel.SetAttributeAt(fd, "dir", "trusted.overlay.opaque", "y"),
-		kernel.SetAttributeAt(fd, "dir", "trusted.overlay.origin", "another layer's"),
-		kernel.SetAttributeAt(fd, long, "trusted.overlay.redirect", "/ä\nb"),
+		sys.MakeAt(fd, "removed", syscall.S_IFCHR, 0, 0),
+		sys.MakeAt(fd, "pipe", syscall.S_IFIFO|0o600, 0, 0),
+		sys.SetAttributeAt(fd, "dir", "trusted.overlay.opaque", "y"),
+		sys.SetAttributeAt(fd, "dir", "trusted.overlay.origin", "another layer's"),
+		sys.SetAttributeAt(fd, long, "trusted.overlay.redirect", "/ä\nb"),
 		sparse(),
-		kernel.TouchAt(fd, "dir", time.Unix(1e9, 123456789)),
-		kernel.TouchAt(fd, "link", time.Unix(-5, 5)),
+		sys.TouchAt(fd, "dir", time.Unix(1e9, 123456789)),
+		sys.TouchAt(fd, "link", time.Unix(-5, 5)),
 	} {
 		if err != nil {
 			t.Fatal(i, err)
@@ -89,7 +89,7 @@ func fill(t *testing.T, d *os.File) {
 
 // A fact describes an entry.
 type fact struct {
-	kernel.FileStat
+	sys.FileStat
 	link, content string
 	attributes    map[string]string
 }
@@ -102,7 +102,7 @@ func facts(t *testing.T, root *os.File) map[string]fact {
 		if err != nil {
 			return err
 		}
-		st, err := kernel.StatAt(kernel.AtCWD, path)
+		st, err := sys.StatAt(sys.AtCWD, path)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func facts(t *testing.T, root *os.File) map[string]fact {
 			return err
 		}
 		defer dir.Close()
-		if f.attributes, err = kernel.AttributesAt(descriptor(t, dir), filepath.Base(path)); err != nil {
+		if f.attributes, err = sys.AttributesAt(descriptor(t, dir), filepath.Base(path)); err != nil {
 			return err
 		}
 		delete(f.attributes, "trusted.overlay.origin")
@@ -178,7 +178,7 @@ func TestALayerIsTheSameAfterItWasKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if e, err := kernel.Extents(f, 8<<20, 10); err != nil || !slices.Equal(e, []kernel.Extent{{Offset: 1 << 20, Length: 4096}}) {
+	if e, err := sys.Extents(f, 8<<20, 10); err != nil || !slices.Equal(e, []sys.Extent{{Offset: 1 << 20, Length: 4096}}) {
 		t.Errorf("extents %v, %v", e, err)
 	}
 }
@@ -232,8 +232,8 @@ func TestManyExtentsAreCutShort(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := kernel.Extents(f, 1<<20, 3)
-	want := []kernel.Extent{{Offset: 0, Length: 4096}, {Offset: 1 << 16, Length: 4096}, {Offset: 2 << 16, Length: 1<<20 - 2<<16}}
+	e, err := sys.Extents(f, 1<<20, 3)
+	want := []sys.Extent{{Offset: 0, Length: 4096}, {Offset: 1 << 16, Length: 4096}, {Offset: 2 << 16, Length: 1<<20 - 2<<16}}
 	if err != nil || !slices.Equal(e, want) {
 		t.Errorf("%v, %v, want %v", e, err, want)
 	}

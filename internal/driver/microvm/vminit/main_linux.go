@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Directories of the machine that commands do not see.
@@ -50,7 +50,7 @@ func end(err error) {
 	if console, err := os.OpenFile("/dev/console", os.O_WRONLY, 0); err == nil {
 		_, _ = console.WriteString(line)
 	}
-	_ = kernel.PowerOff()
+	_ = sys.PowerOff()
 	select {} // the kernel crashes if its first process ends
 }
 
@@ -59,7 +59,7 @@ func run() error {
 	// One thread may wait for files of the host that the other one fetches. Each further
 	// thread would cost time in the scheduler.
 	runtime.GOMAXPROCS(2)
-	if err := kernel.InitSignals(); err != nil {
+	if err := sys.InitSignals(); err != nil {
 		return err
 	}
 	m := &machine{failed: make(chan error, jobs)}
@@ -91,8 +91,8 @@ type machine struct {
 
 	groups groups
 	pump   *pump
-	agent  *kernel.Port
-	files  *kernel.Port
+	agent  *sys.Port
+	files  *sys.Port
 
 	// control is opened last. The host sees that and knows that the machine is ready. At
 	// this moment the machine can be saved as a template, because it does not depend on a
@@ -110,30 +110,30 @@ type machine struct {
 
 // prepare does what is the same in every machine.
 func (m *machine) prepare() error {
-	const quiet = kernel.NoSUID | kernel.NoExec
+	const quiet = sys.NoSUID | sys.NoExec
 	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, empty, devices, system, groupsDir, guestinit.OwnProc, guestinit.OwnGroups} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	for _, step := range []func() error{
-		func() error { return kernel.MountAt("devtmpfs", "/dev", quiet, "mode=755") },
-		func() error { return kernel.MountAt("proc", "/proc", quiet|kernel.NoDev, "") },
-		func() error { return kernel.MountAt("sysfs", "/sys", quiet|kernel.NoDev, "") },
-		func() error { return kernel.RelaxTimers(slack) },
+		func() error { return sys.MountAt("devtmpfs", "/dev", quiet, "mode=755") },
+		func() error { return sys.MountAt("proc", "/proc", quiet|sys.NoDev, "") },
+		func() error { return sys.MountAt("sysfs", "/sys", quiet|sys.NoDev, "") },
+		func() error { return sys.RelaxTimers(slack) },
 		loadModules,
 		settle,
-		func() error { return kernel.MountAt("sysfs", system, quiet|kernel.NoDev|kernel.ReadOnly, "") },
+		func() error { return sys.MountAt("sysfs", system, quiet|sys.NoDev|sys.ReadOnly, "") },
 		func() (err error) { m.groups, err = makeGroups(groupsDir); return err },
 		makeDevices,
-		kernel.LoopbackUp,
+		sys.LoopbackUp,
 		func() (err error) { m.files, err = openPort(protocol.FilesPort); return err },
 		func() (err error) { m.agent, err = openPort(protocol.AgentPort); return err },
 		m.startAgent,
 		m.mountLower,
 		m.makeLayer,
 		mountMerged,
-		func() error { return kernel.MountEmpty(empty) },
+		func() error { return sys.MountEmpty(empty) },
 		m.makeNumber,
 		func() error { return m.sessions.waitReady(portTime) },
 		func() error { runtime.GC(); return nil }, // so that no collection is due soon
@@ -175,7 +175,7 @@ func loadModules() error {
 		return err
 	}
 	for _, e := range entries {
-		if err := kernel.LoadModule(filepath.Join(modules, e.Name())); err != nil {
+		if err := sys.LoadModule(filepath.Join(modules, e.Name())); err != nil {
 			return err
 		}
 	}
@@ -202,14 +202,14 @@ func settle() error {
 
 // makeDevices makes the commands' /dev.
 func makeDevices() error {
-	if err := kernel.MountAt("tmpfs", devices, kernel.NoSUID|kernel.NoExec, "mode=755,size=65536"); err != nil {
+	if err := sys.MountAt("tmpfs", devices, sys.NoSUID|sys.NoExec, "mode=755,size=65536"); err != nil {
 		return err
 	}
 	for _, d := range []struct {
 		name         string
 		major, minor uint32
 	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
-		if err := kernel.MakeDevice(filepath.Join(devices, d.name), 0o666, d.major, d.minor); err != nil {
+		if err := sys.MakeDevice(filepath.Join(devices, d.name), 0o666, d.major, d.minor); err != nil {
 			return err
 		}
 	}
@@ -224,18 +224,18 @@ func makeDevices() error {
 	if err := errors.Join(os.Mkdir(pts, 0o755), os.Mkdir(shm, 0o755)); err != nil {
 		return err
 	}
-	if err := kernel.MountAt("tmpfs", shm, kernel.NoSUID|kernel.NoDev|kernel.NoExec, shmOptions); err != nil {
+	if err := sys.MountAt("tmpfs", shm, sys.NoSUID|sys.NoDev|sys.NoExec, shmOptions); err != nil {
 		return err
 	}
-	return kernel.MountAt("devpts", pts, kernel.NoSUID|kernel.NoExec, "newinstance,ptmxmode=0666,mode=620")
+	return sys.MountAt("devpts", pts, sys.NoSUID|sys.NoExec, "newinstance,ptmxmode=0666,mode=620")
 }
 
 // openPort waits for a port, because its driver detects it shortly after loading.
-func openPort(name string) (*kernel.Port, error) {
+func openPort(name string) (*sys.Port, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), portTime)
 	defer cancel()
 	for {
-		p, err := kernel.OpenPort(name)
+		p, err := sys.OpenPort(name)
 		if !gone(err) {
 			return p, err
 		}
@@ -324,7 +324,7 @@ func (m *machine) hold(ctx context.Context) error {
 	if err := m.groups.freeze(ctx, m.groups.commands()); err != nil {
 		return err
 	}
-	err := kernel.SyncFS(lower) // writes to mapped memory
+	err := sys.SyncFS(lower) // writes to mapped memory
 	if err == nil {
 		err = m.pump.hold(ctx)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 	"github.com/paddock-sandbox/paddock/internal/guest"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Main runs the child if this process was started as one, and reports whether it was. It returns
@@ -37,7 +37,7 @@ func Main() bool {
 
 func serve() error {
 	// What the caller left open by mistake is no business of a computer.
-	if err := kernel.CloseFrom(protocol.ControlFD + 1); err != nil {
+	if err := sys.CloseFrom(protocol.ControlFD + 1); err != nil {
 		return err
 	}
 	control, err := protocol.FileConn(protocol.ControlFD)
@@ -49,7 +49,7 @@ func serve() error {
 		return err
 	}
 	c := &Served{conn: control}
-	if c.Driver, err = sim.New(sim.Options{Walls: protocol.Findings(kernel.LandlockABI())}); err != nil {
+	if c.Driver, err = sim.New(sim.Options{Walls: protocol.Findings(sys.LandlockABI())}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,13 +144,13 @@ func confine(o protocol.Order, sb paddock.Sandbox) error {
 	}
 	debug.SetMemoryLimit(st.Limits.Memory + st.Limits.Disk + slack/2)
 	for _, r := range []struct {
-		what kernel.Resource
+		what sys.Resource
 		n    uint64
 	}{
-		{kernel.ResourceCore, 0}, {kernel.ResourceSize, 0}, {kernel.ResourceFiles, 4096}, {kernel.ResourceSignals, 1024},
-		{kernel.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack + reserve)},
+		{sys.ResourceCore, 0}, {sys.ResourceSize, 0}, {sys.ResourceFiles, 4096}, {sys.ResourceSignals, 1024},
+		{sys.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack + reserve)},
 	} {
-		if _, err := kernel.SetResource(r.what, r.n); err != nil {
+		if _, err := sys.SetResource(r.what, r.n); err != nil {
 			return err
 		}
 	}
@@ -165,18 +165,18 @@ func confine(o protocol.Order, sb paddock.Sandbox) error {
 		}
 		readable = append(readable, real)
 	}
-	if err := kernel.NotDumpable(); err != nil {
+	if err := sys.NotDumpable(); err != nil {
 		return fmt.Errorf("not dumpable: %w", err)
 	}
-	if err := kernel.DropCapabilities(); err != nil {
+	if err := sys.DropCapabilities(); err != nil {
 		return err
 	}
 	if o.Landlock {
-		if err := kernel.LandlockProcess(readable); err != nil {
+		if err := sys.LandlockProcess(readable); err != nil {
 			return err
 		}
 	}
-	return kernel.ConfineRuntime()
+	return sys.ConfineRuntime()
 }
 
 // watchMemory ends what runs when the process holds far more than its sandbox

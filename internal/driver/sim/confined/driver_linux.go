@@ -21,10 +21,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Options say how children are made.
@@ -75,7 +75,7 @@ type Driver struct {
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(kernel.LandlockABI())}, nil
+	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(sys.LandlockABI())}, nil
 }
 
 // lacks returns the wall that this host cannot build; nil if there is none.
@@ -239,7 +239,7 @@ func (d *Driver) openProgram() (*os.File, error) {
 		}
 		d.program = f
 	}
-	return kernel.Duplicate(d.program)
+	return sys.Duplicate(d.program)
 }
 
 // closeProgram undoes openProgram.

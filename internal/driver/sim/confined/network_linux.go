@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // wayOut makes the way out that a spec asks for, and puts into the spec what the
@@ -100,7 +100,7 @@ func give(control net.Conn, out *gatewayclient.Gateway) error {
 	if !ok {
 		return fmt.Errorf("hand over the network: %T is no socket: %w", control, paddock.Internal)
 	}
-	fd, err := kernel.Descriptor(channel)
+	fd, err := sys.Descriptor(channel)
 	if err != nil {
 		return err
 	}

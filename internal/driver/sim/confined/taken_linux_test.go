@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	inside "github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // takenName is what this test is called as a child that was taken over: it does
@@ -225,7 +225,7 @@ func taken() error {
 		return err
 	}
 	if !b.Open {
-		if err := kernel.CloseFrom(protocol.ControlFD + 1); err != nil {
+		if err := sys.CloseFrom(protocol.ControlFD + 1); err != nil {
 			return err
 		}
 	}
@@ -234,7 +234,7 @@ func taken() error {
 		return err
 	}
 	if !b.Open {
-		d, err := sim.New(sim.Options{Walls: protocol.Findings(kernel.LandlockABI())})
+		d, err := sim.New(sim.Options{Walls: protocol.Findings(sys.LandlockABI())})
 		if err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func taken() error {
 // does not have, with arguments that are wrong, and gives those that answer.
 func strangers() map[string]string {
 	got := map[string]string{}
-	allowed := kernel.RuntimeCalls()
+	allowed := sys.RuntimeCalls()
 	for nr := range uint32(600) {
 		// Two are for the kernel's own probes: they end who calls them from
 		// anywhere else, and filters are not asked.

@@ -15,13 +15,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // joined returns a tap and the host's end of its socket.
 func joined(t *testing.T) (*tap, *os.File) {
 	t.Helper()
-	ours, theirs, err := kernel.EventPair()
+	ours, theirs, err := sys.EventPair()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package lease_test
-
-// unmeasured is nothing without the race detector.
-func unmeasured() map[string]string { return nil }

@@ -1,0 +1,183 @@
+package lifetime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A sandbox is a sandbox with a lifetime.
+type sandbox struct {
+	paddock.Sandbox
+	e *entry
+}
+
+// told replaces the error of a call if the sandbox's time ended meanwhile.
+func (e *entry) told(err error) error {
+	if err == nil || !errors.Is(err, paddock.Unavailable) && !errors.Is(err, paddock.NotFound) {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if over := e.over(); over != nil && e.gone {
+		return over
+	}
+	return err
+}
+
+// amend adds a failed action to a status.
+func (e *entry) amend(st *paddock.Status) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failure == nil || st.Reason != "" {
+		return
+	}
+	st.Reason = fmt.Sprintf("its terms could not be applied, %d times so far: %v", e.failures, e.failure)
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	st, err := s.Sandbox.Status(ctx)
+	if err != nil {
+		return st, s.e.told(err)
+	}
+	s.e.amend(&st)
+	return st, nil
+}
+
+func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
+	all, err := s.Sandbox.Processes(ctx)
+	return all, s.e.told(err)
+}
+
+func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+	done, err := s.e.begin(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p, err := s.Sandbox.Start(ctx, cmd)
+	if err != nil {
+		return nil, s.e.told(err)
+	}
+	return s.e.process(p, cmd.Output), nil
+}
+
+func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
+	done, err := s.e.begin(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p, err := s.Sandbox.Attach(ctx, pid, out)
+	if err != nil {
+		return nil, s.e.told(err)
+	}
+	return s.e.process(p, out), nil
+}
+
+func (s *sandbox) FS() paddock.FS { return files{s.Sandbox.FS(), s.e} }
+
+// Dial counts as activity until the connection is closed.
+func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+	done, err := s.e.begin(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.Sandbox.Dial(ctx, port)
+	if err != nil {
+		done()
+		return nil, s.e.told(err)
+	}
+	return newConn(c, done), nil
+}
+
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	done, err := s.e.begin(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return s.e.told(s.Sandbox.Update(ctx, u))
+}
+
+func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	done, err := s.e.begin(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	id, err := s.Sandbox.Snapshot(ctx, o)
+	return id, s.e.told(err)
+}
+
+// Pause is a pause by a person: no call resumes the sandbox.
+func (s *sandbox) Pause(ctx context.Context) error {
+	if err := s.e.take(ctx); err != nil {
+		return err
+	}
+	defer s.e.leave()
+	s.e.mu.Lock()
+	paused, err := s.e.rec.Paused, s.e.over()
+	active := s.e.d.clock.now().Add(-time.Since(s.e.active))
+	s.e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	bound, cancel := context.WithTimeout(ctx, actTime) // its end must not wait for longer
+	defer cancel()
+	if err := s.Sandbox.Pause(bound); err != nil {
+		return s.e.told(err)
+	}
+	if paused == ByPerson || paused == ByDeadline || paused == ByLease {
+		return nil
+	}
+	defer s.e.d.schedule(s.e)
+	if err := s.e.save(ctx, func(r *Record) { r.Paused, r.Active = ByPerson, active }); err != nil {
+		return err
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.pending = false
+	return nil
+}
+
+// Resume resumes a paused sandbox, but not past its deadline. It renews the lease.
+func (s *sandbox) Resume(ctx context.Context) error {
+	if err := s.e.take(ctx); err != nil {
+		return err
+	}
+	defer s.e.leave()
+	s.e.mu.Lock()
+	rec, err := s.e.rec, s.e.over()
+	s.e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if rec.Paused == ByDeadline {
+		return fmt.Errorf("sandbox %s was paused %s; extend it: %w", s.e.id, rec.words(ByDeadline), paddock.Conflict)
+	}
+	bound, cancel := context.WithTimeout(ctx, actTime) // as above
+	defer cancel()
+	if err := s.Sandbox.Resume(bound); err != nil {
+		return s.e.told(err)
+	}
+	s.e.runs(ctx)
+	return nil
+}
+
+func (s *sandbox) Remove(ctx context.Context) error {
+	if err := s.Sandbox.Remove(ctx); err != nil {
+		return err
+	}
+	s.e.mu.Lock()
+	gone := s.e.gone
+	s.e.mu.Unlock()
+	if !gone {
+		s.e.drop(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,527 @@
+package lifetime
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+const (
+	// actTime bounds a call to a driver that hangs.
+	actTime = 5 * time.Minute
+
+	// hands is the maximum of concurrent actions of each lane.
+	hands = 8
+
+	// peek is how long a question waits for a place before it is judged again, because its sandbox may be in
+	// use again. With a place it waits only turnTime for its turn, so that it keeps nobody else waiting.
+	peek     = 10 * time.Second
+	turnTime = time.Second
+
+	// look is the interval of checks of the wall clock.
+	look = 30 * time.Second
+
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// A lane is a kind of actions that wait for each other. A sandbox that does not answer, because its guest is hostile or
+// its agent is stopped, takes a place for as long as a call may take. So such places are none of those that end
+// sandboxes, and one that failed to answer takes none of those that have not failed.
+type lane uint8
+
+const (
+	noLane    lane = iota
+	ends           // the host alone carries them out
+	questions      // they ask the sandbox what runs in it, or pause it
+	repeats        // the same, after a failure
+	lanes
+)
+
+// A queue is a heap of entries by due time.
+type queue []*entry
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	if e, ok := x.(*entry); ok {
+		e.index = len(*q)
+		*q = append(*q, e)
+	}
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	e.index = -1
+	return e
+}
+
+// schedule makes the worker look at an entry when an action is due.
+func (d *Driver) schedule(e *entry) {
+	now := time.Now()
+	e.mu.Lock()
+	what, at := e.next(now)
+	if what != nothing {
+		at = now
+	}
+	if e.acting || e.gone {
+		at = time.Time{} // the running action schedules it at its end
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.mu.Unlock()
+	if e.index >= 0 {
+		heap.Remove(&d.queue, e.index)
+	}
+	if at.IsZero() || d.closed {
+		return
+	}
+	e.due = at
+	heap.Push(&d.queue, e)
+	if e.index == 0 {
+		select {
+		case d.rung <- struct{}{}:
+		default: // it is already awake
+		}
+	}
+}
+
+// work carries out due actions until ctx ends.
+func (d *Driver) work(ctx context.Context) {
+	var free [lanes]chan struct{}
+	for i := range free {
+		free[i] = make(chan struct{}, hands)
+	}
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	for {
+		if d.clock.jumped() {
+			d.log.Warn("the wall clock jumped; deadlines are computed again", "now", d.clock.now())
+			for _, e := range d.all() {
+				e.jump()
+				d.schedule(e)
+			}
+		}
+		e, pause := d.pop(time.Now())
+		if e == nil {
+			timer.Reset(min(pause, look))
+			select {
+			case <-d.rung:
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		d.wg.Go(func() {
+			if l, leave := e.enlist(ctx, &free); leave != nil {
+				defer leave()
+				e.act(ctx, l)
+			}
+		})
+	}
+}
+
+// lane returns the lane of the due action, or noLane if none is due. mu is held.
+func (e *entry) lane() lane {
+	what, _ := e.next(time.Now())
+	asks := false
+	switch what {
+	case nothing:
+		return noLane
+	case finish:
+		asks = e.rec.Ending == ""
+	case deadline, lapse:
+		asks = e.rec.Terms.OnEnd == Pause
+	case idleRemove:
+		asks = e.rec.Paused == ""
+	case idlePause:
+		asks = true
+	case restate, expire:
+	}
+	switch {
+	case !asks:
+		return ends
+	case e.failures > 0:
+		return repeats
+	}
+	return questions
+}
+
+// enlist waits until the due action may be carried out: for the entry's turn, and for a place in the action's lane. It
+// returns no leave if nothing is due any more, or if ctx ended.
+func (e *entry) enlist(ctx context.Context, free *[lanes]chan struct{}) (l lane, leave func()) {
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		l = e.lane()
+		e.acting = l != noLane
+		e.mu.Unlock()
+		if l == noLane {
+			e.d.schedule(e)
+			return l, nil
+		}
+		if l == ends {
+			leave = e.endsNext(ctx, free[l])
+		} else {
+			leave = e.asksNext(ctx, l, free[l])
+		}
+		if leave != nil {
+			return l, leave
+		}
+	}
+	return l, nil
+}
+
+// endsNext takes the turn in the order of those who wait for it, and then a place, which nobody holds who waits for a
+// sandbox. It returns nil if ctx ended, or if another lane is the right one by now.
+func (e *entry) endsNext(ctx context.Context, places chan struct{}) (leave func()) {
+	if e.take(ctx) != nil {
+		return nil
+	}
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		e.leave()
+		return nil
+	}
+	return e.confirm(ends, places)
+}
+
+// asksNext takes a place, and then the turn, without which calls go on meanwhile. It returns nil if it gets not both in
+// time, or if another lane is the right one by now: the sandbox may have reached its end.
+func (e *entry) asksNext(ctx context.Context, l lane, places chan struct{}) (leave func()) {
+	patience := time.NewTimer(e.patience())
+	defer patience.Stop()
+	select {
+	case places <- struct{}{}:
+	case <-patience.C:
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+	bound, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	if e.take(bound) != nil {
+		<-places
+		return nil
+	}
+	return e.confirm(l, places)
+}
+
+// patience returns how long a question may wait: not beyond the end of its sandbox.
+func (e *entry) patience() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left := peek
+	for _, end := range []time.Time{e.end, e.last, e.sooner} {
+		if until := time.Until(end); !end.IsZero() && until > 0 {
+			left = min(left, until)
+		}
+	}
+	return left
+}
+
+// confirm returns what gives turn and place back. It does so itself, and returns nil, if the due action is not one of
+// the lane any more.
+func (e *entry) confirm(l lane, places chan struct{}) (leave func()) {
+	leave = func() { e.leave(); <-places }
+	e.mu.Lock()
+	right := e.lane() == l
+	e.mu.Unlock()
+	if !right {
+		leave()
+		return nil
+	}
+	return leave
+}
+
+// pop removes and returns an entry that is due, or returns the time until the next one.
+func (d *Driver) pop(now time.Time) (*entry, time.Duration) {
+	for {
+		d.mu.Lock()
+		if len(d.queue) == 0 {
+			d.mu.Unlock()
+			return nil, look
+		}
+		e := d.queue[0]
+		if pause := e.due.Sub(now); pause > 0 {
+			d.mu.Unlock()
+			return nil, pause
+		}
+		heap.Pop(&d.queue)
+		d.mu.Unlock()
+		e.mu.Lock()
+		what, _ := e.next(now)
+		act := what != nothing && !e.acting
+		e.acting = e.acting || act
+		e.mu.Unlock()
+		if act {
+			return e, 0
+		}
+		d.schedule(e) // activity has delayed it
+	}
+}
+
+// act carries out the due action of an entry, and notes the result. The turn and a place of the lane are held.
+func (e *entry) act(ctx context.Context, l lane) {
+	bound, cancel := context.WithTimeout(ctx, actTime)
+	defer cancel()
+	err := e.do(bound, l)
+	e.mu.Lock()
+	e.acting = false
+	if err == nil {
+		e.failures, e.failure = 0, nil
+	} else {
+		e.again = time.Now().Add(min(longestPause, firstPause<<min(e.failures, 10)))
+		e.failures++
+		e.failure = err
+	}
+	failures, again := e.failures, e.again
+	e.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		e.d.log.Error("a sandbox's terms could not be applied", "id", e.id, "failures", failures, "again", again, "err", err)
+	}
+	e.d.schedule(e)
+}
+
+// do carries out the due action, if it is one of the lane. The turn is held.
+func (e *entry) do(ctx context.Context, l lane) error {
+	e.mu.Lock()
+	what, _ := e.next(time.Now())
+	if e.lane() != l {
+		what = nothing // it is judged again
+	}
+	ending, onEnd := e.rec.Ending, e.rec.Terms.OnEnd
+	e.mu.Unlock()
+	switch what {
+	case finish:
+		if ending != "" {
+			return e.remove(ctx)
+		}
+		return e.pause(ctx)
+	case restate:
+		return lost(e.save(ctx, func(*Record) {}))
+	case expire:
+		return e.dismiss(ctx, ByDeadline)
+	case deadline:
+		return e.finally(ctx, ByDeadline, onEnd)
+	case lapse:
+		return e.finally(ctx, ByLease, onEnd)
+	case idleRemove, idlePause:
+		return e.idle(ctx, what)
+	}
+	return nil
+}
+
+// lost returns nil if another server was first, because its record counts then.
+func lost(err error) error {
+	if errors.Is(err, paddock.Conflict) {
+		return nil
+	}
+	return err
+}
+
+// finally pauses or removes a sandbox at the end of its time, whatever runs in it.
+func (e *entry) finally(ctx context.Context, why Why, onEnd End) error {
+	if onEnd == Pause {
+		return e.pauseFor(ctx, why)
+	}
+	return e.dismiss(ctx, why)
+}
+
+// idle pauses or removes a sandbox if it is idle.
+func (e *entry) idle(ctx context.Context, what task) error {
+	e.mu.Lock()
+	paused := e.rec.Paused != ""
+	e.mu.Unlock()
+	if !paused { // in a paused sandbox nothing runs
+		last, err := e.busy(ctx)
+		if err != nil {
+			return e.vanished(ctx, err)
+		}
+		e.mu.Lock()
+		if last.After(e.active) {
+			e.active = last
+		}
+		e.mu.Unlock()
+	}
+	if what == idleRemove {
+		return e.dismiss(ctx, ByIdle)
+	}
+	return e.pauseFor(ctx, ByIdle)
+}
+
+// busy returns the last activity of processes, which calls do not show.
+func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err != nil {
+		return last, err
+	}
+	all, err := sb.Processes(ctx)
+	if err != nil {
+		return last, err
+	}
+	now := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range all {
+		n := e.attached[p.PID]
+		if p.Exit != nil {
+			delete(e.attached, p.PID) // attachments to an ended process do not count
+		}
+		if e.rec.Terms.IgnoreProcesses && n == 0 {
+			continue
+		}
+		if p.Exit == nil {
+			last = now
+		} else if ended := p.Started.Add(max(0, p.Exit.Usage.Wall)); p.Exit.Usage.Wall >= 0 {
+			ago := max(0, now.Round(0).Sub(ended))
+			if at := now.Add(-ago); at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last, nil
+}
+
+// still reports whether an action is still due by the present state. mu is held.
+func (e *entry) still(why Why) bool {
+	what, _ := e.next(time.Now())
+	switch why {
+	case ByDeadline:
+		return what == deadline || what == expire
+	case ByLease:
+		return what == lapse
+	case ByIdle:
+		return what == idlePause || what == idleRemove
+	}
+	return false
+}
+
+// pauseFor stores a pause and carries it out. Calls that begin meanwhile wait.
+func (e *entry) pauseFor(ctx context.Context, why Why) error {
+	e.mu.Lock()
+	if !e.still(why) {
+		e.mu.Unlock()
+		return nil
+	}
+	over := make(chan struct{})
+	e.pausing = over
+	active := e.d.clock.now().Add(-time.Since(e.active))
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.pausing = nil
+		e.mu.Unlock()
+		close(over)
+	}()
+	if err := e.save(ctx, func(r *Record) { r.Paused, r.Active = why, active }); err != nil {
+		return lost(err)
+	}
+	e.mu.Lock()
+	e.pending = true
+	e.mu.Unlock()
+	return e.pause(ctx)
+}
+
+// pause carries out a stored pause.
+func (e *entry) pause(ctx context.Context) error {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err == nil {
+		err = sb.Pause(ctx)
+	}
+	if err != nil {
+		return e.vanished(ctx, fmt.Errorf("pause: %w", err))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pending = false
+	return nil
+}
+
+// dismiss stores a removal and carries it out. Calls are refused from then on.
+func (e *entry) dismiss(ctx context.Context, why Why) error {
+	e.mu.Lock()
+	ok, paused := e.still(why), e.rec.Paused
+	e.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if err := e.save(ctx, func(r *Record) {
+		r.Ending = why
+		if why == ByDeadline && paused == ByDeadline { // report the end of the longest life as the deadline
+			r.Deadline = r.Created.Add(e.d.o.Longest)
+		}
+	}); err != nil {
+		return lost(err)
+	}
+	e.mu.Lock()
+	e.pending = true
+	e.mu.Unlock()
+	return e.remove(ctx)
+}
+
+// remove carries out a stored removal, and keeps the record of its cause.
+func (e *entry) remove(ctx context.Context) error {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err == nil {
+		err = sb.Remove(ctx)
+	}
+	if err != nil && !errors.Is(err, paddock.NotFound) {
+		return fmt.Errorf("remove: %w", err)
+	}
+	e.mu.Lock()
+	e.gone, e.pending = true, false
+	rec := e.rec
+	e.mu.Unlock()
+	e.d.forget(e)
+	rec.Ended = e.d.clock.now()
+	version, err := e.d.store.Save(ctx, rec)
+	if err != nil { // a restarted driver will notice that the sandbox is gone
+		e.d.log.Warn("the removal of a sandbox could not be stored", "id", e.id, "err", err)
+	} else {
+		rec.Version = version
+	}
+	e.d.bury(ctx, rec)
+	e.d.log.Info("a sandbox was removed", "id", e.id, "why", rec.words(rec.Ending))
+	if e.d.o.Ended != nil {
+		e.d.o.Ended(rec.Ending)
+	}
+	return nil
+}
+
+// vanished drops the entry if err means that somebody else removed the sandbox. Otherwise
+// it returns err.
+func (e *entry) vanished(ctx context.Context, err error) error {
+	if !errors.Is(err, paddock.NotFound) {
+		return err
+	}
+	e.drop(ctx)
+	return nil
+}
+
+// drop drops the entry and the record of a removed sandbox.
+func (e *entry) drop(ctx context.Context) {
+	e.mu.Lock()
+	e.gone = true
+	version := e.rec.Version
+	e.mu.Unlock()
+	e.d.forget(e)
+	if err := e.d.store.Delete(ctx, e.id, version); err != nil && !errors.Is(err, paddock.Conflict) {
+		e.d.log.Warn("the record of a removed sandbox could not be removed", "id", e.id, "err", err)
+	}
+}
