@@ -54,12 +54,12 @@ func Parse(content []byte) ([]Entry, error) {
 	)
 	for line := range strings.SplitSeq(string(content), "\n") {
 		number++
-		fail := func(why string) ([]Entry, error) { return nil, fmt.Errorf("line %d %s", number, why) }
+		fail := func(why string) error { return fmt.Errorf("line %d %s", number, why) }
 		if strings.ContainsFunc(line, control) {
-			return fail("has a control character")
+			return nil, fail("has a control character")
 		}
 		if strings.HasSuffix(line, `\`) {
-			return fail("is continued")
+			return nil, fail("is continued")
 		}
 		line = strings.Trim(line, " \t")
 		switch {
@@ -67,15 +67,15 @@ func Parse(content []byte) ([]Entry, error) {
 		case line[0] == '[':
 			var ok bool
 			if at, ok = header(line); !ok {
-				return fail("is not a header that is understood")
+				return nil, fail("is not a header that is understood")
 			}
 			inside = true
 		case !inside:
-			return fail("is in no section")
+			return nil, fail("is in no section")
 		default:
 			e := at
 			if why := e.set(line); why != "" {
-				return fail(why)
+				return nil, fail(why)
 			}
 			entries = append(entries, e)
 		}
