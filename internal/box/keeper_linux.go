@@ -86,10 +86,11 @@ func keeperMain(runtimes []*Runtime) {
 		os.Exit(1) // nobody to report to
 	}
 	var hearing sync.WaitGroup // for the maker; ends with the channel
-	err = keep(maker, &hearing, runtimes)
+	k, err := keep(maker, &hearing, runtimes)
 	if err != nil {
-		if data, e := json.Marshal(failed(err)); e == nil {
-			_ = maker.Send(data) // a maker that is gone needs no answer
+		data, e := json.Marshal(failed(err))
+		if e == nil && maker.Send(data) != nil && k != nil {
+			k.forget() // the maker is gone, and would have done so
 		}
 	}
 	_ = maker.Close() // or it was
@@ -101,14 +102,14 @@ func keeperMain(runtimes []*Runtime) {
 }
 
 // keep makes the sandbox, reports to the maker, and serves until the sandbox ends. A goroutine of
-// hearing ends with the maker's channel.
-func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) error {
+// hearing ends with the maker's channel. An error comes with the keeper if there is one already.
+func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *keeper, err error) {
 	o, plan, lock, err := receiveOrder(maker, runtimes)
 	if lock != nil {
 		defer lock.Close() // a process that resumes the sandbox holds the lock of its directory until the sandbox runs
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -125,14 +126,14 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) erro
 			cancel()
 		}
 	})
-	k := &keeper{dir: o.Dir, about: o.About, gone: make(chan struct{})}
-	if k.directory, err = holdDirectory(o.Dir); err != nil {
-		return fmt.Errorf("the directory of the sandbox: %w", err)
+	at, err := holdDirectory(o.Dir) // until the process ends
+	if err != nil {
+		return nil, fmt.Errorf("the directory of the sandbox: %w", err)
 	}
-	defer k.directory.held.Close()
+	k = &keeper{dir: o.Dir, directory: at, about: o.About, gone: make(chan struct{})}
 	listener, err := k.listen()
 	if err != nil {
-		return err
+		return k, err
 	}
 	defer listener.Close()
 	first, err := k.begin(ctx, o, plan)
@@ -145,11 +146,11 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) erro
 	}
 	if err != nil {
 		if k.box == nil {
-			return err
+			return k, err
 		}
 		rm, cancel := context.WithTimeout(context.Background(), removeTime)
 		defer cancel()
-		return errors.Join(err, k.box.Remove(rm))
+		return k, errors.Join(err, k.box.Remove(rm))
 	}
 	_ = maker.Close() // it has its answer
 	if lock != nil {
@@ -160,7 +161,17 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) erro
 	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // does not delay short-lived sandboxes
 	defer free.Stop()
 	k.serve(listener)
-	return nil
+	return k, nil
+}
+
+// forget removes the directory of a sandbox that was not made. That of one that was to be resumed stays, because
+// another process may resume it.
+func (k *keeper) forget() {
+	now, err := k.directory.held.Stat()
+	if err != nil || k.about.Saved != "" || !k.directory.leads(k.dir, now) {
+		return
+	}
+	_ = forgetDir(k.dir) // nobody is there to be told
 }
 
 // receiveOrder reads the order, and rebuilds the plan of the box with the files that come

@@ -1,6 +1,8 @@
 package box
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -35,5 +37,44 @@ func TestABoardThatIsHiddenShowsNothingUntilAllHaveEnded(t *testing.T) {
 	check("the box has ended", false)
 	if st, err := k.life.Standing(t.Context()); err != nil || st.State != paddock.Dead {
 		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+func TestAKeeperForgetsOnlyItsOwnDirectoryOfANewSandbox(t *testing.T) {
+	for name, row := range map[string]struct {
+		saved   string
+		another bool // has the path by now
+		stays   bool
+	}{
+		"new":              {},
+		"resumed":          {saved: "/somewhere", stays: true},
+		"the name is used": {another: true, stays: true},
+	} {
+		dir := filepath.Join(t.TempDir(), "sandbox")
+		prepare := func() {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, socketName), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		prepare()
+		held, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		if row.another {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			prepare()
+		}
+		k := &keeper{dir: dir, directory: newDirectory(dir, held), about: about{Saved: row.saved}}
+		k.forget()
+		if _, err := os.Stat(dir); os.IsNotExist(err) == row.stays {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
