@@ -76,7 +76,7 @@ func furnish(work string) error {
 		return err
 	}
 	var errs []error
-	for name, content := range map[string]string{".git/config": "[core]\n", ".git/HEAD": "ref: refs/heads/main\n", "locked": "locked\n", "denied": "denied\n"} {
+	for name, content := range map[string]string{".git/config": aliased, ".git/HEAD": "ref: refs/heads/main\n", "locked": "locked\n", "denied": "denied\n"} {
 		errs = append(errs, os.WriteFile(filepath.Join(work, name), []byte(content), 0o600))
 	}
 	return errors.Join(errs...)
@@ -85,7 +85,7 @@ func furnish(work string) error {
 // unharmed fails if the workspace has changed.
 func (p prey) unharmed(t *testing.T) {
 	t.Helper()
-	for name, want := range map[string]string{".git/config": "[core]\n", "locked": "locked\n", "denied": "denied\n"} {
+	for name, want := range map[string]string{".git/config": aliased, "locked": "locked\n", "denied": "denied\n"} {
 		st, err := os.Lstat(filepath.Join(p.brief.Work, name))
 		if err != nil || !st.Mode().IsRegular() || st.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, st, err)
@@ -102,6 +102,9 @@ func (p prey) unharmed(t *testing.T) {
 		t.Errorf("hooks: %v, %v", left, err)
 	}
 }
+
+// aliased is a configuration with a key that only the host may set or remove.
+const aliased = "[alias]\n\tst = status\n"
 
 func place(t *testing.T) string {
 	t.Helper()
