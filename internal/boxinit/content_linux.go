@@ -1,7 +1,6 @@
 package boxinit
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/gitconfig"
 	"github.com/paddock-sandbox/paddock/internal/protect"
@@ -150,10 +150,26 @@ func staged(dir int, do func(at int, name string) error) error {
 		return err
 	}
 	defer func() {
+		if errors.Is(sys.RmdirAt(dir, stage), syscall.ENOTEMPTY) { // another box is using it, or was killed
+			sweep(at)
+			_ = sys.RmdirAt(dir, stage)
+		}
 		sys.Close(at)
-		_ = sys.RmdirAt(dir, stage) // another box may be using it
 	}()
 	return do(at, rand.Text())
+}
+
+// leftAfter is how old a staged file is that a killed box has left: it takes milliseconds to use one.
+const leftAfter = 10 * time.Minute
+
+// sweep removes from a stage what was left there.
+func sweep(stage int) {
+	names, _ := namesIn(stage, entriesMax) // of too many, all stay
+	for _, name := range names {
+		if st, err := sys.StatAt(stage, name); err == nil && time.Since(time.Unix(0, st.ModTime)) > leftAfter {
+			_ = sys.UnlinkAt(stage, name)
+		}
+	}
 }
 
 // scratch returns a regular file without a name, for bytes that are dropped. It holds what the guest finds under the
@@ -196,6 +212,8 @@ func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) ([]b
 	at := inode{st.Dev, st.Ino}
 	r := b.known[at]
 	switch sum := sumOf(old); {
+	case r == nil && len(b.known) >= landedMax:
+		return nil, &gitconfig.Refused{Why: "this sandbox has changed the configurations of too many repositories"}
 	case r == nil:
 		r = &repository{made: old == nil, hosts: gitconfig.Destinations(old)}
 	case r.left != sum: // somebody else wrote it: the host, or another sandbox
@@ -273,20 +291,31 @@ func (b *broker) sampled(fd int) {
 	}
 }
 
-// linkless reports whether a directory has no link, and not too many entries to look for one.
-func linkless(dir int) bool {
+// namesIn returns the names in an open directory. It fails if there are more than most. ReadDir would not do:
+// where a file system does not say of what type an entry is, it looks for that by a path from the working directory,
+// and leaves out what is not there.
+func namesIn(dir, most int) ([]string, error) {
 	fd, err := sys.OpenAt(dir, ".", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), ".")
 	defer f.Close()
-	names, err := f.Readdirnames(entriesMax + 1)
-	if err != nil && !errors.Is(err, io.EOF) || len(names) > entriesMax {
-		return false
+	names, err := f.Readdirnames(most + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
-	return !slices.ContainsFunc(names, func(name string) bool {
-		st, err := sys.StatAt(fd, name)
+	if len(names) > most {
+		return nil, syscall.EFBIG
+	}
+	return names, nil
+}
+
+// linkless reports whether a directory has no link, and not too many entries to look for one.
+func linkless(dir int) bool {
+	names, err := namesIn(dir, entriesMax)
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
+		st, err := sys.StatAt(dir, name)
 		return mayExist(err) && st.Mode&sys.TypeMask == sys.TypeLink
 	})
 }
@@ -367,310 +396,6 @@ func (c *call) removable(p *place, dir bool) (ok, decided bool) {
 	return false, false
 }
 
-// abandoned reports whether a directory in .git/worktrees leads to no working tree any more, or to none yet.
-func (c *call) abandoned(p *place) bool {
-	content, _, err := readPlain(p.dir, "gitdir", pointerMax)
-	if err != nil {
-		return false
-	}
-	to := strings.TrimRight(string(content), "\n")
-	if to == "" {
-		return true
-	}
-	own := path.Dir(p.full)
-	if !path.IsAbs(to) {
-		to = path.Join(c.inside(own), to)
-	}
-	to = c.root + path.Clean(to)
-	return below(to, p.tree.path) && !mayBe(to)
-}
-
-// mayBe is mayExist of a path.
-func mayBe(path string) bool {
-	_, err := sys.StatAt(sys.AtCWD, path)
-	return mayExist(err)
-}
-
-// openContent opens a place that is judged by content, if it is one.
-func (c *call) openContent(p *place, st sys.FileStat, there bool, flags int) (r reply, decided bool) {
-	if p.tree.protected == nil || flags&syscall.O_ACCMODE == syscall.O_RDONLY && flags&(syscall.O_CREAT|syscall.O_TRUNC) == 0 || there && st.Mode&sys.TypeMask != sys.TypeRegular {
-		return reply{}, false
-	}
-	exclusive := flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL
-	var want string
-	var back *pending
-	if p.base == ".git" {
-		if rule, hit := c.judge(p.tree, p.full, p.dir); hit != protect.Prefix || strings.HasPrefix(rule, "deny ") || strings.HasPrefix(rule, "the mount ") {
-			return reply{}, false
-		}
-		// A guest kernel opens a file once more, with more rights, when it is also read.
-		var ok bool
-		if want, ok = c.pointerAt(p); !ok || !c.again(p) {
-			if want, back, ok = c.pointerOf(p); !ok {
-				return reply{}, false
-			}
-		}
-	} else {
-		kind, _ := c.sortOf(p.tree, p.full)
-		switch kind {
-		case sortCommon:
-			want = "../..\n"
-		case sortBack:
-			if there && st.Size > 0 {
-				return reply{}, false
-			}
-			return c.openBack(p, flags), true
-		default:
-			return reply{}, false
-		}
-	}
-	if there {
-		has, _, err := readPlain(p.dir, p.base, pointerMax)
-		if exclusive {
-			return reply{err: syscall.EEXIST}, true
-		}
-		if err != nil || !c.again(p) || string(has) != want {
-			return reply{}, false
-		}
-	} else if flags&syscall.O_CREAT == 0 {
-		return reply{err: syscall.ENOENT}, true
-	} else if err := land(p.dir, p.base, []byte(want), 0o644); err != nil {
-		return fails(err), true
-	} else if len(c.landed) < landedMax {
-		c.landed[p.full] = true
-	}
-	if back != nil {
-		delete(c.pending, back.full)
-		err := land(back.dir, path.Base(back.full), []byte(back.says+"\n"), 0o644)
-		back.close()
-		if err != nil {
-			return fails(err), true
-		}
-	}
-	fd, err := scratch(p.dir, flags, want)
-	if err != nil {
-		return fails(err), true
-	}
-	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}, true
-}
-
-// again reports whether a file that the broker wrote may be opened once more. git itself also writes the file .git of a
-// submodule twice.
-func (c *call) again(p *place) bool {
-	return c.landed[p.full] && (c.sealed.Load() || p.base == ".git")
-}
-
-// A pending is what the guest wrote for a file that leads back to a working tree. Whether it may be there is known when
-// the working tree's file .git is made, which git does next.
-type pending struct {
-	full    string
-	dir     int    // of the file; open
-	scratch int    // what the guest wrote; open
-	says    string // what was found there and may land; the guest can change the scratch
-}
-
-// Bounds of what the broker remembers.
-const (
-	pendingMax = 16
-	landedMax  = 10_000
-)
-
-func (p *pending) close() {
-	sys.Close(p.dir)
-	sys.Close(p.scratch)
-}
-
-// content returns what the guest wrote.
-func (p *pending) content() string {
-	buf := make([]byte, pathMax)
-	n, err := syscall.Pread(p.scratch, buf, 0)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimRight(string(buf[:max(n, 0)]), "\n")
-}
-
-func (c *call) openBack(p *place, flags int) reply {
-	if !p.there() {
-		if flags&syscall.O_CREAT == 0 {
-			return reply{err: syscall.ENOENT}
-		}
-		// Until then it is empty, because a guest kernel looks whether the name is there.
-		if err := land(p.dir, p.base, nil, 0o644); err != nil {
-			return fails(err)
-		}
-	}
-	if old := c.pending[p.full]; old != nil {
-		old.close()
-		delete(c.pending, p.full)
-	}
-	if len(c.pending) >= pendingMax {
-		return reply{err: syscall.EACCES}
-	}
-	// The broker reads it, too.
-	mine, err := scratch(p.dir, syscall.O_RDWR, "")
-	if err != nil {
-		return fails(err)
-	}
-	fd, err := sys.ReopenFor(mine, flags&(syscall.O_ACCMODE|syscall.O_APPEND|syscall.O_NONBLOCK))
-	if err != nil {
-		sys.Close(mine)
-		return fails(err)
-	}
-	dir, err := sys.DuplicateFD(p.dir)
-	if err != nil {
-		sys.Close(mine)
-		sys.Close(fd)
-		return fails(err)
-	}
-	c.pending[p.full] = &pending{full: p.full, dir: dir, scratch: mine}
-	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
-}
-
-// pointerOf returns what a file .git at a place holds, if the repository around it has a linked working tree or a
-// submodule there. The path is relative, goes upward and then through ".git" only, so that no link can be put into it.
-func (c *call) pointerOf(p *place) (string, *pending, bool) {
-	work := path.Dir(p.full)
-	if work == p.tree.path {
-		return "", nil, false
-	}
-	ups := ""
-	for at := work; at != p.tree.path; {
-		at = path.Dir(at)
-		ups += "../"
-		dir, err := sys.ResolvePlain(at)
-		if err != nil {
-			return "", nil, false
-		}
-		down, nearest := c.repository(dir, at, p.tree)
-		sys.Close(dir)
-		if !nearest {
-			continue
-		}
-		to := ups + down
-		if strings.HasSuffix(down, "/.git") || down == ".git" {
-			if back := c.pendingOf(p, path.Join(at, down)); back != nil {
-				return "gitdir: " + to + "/worktrees/" + path.Base(path.Dir(back.full)) + "\n", back, true
-			}
-		}
-		name, ok := c.moduleAt(at, strings.TrimPrefix(work, at+"/"))
-		if !ok || !present(path.Join(at, down, "modules")) {
-			return "", nil, false
-		}
-		return "gitdir: " + to + "/modules/" + name + "\n", nil, true
-	}
-	return "", nil, false
-}
-
-// pointerAt returns what a file .git holds that the broker could have written.
-func (c *call) pointerAt(p *place) (string, bool) {
-	content, _, err := readPlain(p.dir, p.base, pointerMax)
-	if err != nil {
-		return "", false
-	}
-	ups, _, ok := pointer(string(content))
-	return string(content), ok && c.within(p, ups)
-}
-
-// repository returns the way from a directory to its repository, if it has a .git.
-func (c *call) repository(dir int, at string, t *tree) (down string, ok bool) {
-	st, err := sys.StatAt(dir, ".git")
-	switch {
-	case err != nil:
-		return "", false
-	case st.Mode&sys.TypeMask == sys.TypeDir:
-		return ".git", true
-	}
-	content, _, err := readPlain(dir, ".git", pointerMax)
-	if err != nil {
-		return "", false
-	}
-	ups, down, ok := pointer(string(content))
-	if !ok || !c.within(&place{full: at + "/.git", tree: t}, ups) {
-		return "", false
-	}
-	return strings.Repeat("../", ups) + down, true
-}
-
-// within reports whether a way upward stays in the tree.
-func (c *call) within(p *place, ups int) bool {
-	at := path.Dir(p.full)
-	for range ups {
-		if at == p.tree.path || at == "/" {
-			return false
-		}
-		at = path.Dir(at)
-	}
-	return true
-}
-
-// pointer reads the text of a file .git that the broker could have written.
-func pointer(text string) (ups int, down string, ok bool) {
-	down, ok = strings.CutPrefix(strings.TrimRight(text, "\n"), "gitdir: ")
-	for ok && strings.HasPrefix(down, "../") {
-		down = down[3:]
-		ups++
-	}
-	name, ok := strings.CutPrefix(down, ".git/modules/")
-	if !ok {
-		name, ok = strings.CutPrefix(down, ".git/worktrees/")
-		ok = ok && !strings.Contains(name, "/")
-	}
-	return ups, down, ok && ups > 0 && path.Clean(name) == name && protect.ModuleName(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\\' })
-}
-
-// pendingOf returns the file in a repository that leads back to a working tree.
-func (c *call) pendingOf(p *place, repository string) *pending {
-	for full, back := range c.pending {
-		if path.Dir(path.Dir(full)) != repository+"/worktrees" {
-			continue
-		}
-		text := back.content()
-		to := text
-		if !path.IsAbs(to) {
-			down := to
-			for strings.HasPrefix(down, "../") {
-				down = down[3:]
-			}
-			if strings.Contains("/"+down+"/", "/../") { // which a link could lead elsewhere
-				continue
-			}
-			to = path.Join(c.inside(path.Dir(full)), to)
-		}
-		if to == c.inside(p.full) {
-			back.says = text
-			return back
-		}
-	}
-	return nil
-}
-
-// inside returns a path as commands see it.
-func (b *broker) inside(full string) string { return strings.TrimPrefix(full, b.root) }
-
-// moduleAt returns the name of the submodule at a path of a working tree: what .gitmodules says, or else the path.
-func (c *call) moduleAt(top, at string) (string, bool) {
-	dir, err := sys.ResolvePlain(top)
-	if err != nil {
-		return "", false
-	}
-	defer sys.Close(dir)
-	name := at
-	if content, _, err := readPlain(dir, ".gitmodules", gitconfig.MaxSize); err == nil {
-		entries, err := gitconfig.Parse(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")))
-		if err != nil {
-			return "", false
-		}
-		for _, e := range entries {
-			if e.Section == "submodule" && e.HasSub && e.Key == "path" && strings.TrimSuffix(e.Value, "/") == at {
-				name = e.Sub
-			}
-		}
-	}
-	_, _, ok := pointer("gitdir: ../.git/modules/" + name)
-	return name, ok
-}
-
 // settle judges a directory that is about to become a repository under a name that does not tell: everything that git
 // would obey in it. It writes the configuration anew.
 func (b *broker) settle(p *place) (rule string, err error) {
@@ -706,7 +431,7 @@ func (b *broker) settle(p *place) (rule string, err error) {
 	if err != nil {
 		return ".git/config", err
 	}
-	if st, err := sys.StatAt(at, ""); err == nil && b.known[inode{st.Dev, st.Ino}] == nil {
+	if st, err := sys.StatAt(at, ""); err == nil && b.known[inode{st.Dev, st.Ino}] == nil && len(b.known) < landedMax {
 		b.known[inode{st.Dev, st.Ino}] = &repository{made: true, hosts: map[string]string{}, left: sumOf(content)}
 	}
 	return "", nil
@@ -725,26 +450,19 @@ func (b *broker) settleConfig(at int, dir, name string) error {
 
 // emptyIn reports whether a name is missing, or a directory that has only regular files of certain names.
 func (b *broker) emptyIn(dir int, name string, may func(string) bool) bool {
-	fd, err := sys.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	at, err := sys.OpenDirAt(dir, name)
 	if errors.Is(err, syscall.ENOENT) {
 		return true
 	}
 	if err != nil {
 		return false
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	entries, err := f.ReadDir(sampleMax + 1)
-	if err != nil && !errors.Is(err, io.EOF) || len(entries) > sampleMax {
-		return false
-	}
-	for _, e := range entries {
-		st, err := sys.StatAt(fd, e.Name())
-		if err != nil || may == nil || !may(e.Name()) || st.Mode&sys.TypeMask != sys.TypeRegular {
-			return false
-		}
-	}
-	return true
+	defer sys.Close(at)
+	names, err := namesIn(at, sampleMax)
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
+		st, err := sys.StatAt(at, name)
+		return err != nil || may == nil || !may(name) || st.Mode&sys.TypeMask != sys.TypeRegular
+	})
 }
 
 // unmakes reports whether the removal of a name would make a bare repository of the host a directory like others, in which

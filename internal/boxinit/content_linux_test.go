@@ -1,10 +1,52 @@
 package boxinit
 
 import (
+	"os"
 	"path"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
+
+// What a box that was killed left in a stage goes with the next use, and what another box uses stays.
+func TestAStageIsSwept(t *testing.T) {
+	top := t.TempDir()
+	dir, err := sys.OpenDirAt(sys.AtCWD, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(dir)
+	at := path.Join(top, stage)
+	if err := os.Mkdir(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]time.Duration{"old": 2 * leftAfter, "new": 0} {
+		file, then := path.Join(at, name), time.Now().Add(-age)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := land(dir, "config", []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path.Join(at, "old")); !os.IsNotExist(err) {
+		t.Errorf("what was left is still there: %v", err)
+	}
+	if err := os.Remove(path.Join(at, "new")); err != nil {
+		t.Errorf("what is used is gone: %v", err)
+	}
+	if err := land(dir, "config", []byte("y"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(at); !os.IsNotExist(err) {
+		t.Errorf("the empty stage stays: %v", err)
+	}
+}
 
 // A file .git that the broker takes for its own leads upward, and then through .git alone.
 func FuzzPointer(f *testing.F) {

@@ -166,11 +166,17 @@ func (s *search) below(in int, above, name string, depth int) {
 	full := path.Join(above, name)
 	s.configs(fd, full)
 	for s.left > 0 {
-		entries, err := f.ReadDir(256)
-		s.left -= len(entries)
-		for _, e := range entries {
-			if e.IsDir() && (name != "objects" || len(e.Name()) != 2 && e.Name() != "pack" && e.Name() != "info") {
-				s.below(fd, full, e.Name(), depth+1)
+		names, err := f.Readdirnames(256) // and not ReadDir: see namesIn
+		s.left -= len(names)
+		for _, base := range names {
+			if name == "objects" && (len(base) == 2 || base == "pack" || base == "info") {
+				continue
+			}
+			switch st, err := sys.StatAt(fd, base); {
+			case err != nil && mayExist(err):
+				s.left = 0
+			case err == nil && st.Mode&sys.TypeMask == sys.TypeDir:
+				s.below(fd, full, base, depth+1)
 			}
 		}
 		if errors.Is(err, io.EOF) {
