@@ -48,9 +48,22 @@ func BuildCaps() []uintptr {
 // SealedFile returns an executable file in memory with this content, sealed so that nobody can
 // change it.
 func SealedFile(name string, data []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
-	if err == unix.EINVAL { // before Linux 6.3 there is no MFD_EXEC: all are executable
-		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	return sealed(name, data, unix.MFD_EXEC)
+}
+
+// SealedData returns a file in memory that holds data, sealed so that nobody can change or execute
+// it.
+func SealedData(name string, data []byte) (*os.File, error) {
+	return sealed(name, data, unix.MFD_NOEXEC_SEAL)
+}
+
+// sealed makes a file in memory. Before Linux 6.3 there is no flag that says whether it can be executed:
+// all can.
+func sealed(name string, data []byte, executable int) (*os.File, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(name, flags|executable)
+	if err == unix.EINVAL {
+		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
@@ -60,8 +73,7 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("fill memfd: %w", err)
 	}
-	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if err := seal(f, seals); err != nil {
+	if err := seal(f, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -547,29 +559,6 @@ func OpenProcess(pid int) (*os.File, error) {
 func TraceNobody() error {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1<<30, 0, 0, 0, 0)
 	return errno
-}
-
-// SealedData returns a file in memory that holds data, sealed so that nobody can change or execute
-// it.
-func SealedData(name string, data []byte) (*os.File, error) {
-	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
-	if err == unix.EINVAL { // before Linux 6.3
-		fd, err = unix.MemfdCreate(name, flags)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("memfd_create: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("fill memfd: %w", err)
-	}
-	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
-	if err := seal(f, seals); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // DuplicateTo makes target another descriptor of an open file. Whatever had the number is closed.
