@@ -21,8 +21,9 @@ func (g *Guest) asideNumber() []byte {
 
 // aside makes the connection of a number. It ends with the call, and with the way to
 // the guest.
-func (c *call) aside(number []byte) (conn net.Conn, err error) {
-	err = c.patiently(func() error {
+func (c *call) aside(number []byte) (net.Conn, error) {
+	var conn net.Conn
+	err := c.patiently(func() (err error) {
 		conn, err = c.g.o.Aside(c.ctx)
 		return err
 	})

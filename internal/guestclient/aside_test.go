@@ -92,6 +92,25 @@ func TestALargeFileGoesPastTheCalls(t *testing.T) {
 	}
 }
 
+// deaf is a connection that takes nothing.
+type deaf struct{ net.Conn }
+
+func (deaf) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestALargeFileGoesByTheCallWhereAConnectionTakesNothing(t *testing.T) {
+	fsys, dir, made := sideBox(t, guest.Options{}, func(c net.Conn) net.Conn { return deaf{c} })
+	data := noise(5 << 20)
+	for range 2 { // the end of a call closes its connection, also one that failed
+		put(t, fsys, dir+"/f", data, paddock.CreateOptions{})
+		if got, err := os.ReadFile(dir + "/f"); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%d bytes were written, %v", len(got), err)
+		}
+	}
+	if made.Load() != 2 {
+		t.Errorf("%d connections were made", made.Load())
+	}
+}
+
 func TestAReaderOfALargeFileCanBeClosed(t *testing.T) {
 	fsys, _, made := sideBox(t, guest.Options{}, nil)
 	r, err := fsys.Open(t.Context(), "/dev/zero", paddock.OpenOptions{})
