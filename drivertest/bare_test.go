@@ -37,6 +37,7 @@ type bare struct {
 	mu     sync.Mutex
 	closed bool                        // guarded by mu
 	boxes  map[paddock.ID]*bareSandbox // guarded by mu; nil during creation
+	chosen int                         // guarded by mu: IDs that it chose
 }
 
 // opener returns a constructor of bare drivers, broken or not.
@@ -201,7 +202,8 @@ func (d *bare) Create(ctx context.Context, spec paddock.Spec) (_ paddock.Sandbox
 	}
 	d.mu.Lock()
 	if spec.ID == "" {
-		spec.ID = paddock.ID(fmt.Sprintf("bare-%d", len(d.boxes)))
+		d.chosen++
+		spec.ID = paddock.ID(fmt.Sprintf("bare-%d", d.chosen))
 	}
 	_, taken := d.boxes[spec.ID]
 	closed := d.closed
