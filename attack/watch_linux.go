@@ -21,7 +21,7 @@ type watch struct {
 	events *os.File
 	fd     int // inotify descriptor
 	is     func(name string) bool
-	dirs   map[int32]string
+	dirs   map[int32]watched
 	first  map[string]fileNumber // names that were there at first
 	seen   []string
 	missed error
@@ -30,6 +30,12 @@ type watch struct {
 	mu     sync.Mutex
 	unread []byte // guarded by mu; events not examined yet
 	news   chan struct{}
+}
+
+// A watched directory has the name by which it was found, also after it was moved.
+type watched struct {
+	path string
+	made bool // during the case
 }
 
 // A fileNumber is that of an inode, and of its file system.
@@ -56,7 +62,7 @@ func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]string{}, first: map[string]fileNumber{}, done: make(chan struct{}), news: make(chan struct{}, 1)}
+	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]watched{}, first: map[string]fileNumber{}, done: make(chan struct{}), news: make(chan struct{}, 1)}
 	for _, root := range roots {
 		if err := w.add(root, false); err != nil {
 			return nil, errors.Join(err, w.events.Close())
@@ -87,7 +93,7 @@ func (w *watch) add(dir string, news bool) error {
 			}
 			if !news {
 				w.first[p] = n
-			} else if n != w.first[p] && !w.expected(p, foundMask(d)) {
+			} else if n != w.first[p] && !expected(p, foundMask(d)) {
 				w.seen = append(w.seen, p+" was made")
 			}
 		}
@@ -99,7 +105,8 @@ func (w *watch) add(dir string, news bool) error {
 			return nil
 		}
 		if err == nil {
-			w.dirs[int32(n)] = p
+			old, known := w.dirs[int32(n)] // it may be back in its place
+			w.dirs[int32(n)] = watched{p, news && (!known || old.made)}
 		}
 		return err
 	})
@@ -113,13 +120,10 @@ func foundMask(d fs.DirEntry) uint32 {
 	return syscall.IN_MOVED_TO
 }
 
-// expected reports whether a change is one that git makes in a new repository, and that cannot run anything. What was
-// there at first is never one. A configuration comes whole, under another name, and is looked into; it is not written
-// to afterwards.
-func (w *watch) expected(p string, mask uint32) bool {
-	if _, old := w.first[p]; old {
-		return false
-	}
+// expected reports whether a change of what was not there at first is one that git makes in a new repository, and that
+// cannot run anything. A configuration comes whole, under another name, and is looked into; it is not written to
+// afterwards.
+func expected(p string, mask uint32) bool {
 	base := filepath.Base(p)
 	sample := strings.HasSuffix(base, ".sample") && filepath.Base(filepath.Dir(p)) == "hooks"
 	if base != "hooks" && base != "config" && !sample {
@@ -197,8 +201,9 @@ func (w *watch) note(number int32, mask uint32, name string) {
 	if !ok || mask&changes == 0 {
 		return
 	}
-	p := filepath.Join(dir, name)
-	if w.is(p) && !w.expected(p, mask) {
+	p := filepath.Join(dir.path, name)
+	_, first := w.first[p]
+	if w.is(p) && (first && !dir.made || !expected(p, mask)) {
 		w.seen = append(w.seen, fmt.Sprintf("%s changed for a while (%#x)", p, mask&changes))
 	}
 	if mask&syscall.IN_ISDIR != 0 && mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {

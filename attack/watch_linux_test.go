@@ -58,7 +58,7 @@ func TestWhatIsBackInItsPlaceWasNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(fd)
-	w := &watch{fd: fd, is: func(p string) bool { return filepath.Base(p) == ".mcp.json" }, dirs: map[int32]string{}, first: map[string]fileNumber{}}
+	w := &watch{fd: fd, is: func(p string) bool { return filepath.Base(p) == ".mcp.json" }, dirs: map[int32]watched{}, first: map[string]fileNumber{}}
 	if err := w.add(root, false); err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +70,52 @@ func TestWhatIsBackInItsPlaceWasNotMade(t *testing.T) {
 	}
 	if err := w.add(dir, true); err != nil || len(w.seen) != 1 {
 		t.Errorf("saw %q in place of another file, %v", w.seen, err)
+	}
+}
+
+// A repository is moved away, and another one is made under its name.
+func TestARepositoryInTheNameOfAnotherIsANewOne(t *testing.T) {
+	root := t.TempDir()
+	dir, moved := filepath.Join(root, "nested"), filepath.Join(root, "moved")
+	if err := os.MkdirAll(dir+"/.git/hooks", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	w := &watch{fd: fd, is: func(p string) bool { return within(p, ".git/hooks") }, dirs: map[int32]watched{}, first: map[string]fileNumber{}}
+	if err := w.add(root, false); err != nil {
+		t.Fatal(err)
+	}
+	number := func(dir string) int32 {
+		n, err := syscall.InotifyAddWatch(fd, dir, changes|syscall.IN_ONLYDIR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int32(n)
+	}
+	if err := errors.Join(os.Rename(dir, moved), os.MkdirAll(dir+"/.git", 0o755), w.add(dir, true)); err != nil {
+		t.Fatal(err)
+	}
+	w.note(number(dir+"/.git"), syscall.IN_CREATE|syscall.IN_ISDIR, "hooks")
+	w.note(number(dir+"/.git"), syscall.IN_DELETE|syscall.IN_ISDIR, "hooks")
+	if len(w.seen) > 0 {
+		t.Errorf("saw %q of a new repository", w.seen)
+	}
+	// The first one is watched where it is now, and when it is back.
+	first := number(moved + "/.git")
+	w.note(first, syscall.IN_DELETE|syscall.IN_ISDIR, "hooks")
+	if len(w.seen) != 1 {
+		t.Errorf("saw %q of the repository that was moved", w.seen)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(moved, dir), w.add(dir, true)); err != nil {
+		t.Fatal(err)
+	}
+	w.note(first, syscall.IN_DELETE|syscall.IN_ISDIR, "hooks")
+	if len(w.seen) != 2 {
+		t.Errorf("saw %q of the repository that is back", w.seen)
 	}
 }
 
