@@ -41,15 +41,22 @@ type directory struct {
 
 func newDirectory(path string, held *os.File) *directory {
 	return &directory{path: path, held: held, name: func() string {
-		name, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(held.Fd())))
+		name, _ := os.Readlink(fdPath(int(held.Fd())))
 		return name
 	}}
 }
 
-// holdDirectory opens a directory, for a keeper at directoryDescriptor. Call it before the process has
-// that many descriptors.
-func holdDirectory(path string) (*directory, error) {
-	f, err := os.Open(path)
+// holdDirectory opens a directory that the maker has locked once more, for a keeper at
+// directoryDescriptor. Call it before the process has that many descriptors.
+//
+// It does not go by the path. A keeper that is late, because the host was busy, may have been given
+// up, and another sandbox may have the path by now.
+func holdDirectory(path string, locked *os.File) (*directory, error) {
+	fd, err := sys.Descriptor(locked)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(fdPath(fd)) // a copy would keep the lock
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +64,13 @@ func holdDirectory(path string) (*directory, error) {
 		return newDirectory(path, held), f.Close()
 	}
 	return newDirectory(path, f), nil // the process may not have so many: then only the keeper itself can tell
+}
+
+func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// inside is a path to the directory that never leads to another one.
+func (d *directory) inside(name string) string {
+	return filepath.Join(fdPath(int(d.held.Fd())), name)
 }
 
 // gone reports whether the directory has ceased to exist. A directory that was renamed, with those

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -22,14 +21,14 @@ const (
 	auditMax   = 16 << 20 // bytes of each of the two
 )
 
-// keepAudit records the events of the box's kernel and of its gateway in dir, the sandbox's
-// directory, until done is called. done may be called more than once. A box whose events
+// keepAudit records the events of the box's kernel and of its gateway in the file at path, until
+// done is called. done may be called more than once. A box whose events
 // cannot be written any more ends.
-func keepAudit(s *Plan, dir string) (done func() error, err error) {
+func keepAudit(s *Plan, path string) (done func() error, err error) {
 	if s.Runtime.Receive == nil && s.Gateway == nil {
 		return func() error { return nil }, nil
 	}
-	log, err := openAuditLog(filepath.Join(dir, auditName), s.Name)
+	log, err := openAuditLog(path, s.Name)
 	if err != nil {
 		return nil, err
 	}

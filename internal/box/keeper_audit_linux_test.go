@@ -107,7 +107,7 @@ func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 		heard <- err
 		return err
 	}}}
-	done, err := keepAudit(&s, dir)
+	done, err := keepAudit(&s, filepath.Join(dir, auditName))
 	if err != nil {
 		t.Fatal(err)
 	}

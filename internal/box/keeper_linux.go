@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -106,7 +105,7 @@ func keeperMain(runtimes []*Runtime) {
 func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *keeper, err error) {
 	o, plan, lock, err := receiveOrder(maker, runtimes)
 	if lock != nil {
-		defer lock.Close() // a process that resumes the sandbox holds the lock of its directory until the sandbox runs
+		defer lock.Close() // the maker holds the lock of the sandbox's directory until the sandbox runs
 	}
 	if err != nil {
 		return nil, err
@@ -126,7 +125,7 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *
 			cancel()
 		}
 	})
-	at, err := holdDirectory(o.Dir) // until the process ends
+	at, err := holdDirectory(o.Dir, lock) // until the process ends
 	if err != nil {
 		return nil, fmt.Errorf("the directory of the sandbox: %w", err)
 	}
@@ -153,9 +152,7 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *
 		return k, errors.Join(err, k.box.Remove(rm))
 	}
 	_ = maker.Close() // it has its answer
-	if lock != nil {
-		_ = lock.Close()
-	}
+	_ = lock.Close()
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(math.MaxInt64)
 	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // does not delay short-lived sandboxes
@@ -211,7 +208,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.board, k.shown, err = newBoard(); err != nil {
 		return nil, fmt.Errorf("what the keeper shows: %w", err)
 	}
-	if k.recorded, err = keepAudit(p, o.Dir); err != nil {
+	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
 		return nil, err
 	}
 	k.life = &Life{plan: *p, data: o.Data}
@@ -334,21 +331,12 @@ func fileOf(conn net.Conn) (*os.File, error) {
 
 // listen opens the socket by a short name, because the length of socket paths is limited.
 func (k *keeper) listen() (*net.UnixListener, error) {
-	d, err := os.Open(k.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: k.directory.inside(socketName), Net: "unixpacket"})
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	l.SetUnlinkOnClose(false)
 	return l, nil
-}
-
-func socketIn(dir *os.File) string {
-	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + socketName
 }
 
 func (k *keeper) write() error {
@@ -363,7 +351,7 @@ func (k *keeper) writeLocked() error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(k.dir, aboutName), data)
+	return writeWhole(k.directory.inside(aboutName), data)
 }
 
 // serve answers requests until the sandbox was removed or has died.

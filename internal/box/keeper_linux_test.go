@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 func TestABoardThatIsHiddenShowsNothingUntilAllHaveEnded(t *testing.T) {
@@ -76,5 +77,50 @@ func TestAKeeperForgetsOnlyItsOwnDirectoryOfANewSandbox(t *testing.T) {
 		if _, err := os.Stat(dir); os.IsNotExist(err) == row.stays {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A keeper that is late finds another sandbox at the path of the one that it was to make.
+func TestALateKeeperMakesNothingInTheDirectoryOfAnotherSandbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sandbox")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := sys.LockDir(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := forgetDir(path); err != nil { // the maker has given up
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next, err := sys.LockDir(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	at, err := holdDirectory(path, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.held.Close()
+	k := &keeper{dir: path, directory: at}
+	if l, err := k.listen(); err == nil {
+		l.Close()
+		t.Error("it listens")
+	}
+	if l, err := openAuditLog(at.inside(auditName), "sandbox"); err == nil {
+		_ = l.close()
+		t.Error("it has a file of events")
+	}
+	if k.write() == nil {
+		t.Error("it has stored what is known of the sandbox")
+	}
+	k.forget()
+	if entries, err := os.ReadDir(path); err != nil || len(entries) > 0 {
+		t.Errorf("the directory of the next sandbox: %v, %v", entries, err)
 	}
 }

@@ -38,6 +38,11 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 			err = errors.Join(err, forgetDir(dir))
 		}
 	}()
+	lock, err := sys.LockDir(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("remember the sandbox: %w: %w", err, EndKind(err))
+	}
+	defer lock.Close()
 	o := OrderOf(s)
 	o.ID, o.Dir, o.Data, o.About = spec.ID, dir, d.site.Data, about{
 		User: s.Layout.Config.User.Name, Dir: s.Layout.Config.Dir, Labels: spec.Labels, Enforced: p.findings,
@@ -51,7 +56,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	r, way, err := d.employ(ctx, o, files...)
+	r, way, err := d.employ(ctx, o, append(files, lock)...)
 	if err != nil {
 		return nil, err
 	}

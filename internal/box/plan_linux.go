@@ -64,13 +64,13 @@ type Tables struct {
 	Programs []string `json:"programs,omitempty"`
 	Files    []string `json:"files,omitempty"`
 	First    []string `json:"first,omitempty"`
-	Lock     bool     `json:"lock,omitempty"` // the last file is the lock of the sandbox's directory
 
 	// Places are the paths of programs by name, because descriptors do not carry paths.
 	Places map[string]string `json:"places,omitempty"`
 }
 
-// tablesOf lists the files of a plan, in the order in which Tables.fill expects them.
+// tablesOf lists the files of a plan, in the order in which Tables.fill expects them. The lock of
+// the sandbox's directory comes after them.
 func tablesOf(programs, own, first *boxinit.Files) (Tables, []*os.File) {
 	t := Tables{Programs: programs.Names(), Files: own.Names(), First: first.Names(), Places: map[string]string{}}
 	var files []*os.File
@@ -83,14 +83,9 @@ func tablesOf(programs, own, first *boxinit.Files) (Tables, []*os.File) {
 	return t, files
 }
 
-// fill adds the files that came with an order to a plan, and returns the lock, if there is
-// one.
+// fill adds the files that came with an order to a plan, and returns the lock.
 func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
-	n := len(t.Programs) + len(t.Files) + len(t.First)
-	if t.Lock {
-		n++
-	}
-	if len(files) != n {
+	if n := len(t.Programs) + len(t.Files) + len(t.First) + 1; len(files) != n {
 		CloseAll(files)
 		return nil, fmt.Errorf("%d descriptors came with an order for %d: %w", len(files), n, paddock.Internal)
 	}
@@ -106,8 +101,5 @@ func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
 	for i, f := range files[:len(t.First)] {
 		p.First.Add(t.First[i], f)
 	}
-	if files = files[len(t.First):]; len(files) > 0 {
-		lock = files[0]
-	}
-	return lock, nil
+	return files[len(t.First)], nil
 }

@@ -47,7 +47,8 @@ func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []
 		return nil, nil, fmt.Errorf("%w", paddock.NotFound)
 	}
 	defer d.Close()
-	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
+	// By a short name, because the length of socket paths is limited.
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: filepath.Join(fdPath(int(d.Fd())), socketName), Net: "unixpacket"})
 	if err != nil {
 		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
@@ -316,8 +317,8 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tables, files := tablesOf(programs, &re.Files, &re.First)
-	o.Tables, o.Tables.Lock = tables, true
+	var files []*os.File
+	o.Tables, files = tablesOf(programs, &re.Files, &re.First)
 	_, way, err := d.employ(ctx, o, append(files, lock)...)
 	CloseAll(way) // the connection is made when needed
 	if err != nil {

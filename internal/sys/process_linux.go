@@ -501,29 +501,45 @@ func GrowTable() {
 }
 
 // LockDir locks a directory, and waits until nobody else has it locked, or until ctx ends. The lock
-// ends when this process, and every process that has a copy of the file, has closed it or ended.
+// ends when this process, and every process that has a copy of the file, has closed it or ended. If
+// another directory has got the path while this waited, that one is locked.
 func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
+	for {
+		if lock, err = lockOnce(path); err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lock %s: %w", path, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// lockOnce fails with EWOULDBLOCK if another try may help.
+func lockOnce(path string) (*os.File, error) {
 	d, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+	err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		var now, there os.FileInfo
+		now, err = d.Stat()
+		if err == nil {
+			there, err = os.Stat(path)
+		}
+		if err == nil && os.SameFile(now, there) {
 			return d, nil
 		}
-		if err != unix.EWOULDBLOCK && err != unix.EINTR {
-			break
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = unix.EWOULDBLOCK // the next try says what is there
 		}
-		select {
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-			continue
-		}
-		break
 	}
-	d.Close()
-	return nil, fmt.Errorf("lock %s: %w", path, err)
+	if err == unix.EINTR {
+		err = unix.EWOULDBLOCK
+	}
+	return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), d.Close())
 }
 
 // Named returns a file for the same descriptor with another name.
