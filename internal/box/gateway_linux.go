@@ -24,4 +24,4 @@ func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *gatewayclient.
 const gatewayIDs = 1 << 24
 
 // ListHow describes how rules about the network are enforced.
-const ListHow = "a network stack in a process of its own outside holds the other end of the only link, and decides about every packet by the rules"
+const ListHow = "a network stack in a process of its own outside holds the other end of the link, and decides about every packet by the rules"

@@ -1,5 +1,5 @@
 // Package guestinit runs the agent as the first process of a guest kernel, which a supervisor outside
-// reaches over the box's only link.
+// reaches over a link of its own.
 //
 // The agent listens on that link and announces itself by opening one connection to the host. Commands
 // could connect to the same address. The agent therefore answers only peers whose source address is
