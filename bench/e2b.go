@@ -26,7 +26,9 @@ const (
 	e2bPause       = 400 * time.Millisecond // between sandboxes: what a pool needs to make the next
 	e2bShelf       = "e2b:jail=8"
 	e2bTransfers   = 3
-	e2bBytes       = 960 << 20             // a sandbox of base has a disk of 1 GiB
+	e2bBytes       = 960 << 20 // a sandbox of base has a disk of 1 GiB
+	e2bPrinted     = 50_000_000
+	e2bForks       = 10
 	e2bSampled     = 20 * time.Millisecond // between looks at the memory of a server that is sent files
 )
 
@@ -50,7 +52,47 @@ func measureE2B(ctx context.Context, o options) ([]row, error) {
 		}
 	}
 	more, err := e2bFiles(ctx, o)
+	if rows = append(rows, more...); err != nil {
+		return rows, err
+	}
+	more, err = e2bTiers(ctx, o, scripts)
 	return append(rows, more...), err
+}
+
+// e2bTiers measures what differs much between tiers: large output, large files and forks.
+func e2bTiers(ctx context.Context, o options, scripts string) (_ []row, err error) {
+	s, _, err := startServer(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.stop(ctx)) }()
+	var rows []row
+	for _, tier := range []string{"jail", "gvisor", "microvm"} {
+		env := []string{"TEMPLATE=base:" + tier, fmt.Sprintf("BYTES=%d", e2bPrinted)}
+		took, err := s.e2bScript(ctx, scripts, "transfer", e2bTransfers, env...)
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", tier, err)
+		}
+		for _, k := range []struct{ name, words string }{
+			{"printed", "%s: 50 MB that a command prints, by E2B's `commands.run`"}, {"read", "%s: a file of 50 MB, by E2B's `files.read`"},
+		} {
+			t := took[k.name]
+			rows = append(rows, row{what: fmt.Sprintf(k.words, tier), p50: rate(e2bPrinted, t.p50()), p99: rate(e2bPrinted, t.p99()), runs: len(t)})
+		}
+		if tier == "jail" { // which has no forks
+			continue
+		}
+		if took, err = s.e2bScript(ctx, scripts, "fork", e2bForks, env...); err != nil {
+			return rows, fmt.Errorf("%s: %w", tier, err)
+		}
+		for _, k := range []struct{ name, words string }{
+			{"forked", "%s: two forks of a sandbox, by E2B's `fork`"}, {"answered", "%s: the same, until each has run `echo hi`"},
+		} {
+			t := took[k.name]
+			rows = append(rows, row{what: fmt.Sprintf(k.words, tier), p50: ms(t.p50()), p99: ms(t.p99()), runs: len(t)})
+		}
+	}
+	return rows, nil
 }
 
 // plantE2B copies the script to where it finds the clients.
@@ -115,14 +157,15 @@ func e2bServer(ctx context.Context, o options, scripts, what string, flags []str
 	}), nil
 }
 
-// e2bScript runs a part of the script, and gives the times that it tells.
-func (s *served) e2bScript(ctx context.Context, scripts, part string, count int) (map[string]samples, error) {
+// e2bScript runs a part of the script, with more variables, and gives the times that it tells.
+func (s *served) e2bScript(ctx context.Context, scripts, part string, count int, env ...string) (map[string]samples, error) {
 	cmd := exec.CommandContext(ctx, "node", "e2b.mjs", part, fmt.Sprint(count))
 	cmd.Dir, cmd.WaitDelay = scripts, 5*time.Second
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + scripts, "E2B_API_KEY=" + s.key, "E2B_API_URL=" + s.address, "E2B_SANDBOX_URL=" + s.address,
 		"TEMPLATE=base:jail", "CODE_TEMPLATE=code-interpreter-v1:jail", fmt.Sprintf("PAUSE=%d", e2bPause.Milliseconds()),
 	}
+	cmd.Env = append(cmd.Env, env...) // the last of a name counts
 	var wrong bytes.Buffer
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
@@ -190,15 +233,15 @@ func e2bFiles(ctx context.Context, o options) (_ []row, err error) {
 	}
 	most := peak()
 	return []row{
-		{what: "960 MiB into a jail by E2B's `POST /files`", p50: e2bRate(up.p50()), p99: e2bRate(up.p99()), runs: len(up)},
-		{what: "960 MiB out of it by E2B's `GET /files`", p50: e2bRate(down.p50()), p99: e2bRate(down.p99()), runs: len(down)},
+		{what: "960 MiB into a jail by E2B's `POST /files`", p50: rate(e2bBytes, up.p50()), p99: rate(e2bBytes, up.p99()), runs: len(up)},
+		{what: "960 MiB out of it by E2B's `GET /files`", p50: rate(e2bBytes, down.p50()), p99: rate(e2bBytes, down.p99()), runs: len(down)},
 		{what: fmt.Sprintf("memory of that server (RSS): %s before, and so much more at the most", mib(before)), p50: mib(most - before), runs: 1},
 	}, nil
 }
 
-// e2bRate is what a transfer's time says.
-func e2bRate(took time.Duration) string {
-	return fmt.Sprintf("%.0f MB/s", float64(e2bBytes)/1e6/took.Seconds())
+// rate is what the time of a transfer says.
+func rate(bytes int64, took time.Duration) string {
+	return fmt.Sprintf("%.0f MB/s", float64(bytes)/1e6/took.Seconds())
 }
 
 // e2bAsk makes a request, and reads the answer of one that was granted.

@@ -63,6 +63,54 @@ const parts = {
     }
   },
 
+  // What a command prints, and a file, until the client has all of it.
+  async transfer() {
+    const size = Number(process.env.BYTES);
+    const sandbox = await Sandbox.create(process.env.TEMPLATE);
+    const [printed, read] = [[], []];
+    try {
+      const text = `head -c ${size} /dev/zero | tr '\\0' x`;
+      await sandbox.commands.run(`${text} > /tmp/large`);
+      for (let i = 0; i < count; i++) {
+        let began = performance.now();
+        want((await sandbox.commands.run(text)).stdout.length, size);
+        printed.push(performance.now() - began);
+        began = performance.now();
+        want((await sandbox.files.read("/tmp/large", { format: "bytes" })).length, size);
+        read.push(performance.now() - began);
+      }
+    } finally {
+      await sandbox.kill();
+    }
+    tell("printed", printed);
+    tell("read", read);
+  },
+
+  // Two forks of a sandbox, and until each has run a command.
+  async fork() {
+    const sandbox = await Sandbox.create(process.env.TEMPLATE);
+    const [forked, answered] = [[], []];
+    try {
+      await sandbox.commands.run("echo hi");
+      for (let i = 0; i < count; i++) {
+        const began = performance.now();
+        const forks = await sandbox.fork({ count: 2 });
+        forked.push(performance.now() - began);
+        try {
+          for (const f of forks) if (f instanceof Error) throw f;
+          await Promise.all(forks.map(async (f) => want((await f.commands.run("echo hi")).stdout, "hi\n")));
+          answered.push(performance.now() - began);
+        } finally {
+          for (const f of forks) if (!(f instanceof Error)) await f.kill();
+        }
+      }
+    } finally {
+      await sandbox.kill();
+    }
+    tell("forked", forked);
+    tell("answered", answered);
+  },
+
   // The first cell of a new sandbox, and those after it.
   async code() {
     const first = [];

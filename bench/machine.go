@@ -150,8 +150,8 @@ func runningMachine(ctx context.Context, _ options, d paddock.Driver, t tier) (_
 	}
 	out, err := getFile(ctx, sb)
 	return append(rows,
-		row{what: t.box + ": 1 GiB written into a file of it", p50: rate(in), runs: 1},
-		row{what: t.box + ": that file read", p50: rate(out), runs: 1}), err
+		row{what: t.box + ": 1 GiB written into a file of it", p50: rate(large, in), runs: 1},
+		row{what: t.box + ": that file read", p50: rate(large, out), runs: 1}), err
 }
 
 // largeSpec is of a machine that a large file has room in.

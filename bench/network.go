@@ -293,8 +293,8 @@ func compareCarried(t tier, box, host carried) []row {
 	}
 	speed := func(what string, own, other samples) row {
 		return row{
-			what: fmt.Sprintf("%s: 1 GiB, %s", t.box, what), p50: rate(own.p50()), p99: rate(own.p99()),
-			ratio: fmt.Sprintf("loopback %s: %.0f %%", rate(other.p50()), 100*float64(other.p50())/float64(own.p50())), runs: len(own),
+			what: fmt.Sprintf("%s: 1 GiB, %s", t.box, what), p50: rate(large, own.p50()), p99: rate(large, own.p99()),
+			ratio: fmt.Sprintf("loopback %s: %.0f %%", rate(large, other.p50()), 100*float64(other.p50())/float64(own.p50())), runs: len(own),
 		}
 	}
 	return []row{
@@ -308,11 +308,6 @@ func compareCarried(t tier, box, host carried) []row {
 			ratio: "host " + ms(host.connections.p50()), runs: len(box.connections),
 		},
 	}
-}
-
-// rate is what a download's time says.
-func rate(took time.Duration) string {
-	return fmt.Sprintf("%.0f MB/s", float64(large)/1e6/took.Seconds())
 }
 
 // idleGateways measures the gateway of a sandbox that does nothing, alone and among
