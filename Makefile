@@ -31,7 +31,7 @@ LDFLAGS := -s -w$(if $(VERSION), -X github.com/paddock-sandbox/paddock/internal/
 # The programs that paddock carries. The first ones are what the tier jail
 # and networks with rules need.
 LIGHT  := guest keeper gateway
-HEAVY  := sim server tools microvm gvisor
+HEAVY  := sim server auxiliary microvm gvisor
 CARRIED = $(patsubst %,cmd/paddock/%.bin.gz,$(filter-out guest,$(1))) $(if $(filter guest,$(1)),cmd/paddock/guest.bin)
 
 PYTHON  := $(TMP)/python.tgz
@@ -105,7 +105,7 @@ test: deps programs $(if $(CI),referees machine python sdk clients plotting) ## 
 .PHONY: matrix
 matrix: deps programs referees hosts machine disks python sdk clients plotting ## Run every test whole: every tier, both callers, every machine
 	export $(TESTENV) $(KERNELS) $(DISKS) PADDOCK_TEST_HOSTS=1 CGO_ENABLED=0; \
-	$(TESTRUN) -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
+	$(TESTRUN) -again -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
@@ -125,13 +125,13 @@ machine: build ## Get what the tests of the tier microvm need: QEMU and a kernel
 .PHONY: disks
 disks: ## Make the disks of the machines of make distro: Debian 13, and 12 where the archive has it
 	@./.ci/deps mmdebstrap:mmdebstrap mke2fs:e2fsprogs ssh-keygen:openssh-client
-	@distro/image.sh trixie $(TOOLS)/disks
-	@distro/image.sh bookworm $(TOOLS)/disks || echo "there is no disk of Debian 12, so that it is skipped"
+	@distrotest/image.sh trixie $(TOOLS)/disks
+	@distrotest/image.sh bookworm $(TOOLS)/disks || echo "there is no disk of Debian 12, so that it is skipped"
 
 .PHONY: distro
 distro: build disks ## Try the program on machines that users have: systemd, a user's session, a service
 	@./.ci/deps qemu-system-x86_64:qemu-system-x86
-	export $(DISKS) CGO_ENABLED=0; go test -count=1 -v -timeout 6h $(TESTFLAGS) ./distro
+	export $(DISKS) CGO_ENABLED=0; go test -count=1 -v -timeout 6h $(TESTFLAGS) ./distrotest
 
 .PHONY: python
 python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, with npm
@@ -186,7 +186,7 @@ race: ## Run short tests of what is concurrent under the race detector
 	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress/gateway ./internal/egress/inspect ./internal/egress/netstack ./internal/egress/gatewayclient ./internal/egress/secret \
 		./internal/wrap/admission ./internal/wrap/lifetime ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
-		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/proc/...
+		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/kernel/...
 
 # The linter runs vet for this system, so vet runs for the others alone.
 .PHONY: check
@@ -253,7 +253,7 @@ generate: deps ## Regenerate code from its sources
 
 .PHONY: documents
 documents: ## Write the parts of documents that come from the code: the tree, the command line, the lists of sim
-	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists|TheTableOfJobs' ./internal/arch ./cmd/paddock ./internal/cli/serve ./internal/driver/sim ./internal/protect ./sim
+	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists|TheTableOfJobs' ./internal/archtest ./cmd/paddock ./internal/cli/serve ./internal/driver/sim ./internal/protect ./sim
 
 .PHONY: deps
 deps:

@@ -13,20 +13,20 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/starter"
+	gvisorsupervisor "github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
+	microvmsupervisor "github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || starter.Main() || supervisor.Main() || child.Main() {
+	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || gvisorsupervisor.Main() || microvmsupervisor.Main() || child.Main() {
 		return
 	}
 	os.Exit(run(m))
@@ -107,7 +107,7 @@ func TestNothingEscapesTheSim(t *testing.T) {
 		Turn:    seed("attacks on sim"),
 		Turns:   3,
 		New: func(t *testing.T, _ string) paddock.Driver {
-			d, err := confined.New(confined.Options{})
+			d, err := parent.New(parent.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func (x *trial) scriptTime() time.Duration {
 }
 
 // noCalls is why a row about system calls has no cell of its own. The tests of
-// internal/driver/sim/confined try the process in which scripts run.
+// internal/driver/sim/parent try the process in which scripts run.
 const noCalls = "a script makes no system calls, and no program that would make them is executed (tried); what the process around it could call is tried beside its code"
 
 // script tries one script. The caller has the same user inside: root of a simulated

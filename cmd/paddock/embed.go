@@ -35,8 +35,8 @@ var (
 	serverProgram []byte
 	//go:embed sim.bin.gz
 	simProgram []byte
-	//go:embed tools.bin.gz
-	toolsProgram []byte
+	//go:embed auxiliary.bin.gz
+	auxiliaryProgram []byte
 )
 
 // guestFrom is where this build has the guest program from, for `paddock version`.
@@ -71,7 +71,7 @@ type subprogram struct {
 func subprograms() []subprogram {
 	return []subprogram{
 		{program.Embedded("server", serverProgram), true, serverCommands()},
-		{program.Embedded("tools", toolsProgram), false, toolCommands()},
+		{program.Embedded("auxiliary", auxiliaryProgram), false, auxiliaryCommands()},
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/cmd/internal/tiers"
 	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/cli/auxiliary"
 	"github.com/paddock-sandbox/paddock/internal/cli/serve"
-	"github.com/paddock-sandbox/paddock/internal/cli/tools"
 )
 
 // guestFrom is where this build has the guest program from, for `paddock version`.
@@ -19,7 +19,7 @@ func embedded() tiers.Programs { return tiers.Programs{} }
 
 // commands returns the commands that subprograms implement in a build that embeds them.
 func commands(a *cli.App) []*cobra.Command {
-	return append(serve.Commands(a), tools.Commands(a)...)
+	return append(serve.Commands(a), auxiliary.Commands(a)...)
 }
 
 // execSubprogram does nothing: this program implements all commands.

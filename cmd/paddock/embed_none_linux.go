@@ -7,10 +7,10 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/starter"
+	gvisorsupervisor "github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
+	microvmsupervisor "github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
@@ -22,5 +22,5 @@ func runPart() bool {
 	if len(os.Args) > 0 && os.Args[0] == vminit.Argv0 {
 		vminit.Main()
 	}
-	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || starter.Main() || supervisor.Main() || gateway.Main() || child.Main()
+	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || gvisorsupervisor.Main() || microvmsupervisor.Main() || gateway.Main() || child.Main()
 }

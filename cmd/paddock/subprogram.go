@@ -14,7 +14,7 @@ func serverCommands() []cobra.Command {
 	}
 }
 
-func toolCommands() []cobra.Command {
+func auxiliaryCommands() []cobra.Command {
 	return []cobra.Command{
 		{Use: "audit", Short: "Verify and read what paddock run --audit recorded"},
 		{Use: "sim", Short: "Prepare what the tier sim does not carry"},

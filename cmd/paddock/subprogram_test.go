@@ -8,15 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/cli/auxiliary"
 	"github.com/paddock-sandbox/paddock/internal/cli/serve"
-	"github.com/paddock-sandbox/paddock/internal/cli/tools"
 )
 
 func TestHelpListsTheCommandsOfSubprogramsAsTheyListThemselves(t *testing.T) {
 	for _, row := range []struct {
 		listed []cobra.Command
 		have   func(*cli.App) []*cobra.Command
-	}{{serverCommands(), serve.Commands}, {toolCommands(), tools.Commands}} {
+	}{{serverCommands(), serve.Commands}, {auxiliaryCommands(), auxiliary.Commands}} {
 		have := row.have(invoke(t.TempDir(), nil, nil).App)
 		if len(row.listed) != len(have) {
 			t.Errorf("%d are listed of %d", len(row.listed), len(have))

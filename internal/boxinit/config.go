@@ -155,8 +155,8 @@ type Bind struct {
 	IsFile bool   `json:"is_file,omitempty"`
 }
 
-// Paths in the box that only the kernel's starter sees: the commands' tree, a directory for
-// the starter's files, and the starter's program, if that is a file.
+// Paths in the box that only the kernel's supervisor sees: the commands' tree, a directory for
+// the supervisor's files, and the supervisor's program, if that is a file.
 const (
 	Root    = "/root"
 	State   = "/state"

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/gitconfig"
+	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -194,16 +194,16 @@ func scratch(dir, flags int, content string) (fd int, err error) {
 
 // judgeConfig judges what a configuration would hold, and returns what is to be written. Nil for content is its removal.
 func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) ([]byte, error) {
-	old, _, err := readPlain(dir, path.Base(full), gitconfig.MaxSize)
+	old, _, err := readPlain(dir, path.Base(full), gitconfigcheck.MaxSize)
 	if err != nil {
-		return nil, &gitconfig.Refused{Why: "what is there is no plain file"}
+		return nil, &gitconfigcheck.Refused{Why: "what is there is no plain file"}
 	}
-	where := gitconfig.Place{Dir: path.Dir(full)}
+	where := gitconfigcheck.Place{Dir: path.Dir(full)}
 	if i := strings.Index(full, "/.git/modules/"); i >= len(t.path) {
 		where.Top = full[:i]
 	}
 	if where.Worktree = path.Base(full) == "config.worktree"; where.Worktree { // which has no remotes
-		return settled(old, content), gitconfig.Judge(old, content, where)
+		return settled(old, content), gitconfigcheck.Judge(old, content, where)
 	}
 	st, err := sys.StatAt(dir, "")
 	if err != nil {
@@ -213,19 +213,19 @@ func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) ([]b
 	r := b.known[at]
 	switch sum := sumOf(old); {
 	case r == nil && len(b.known) >= landedMax:
-		return nil, &gitconfig.Refused{Why: "this sandbox has changed the configurations of too many repositories"}
+		return nil, &gitconfigcheck.Refused{Why: "this sandbox has changed the configurations of too many repositories"}
 	case r == nil:
-		r = &repository{made: old == nil, hosts: gitconfig.Destinations(old)}
+		r = &repository{made: old == nil, hosts: gitconfigcheck.Destinations(old)}
 	case r.left != sum: // somebody else wrote it: the host, or another sandbox
 		r.made = false
-		maps.Copy(r.hosts, gitconfig.Destinations(old))
+		maps.Copy(r.hosts, gitconfigcheck.Destinations(old))
 	}
 	r.left = sumOf(old)
 	if old != nil || content != nil {
 		b.known[at] = r
 	}
 	where.New, where.Hosts = r.made, r.hosts
-	if err := gitconfig.Judge(old, content, where); err != nil {
+	if err := gitconfigcheck.Judge(old, content, where); err != nil {
 		return nil, err
 	}
 	content = settled(old, content)
@@ -233,12 +233,12 @@ func (b *broker) judgeConfig(dir int, full string, t *tree, content []byte) ([]b
 	return content, nil
 }
 
-// settled is gitconfig.Settle, where nil stands for no file.
+// settled is gitconfigcheck.Settle, where nil stands for no file.
 func settled(old, content []byte) []byte {
 	if content == nil {
 		return nil
 	}
-	return append([]byte{}, gitconfig.Settle(old, content)...)
+	return append([]byte{}, gitconfigcheck.Settle(old, content)...)
 }
 
 // A repository is what a broker remembers of one. What the host wrote into its configuration stays the host's when it
@@ -268,7 +268,7 @@ func (b *broker) isMade(dir int) bool {
 	if r == nil || !r.made {
 		return false
 	}
-	content, _, err := readPlain(dir, "config", gitconfig.MaxSize)
+	content, _, err := readPlain(dir, "config", gitconfigcheck.MaxSize)
 	return err == nil && r.left == sumOf(content)
 }
 
@@ -327,7 +327,7 @@ func (c *call) replace(a, to *place, flags uint) reply {
 		c.refuse("rename", to.full, rule())
 		return reply{err: syscall.EACCES}
 	}
-	content, mode, err := readPlain(a.dir, a.base, gitconfig.MaxSize)
+	content, mode, err := readPlain(a.dir, a.base, gitconfigcheck.MaxSize)
 	if err == nil && content == nil {
 		return reply{err: syscall.ENOENT}
 	}
@@ -357,7 +357,7 @@ func (c *call) replace(a, to *place, flags uint) reply {
 
 // refuseContent is refuse for a name that its content does not let through.
 func (b *broker) refuseContent(op, full, rule string, err error) {
-	var r *gitconfig.Refused
+	var r *gitconfigcheck.Refused
 	if errors.As(err, &r) && r.Key != "" {
 		rule += ": " + r.Key[:min(len(r.Key), keyMax)]
 	}
@@ -427,7 +427,7 @@ func (b *broker) settle(p *place) (rule string, err error) {
 			}
 		}
 	}
-	content, _, err := readPlain(at, "config", gitconfig.MaxSize)
+	content, _, err := readPlain(at, "config", gitconfigcheck.MaxSize)
 	if err != nil {
 		return ".git/config", err
 	}
@@ -438,11 +438,11 @@ func (b *broker) settle(p *place) (rule string, err error) {
 }
 
 func (b *broker) settleConfig(at int, dir, name string) error {
-	content, mode, err := readPlain(at, name, gitconfig.MaxSize)
+	content, mode, err := readPlain(at, name, gitconfigcheck.MaxSize)
 	if err != nil || content == nil {
 		return err
 	}
-	if err := gitconfig.Judge(nil, content, gitconfig.Place{Dir: dir, New: true, Worktree: name == "config.worktree"}); err != nil {
+	if err := gitconfigcheck.Judge(nil, content, gitconfigcheck.Place{Dir: dir, New: true, Worktree: name == "config.worktree"}); err != nil {
 		return err
 	}
 	return land(at, name, content, mode)

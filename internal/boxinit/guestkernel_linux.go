@@ -164,7 +164,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 }
 
 // confineGuestKernel installs the restrictions of the kernel that can already apply to its
-// starter.
+// supervisor.
 func (p *initProcess) confineGuestKernel() error {
 	p.step = "filter system calls"
 	base, err := seccomp.GuestKernel()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/gitconfig"
+	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -303,8 +303,8 @@ func (c *call) moduleAt(top, at string) (string, bool) {
 	}
 	defer sys.Close(dir)
 	name := at
-	if content, _, err := readPlain(dir, ".gitmodules", gitconfig.MaxSize); err == nil {
-		entries, err := gitconfig.Parse(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")))
+	if content, _, err := readPlain(dir, ".gitmodules", gitconfigcheck.MaxSize); err == nil {
+		entries, err := gitconfigcheck.Parse(bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")))
 		if err != nil {
 			return "", false
 		}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/gitconfig"
+	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -131,8 +131,8 @@ type search struct {
 // configs reads the configurations in a directory.
 func (s *search) configs(dir int, full string) {
 	for _, name := range []string{"config", "config.worktree"} {
-		content, _, err := readPlain(dir, name, gitconfig.MaxSize)
-		values, known := gitconfig.Worktrees(content)
+		content, _, err := readPlain(dir, name, gitconfigcheck.MaxSize)
+		values, known := gitconfigcheck.Worktrees(content)
 		if err != nil && !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.ELOOP) || !known { // no file, or a link of the host
 			s.left = 0
 		}

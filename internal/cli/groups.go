@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/packageregistry"
 	"github.com/paddock-sandbox/paddock/internal/policy"
-	"github.com/paddock-sandbox/paddock/internal/registryconf"
 )
 
 func (a *App) policyGroupsCommand() *cobra.Command {
@@ -28,13 +28,13 @@ Exit status: 0, or 125 if it cannot be written.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			host, _ := a.host() // without a directory there are no files of a project
-			return a.groups(registryconf.Read(registryconf.Machine{Home: host.Home, Dir: host.Dir, Env: host.Env, Files: host.Files}))
+			return a.groups(packageregistry.Read(packageregistry.Machine{Home: host.Home, Dir: host.Dir, Env: host.Env, Files: host.Files}))
 		},
 	}
 }
 
 // groups writes a piece of a policy file.
-func (a *App) groups(list []registryconf.Group) error {
+func (a *App) groups(list []packageregistry.Group) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Groups that there are without a file: %s\n", strings.Join(policy.Groups(), ", "))
 	if len(list) == 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/gitconfig"
+	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 )
 
 // commonDir returns the directory of the repository of a workspace that is a linked working tree or a submodule, if the
@@ -51,7 +51,7 @@ func commonDir(workspace string) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		entries, err := gitconfig.Parse([]byte(config))
+		entries, err := gitconfigcheck.Parse([]byte(config))
 		if err != nil {
 			return "", false
 		}

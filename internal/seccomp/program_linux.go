@@ -13,7 +13,7 @@ func Base() ([]sys.Instruction, error) { return assemble(baseRules(), sys.Number
 
 // GuestKernel returns the filter for a guest kernel and the program that starts it.
 func GuestKernel() ([]sys.Instruction, error) {
-	return assemble(slices.Concat(starterRules(), kernelRules()), sys.Numbers())
+	return assemble(slices.Concat(supervisorRules(), kernelRules()), sys.Numbers())
 }
 
 // Reported returns the filter that reports system calls to the broker, on top of Base. With trees the

@@ -99,8 +99,8 @@ func jailRules() []rule {
 // datagramPair is of a pair of datagram sockets.
 var datagramPair = condition{arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM}}
 
-// starterRules hold for a guest kernel and its starter, on top of kernelRules.
-func starterRules() []rule {
+// supervisorRules hold for a guest kernel and its supervisor, on top of kernelRules.
+func supervisorRules() []rule {
 	return []rule{{"a datagram socket can be sent anywhere by name, past connect", []string{"socketpair"}, []condition{datagramPair}, errno(syscall.EPROTONOSUPPORT)}}
 }
 

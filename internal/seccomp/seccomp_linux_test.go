@@ -327,7 +327,7 @@ func jailTries() []try {
 	}
 }
 
-func starterTries() []try {
+func supervisorTries() []try {
 	const unixFamily = 1
 	return []try{
 		{"socketpair", args(unixFamily, 2), errno(syscall.EPROTONOSUPPORT)},
@@ -430,7 +430,7 @@ func tables() map[string]table {
 		"inside":      {insideRules(), insideTries()},
 		"jail":        {jailRules(), jailTries()},
 		"engine":      {engineRules(), engineTries()},
-		"starter":     {starterRules(), starterTries()},
+		"supervisor":  {supervisorRules(), supervisorTries()},
 		"guest":       {guestRules(false), guestTries(false)},
 		"guest trees": {guestRules(true), guestTries(true)},
 

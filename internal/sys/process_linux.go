@@ -30,7 +30,7 @@ const (
 	CloneTime   = unix.CLONE_NEWTIME
 )
 
-// StartCaps returns the capabilities that the starter of gVisor needs in addition to BuildCaps.
+// StartCaps returns the capabilities that the supervisor of gVisor needs in addition to BuildCaps.
 func StartCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_CHROOT, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 }

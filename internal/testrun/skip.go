@@ -13,7 +13,7 @@ type allowance struct {
 // Each is a promise that is not checked there.
 func allowances() []allowance {
 	return []allowance{
-		{"distro", "TestADistribution", "emulated machines take an hour and more; make distro and make matrix try them"},
+		{"distrotest", "TestADistribution", "emulated machines take an hour and more; make distro and make matrix try them"},
 		{"internal/cgroup", "TestBuffersOfSocketsAreLimited/version_2_alone", "version 2 has no controllers where version 1 has them"},
 		{"internal/driver/jail", "TestWhatProgramsOfTheHostObeyCannotBePlanted", "make matrix installs the programs that obey files"},
 		{"internal/driver/jail", "TestWhatProgramsOfTheHostObeyCannotBePlantedByAUser", "make matrix installs the programs that obey files"},

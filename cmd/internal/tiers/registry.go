@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -38,7 +38,7 @@ func Registry(p Programs) []cli.Tier {
 }
 
 func (p Programs) openSim(g cli.Gear) (paddock.Driver, error) {
-	d, err := confined.New(confined.Options{Program: p.Sim, Limits: g.Limits, Python: cli.PythonDir(os.LookupEnv), Audit: g.Audit, Ask: g.Ask, Gateway: p.openGateway})
+	d, err := parent.New(parent.Options{Program: p.Sim, Limits: g.Limits, Python: cli.PythonDir(os.LookupEnv), Audit: g.Audit, Ask: g.Ask, Gateway: p.openGateway})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 		return slices.ContainsFunc(l.Mounts, func(m boxinit.Mount) bool { return box.Within(path, m.Target) })
 	}
 	mounts := []boxinit.Mount{
-		{Kind: boxinit.MountTmpfs, Target: "/", Size: starterSize, Mode: 0o755, Write: true},
+		{Kind: boxinit.MountTmpfs, Target: "/", Size: supervisorSize, Mode: 0o755, Write: true},
 		{Kind: boxinit.MountDir, Target: boxinit.Root, Mode: 0o555},
 		{Kind: boxinit.MountPrivate, Target: boxinit.State, Mode: 0o700, Write: true},
 		{Kind: boxinit.MountPrivate, Target: "/tmp", Mode: 0o700, Write: true},
@@ -92,9 +92,9 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	return nil
 }
 
-// starterSize bounds the files of the kernel's starter, in bytes: the directories of the
+// supervisorSize bounds the files of the kernel's supervisor, in bytes: the directories of the
 // tree, and a few small files.
-const starterSize = 16 << 20
+const supervisorSize = 16 << 20
 
 // audited lists the kinds of events that the guest kernel must report.
 func audited(spec *paddock.Spec) []paddock.AuditKind {

@@ -44,7 +44,7 @@ func (p *Probe) Capabilities(grouped bool) []paddock.Capability {
 // Controls implements box.Probe. A link is a pair of sockets, so every host has one.
 func (p *Probe) Controls(_ *paddock.Spec, trial *box.Failure) []paddock.Finding {
 	words := map[paddock.Control]string{
-		paddock.ControlNetNS:    "a loopback of its own, and one link, which leads to the kernel's starter and no further",
+		paddock.ControlNetNS:    "a loopback of its own, and one link, which leads to the kernel's supervisor and no further",
 		paddock.ControlReadOnly: "recursive, by mount_setattr; the system is below a private layer in memory",
 		paddock.ControlSeccomp:  "the kernel's own allow list of the host's calls; a deny list around it",
 		paddock.ControlKeyring:  "the kernel has none, and its own processes are refused every call about the host's",

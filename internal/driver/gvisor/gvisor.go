@@ -2,7 +2,7 @@
 // space. gVisor answers their system calls in a process of its own, inside the isolation of
 // the box.
 //
-// This package does not import gVisor. A program of its own does (package starter,
+// This package does not import gVisor. A program of its own does (package supervisor,
 // cmd/paddock-gvisor), which is executed as the init process of a box.
 package gvisor
 

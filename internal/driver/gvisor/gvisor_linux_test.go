@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/starter"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
@@ -27,7 +27,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if box.Main(gvisor.Runtime()) || starter.Main() || gateway.Main() {
+	if box.Main(gvisor.Runtime()) || supervisor.Main() || gateway.Main() {
 		return
 	}
 	if os.Getenv(containedVariable) != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
@@ -289,7 +289,7 @@ func TestAMachineOfNothing(t *testing.T) {
 	}
 	text := write("text", []byte("#!/bin/sh\n"))
 	microvmtest.Need(t)
-	linux, err := boot.Find(boot.Options{Data: filepath.Join(box.DefaultData(os.Environ()), "vm")})
+	linux, err := bootfiles.Find(bootfiles.Options{Data: filepath.Join(box.DefaultData(os.Environ()), "vm")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
@@ -26,7 +26,7 @@ func needBalloon(t *testing.T) {
 	if data == "" {
 		data = filepath.Join(box.DefaultData(os.Environ()), "vm")
 	}
-	linux, err := boot.Find(boot.Options{Data: data})
+	linux, err := bootfiles.Find(bootfiles.Options{Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

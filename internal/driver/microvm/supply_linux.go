@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/sys"
@@ -55,9 +55,9 @@ type supplier struct {
 // A host has what a supplier found. An upgrade may replace the kernel's file, and then
 // saved templates no longer apply.
 type host struct {
-	engine   boot.Engine
+	engine   bootfiles.Engine
 	firmware []string
-	linux    boot.Kernel
+	linux    bootfiles.Kernel
 	accel    protocol.Accel
 	why      string // why there is no KVM
 	khz      int
@@ -76,14 +76,14 @@ func (s *supplier) look() (*host, error) {
 	var err error
 	common := box.DefaultData(s.o.Environ)
 	kernels := cmp.Or(s.o.Kernels, filepath.Join(common, "vm"))
-	if h.engine, h.firmware, err = boot.KnownEngine(s.o.Engine, filepath.Join(cmp.Or(s.o.Data, common), "vm", "engine.json")); err != nil {
+	if h.engine, h.firmware, err = bootfiles.KnownEngine(s.o.Engine, filepath.Join(cmp.Or(s.o.Data, common), "vm", "engine.json")); err != nil {
 		return nil, err
 	}
-	if h.linux, err = boot.Find(boot.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: kernels}); err != nil {
+	if h.linux, err = bootfiles.Find(bootfiles.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: kernels}); err != nil {
 		return nil, err
 	}
-	if h.accel, h.why = boot.Probe(); h.accel == protocol.TCG {
-		if h.khz, err = boot.KHz(); err != nil {
+	if h.accel, h.why = bootfiles.Probe(); h.accel == protocol.TCG {
+		if h.khz, err = bootfiles.KHz(); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +100,7 @@ func this(engine string, accel protocol.Accel) (string, error) {
 	}
 	name := fmt.Sprint(st.Size(), "|", st.ModTime().UnixNano())
 	if accel == protocol.KVM {
-		p, err := boot.Processor()
+		p, err := bootfiles.Processor()
 		if err != nil {
 			return "", err
 		}
@@ -111,7 +111,7 @@ func this(engine string, accel protocol.Accel) (string, error) {
 
 // Emulated returns why machines are emulated here, or "" if they are not.
 func Emulated() string {
-	accel, why := boot.Probe()
+	accel, why := bootfiles.Probe()
 	if accel == protocol.KVM {
 		return ""
 	}
@@ -156,7 +156,7 @@ func (s *supplier) supply(n need) (*supply, error) {
 	}
 	m := protocol.Machine{
 		Engine: h.engine.Path, Accel: h.accel, CPU: emulatedCPU, CPUs: 1, Firmware: h.firmware,
-		Memory: machineMemory(n.limits.Memory, agentInfo.Size()), Limit: n.limits.Memory, Arguments: boot.Arguments(h.accel, h.khz),
+		Memory: machineMemory(n.limits.Memory, agentInfo.Size()), Limit: n.limits.Memory, Arguments: bootfiles.Arguments(h.accel, h.khz),
 	}
 	if h.accel == protocol.KVM {
 		m.CPU, m.CPUs = "host", int(math.Ceil(n.limits.CPUs))
@@ -255,7 +255,7 @@ func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 		return nil, err
 	}
 	var data bytes.Buffer
-	if err := boot.Initrd(&data, guest, modules); err != nil {
+	if err := bootfiles.Initrd(&data, guest, modules); err != nil {
 		return nil, err
 	}
 	if err := keep(name, data.Bytes()); err == nil {
@@ -269,7 +269,7 @@ func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 // keep writes a file atomically and removes the others, which belong to other versions of
 // the program or kernel.
 func keep(name string, data []byte) error {
-	if err := boot.Keep(name, data); err != nil {
+	if err := bootfiles.Keep(name, data); err != nil {
 		return err
 	}
 	const most = 8

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
@@ -26,7 +26,7 @@ func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
 
 func TestMemoryGoesOnOnlyInAMachineThatIsAlike(t *testing.T) {
 	h := func() *host {
-		return &host{engine: boot.Engine{Path: "/q", Version: "7.2.22"}, linux: boot.Kernel{ID: "k"}}
+		return &host{engine: bootfiles.Engine{Path: "/q", Version: "7.2.22"}, linux: bootfiles.Kernel{ID: "k"}}
 	}
 	m := func() *protocol.Machine {
 		return &protocol.Machine{Accel: protocol.TCG, CPU: "max", CPUs: 1, Memory: 1 << 30, Arguments: "quiet"}
@@ -88,7 +88,7 @@ func TestAnEngineInAnotherPlaceIsShownAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list := trees(&host{engine: boot.Engine{Path: filepath.Join(dir, "qemu")}})
+	list := trees(&host{engine: bootfiles.Engine{Path: filepath.Join(dir, "qemu")}})
 	shown := func(path string) bool {
 		return slices.ContainsFunc(list, func(m boxinit.Mount) bool { return m.Target == path || strings.HasPrefix(path, m.Target+"/") })
 	}

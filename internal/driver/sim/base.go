@@ -8,8 +8,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -27,7 +27,7 @@ func newPrograms(o Options) programs {
 	return p
 }
 
-func (p programs) find(name string) (proc.Program, bool) {
+func (p programs) find(name string) (kernel.Program, bool) {
 	c, ok := p[name]
 	return c.Run, ok
 }
@@ -61,7 +61,7 @@ func (p programs) base() (*vfs.Snapshot, error) {
 		try(v.Symlink(target, link))
 	}
 	for name, dev := range map[string]uint32{
-		"null": proc.DevNull, "zero": proc.DevZero, "full": proc.DevFull, "random": proc.DevRandom, "urandom": proc.DevURandom, "tty": proc.DevTTY,
+		"null": kernel.DevNull, "zero": kernel.DevZero, "full": kernel.DevFull, "random": kernel.DevRandom, "urandom": kernel.DevURandom, "tty": kernel.DevTTY,
 	} {
 		try(v.Mknod("/dev/"+name, linux.S_IFCHR|0o666, dev))
 	}
@@ -82,9 +82,9 @@ func (p programs) base() (*vfs.Snapshot, error) {
 		if dir == "" {
 			dir = "/usr/bin"
 		}
-		try(write(v, dir+"/"+name, proc.ProgramFile(name), 0o755))
+		try(write(v, dir+"/"+name, kernel.ProgramFile(name), 0o755))
 	}
-	try(fs.MountDynamic("/proc", proc.Proc(), vfs.MountOptions{Name: "proc", Type: "proc"}))
+	try(fs.MountDynamic("/proc", kernel.Proc(), vfs.MountOptions{Name: "proc", Type: "proc"}))
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("build the base system: %w", err)
 	}

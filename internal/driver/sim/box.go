@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -23,7 +23,7 @@ type box struct {
 	d        *Driver
 	id       paddock.ID
 	created  time.Time
-	kernel   *proc.Kernel
+	kernel   *kernel.Kernel
 	fs       *vfs.FS
 	mounts   []mounted
 	accounts []account
@@ -79,7 +79,7 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.kernel = proc.New(proc.Options{
+	b.kernel = kernel.New(kernel.Options{
 		FS: b.fs, Limits: counted, Programs: d.programs.find, Hostname: hostname, Refused: b.refuse, CPUs: told.CPUs, Dial: dial,
 		ProcessorTime: processorTime,
 	})

@@ -4,8 +4,8 @@
 // only its own programs.
 //
 // The boundary is the Go language: a script can reach only what a tool offers. A tool gets a task
-// (package proc) and nothing else. Every path goes through package vfs. Everything that a script
+// (package kernel) and nothing else. Every path goes through package vfs. Everything that a script
 // can make grow is counted (package budget). Because tools have bugs, the command line runs each
-// sandbox in a child process with rlimits, Landlock and a system-call filter (package confined). A
+// sandbox in a child process with rlimits, Landlock and a system-call filter (package parent). A
 // Go program that links this package can run sandboxes in its own process.
 package sim

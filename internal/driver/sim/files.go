@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -55,7 +55,7 @@ func ordinary(op, name string, i vfs.Info) error {
 	case linux.S_IFIFO:
 		return invalid(op, name, "is a FIFO, not an ordinary file")
 	case linux.S_IFCHR:
-		if i.Rdev != proc.DevTTY {
+		if i.Rdev != kernel.DevTTY {
 			return nil
 		}
 	}
@@ -86,14 +86,14 @@ func (f *files) Open(ctx context.Context, name string, o paddock.OpenOptions) (i
 	if left == 0 {
 		left = -1
 	}
-	return &reader{f.b, name, proc.Outside(h), o.Offset, left}, nil
+	return &reader{f.b, name, kernel.Outside(h), o.Offset, left}, nil
 }
 
 // A reader streams a file to the outside.
 type reader struct {
 	b    *box
 	name string
-	h    proc.OutsideFile
+	h    kernel.OutsideFile
 	off  int64
 	left int64 // -1 is all
 }
@@ -178,7 +178,7 @@ func (f *files) Create(ctx context.Context, name string, o paddock.CreateOptions
 	if err != nil {
 		return nil, failed("create", name, err)
 	}
-	return &writer{b: f.b, name: name, h: proc.Outside(h)}, nil
+	return &writer{b: f.b, name: name, h: kernel.Outside(h)}, nil
 }
 
 // parents makes missing directories.
@@ -202,7 +202,7 @@ func parents(v *vfs.View, dir string) error {
 type writer struct {
 	b    *box
 	name string
-	h    proc.OutsideFile
+	h    kernel.OutsideFile
 	err  error
 }
 

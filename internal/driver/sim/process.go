@@ -15,16 +15,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/outputring"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A process is a command that was started in a box.
 type process struct {
 	b       *box
-	run     *proc.Run
-	task    *proc.Task
+	run     *kernel.Run
+	task    *kernel.Task
 	args    []string
 	dir     string
 	user    string
@@ -32,7 +32,7 @@ type process struct {
 	out     *outputring.Ring
 	holding holding        // of out, by the descriptors that lead there
 	in      io.WriteCloser // nil without input
-	tty     *proc.TTY      // nil without a terminal
+	tty     *kernel.TTY    // nil without a terminal
 	timer   *time.Timer    // nil without a timeout
 
 	done chan struct{}
@@ -61,7 +61,7 @@ func (b *box) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, erro
 }
 
 // prepare makes the task of a command, with all that can go wrong.
-func (b *box) prepare(cmd paddock.Cmd) (*process, proc.Program, error) {
+func (b *box) prepare(cmd paddock.Cmd) (*process, kernel.Program, error) {
 	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
 		return nil, nil, fmt.Errorf("there is no command: %w", paddock.Invalid)
 	}
@@ -114,7 +114,7 @@ func (b *box) prepare(cmd paddock.Cmd) (*process, proc.Program, error) {
 		p.abandon()
 		return nil, nil, err
 	}
-	load, err := p.task.Load(proc.Command{Args: p.args})
+	load, err := p.task.Load(kernel.Command{Args: p.args})
 	if err != nil {
 		p.abandon()
 		return nil, nil, startError(cmd.Args[0], err)
@@ -152,7 +152,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, linux.ENOENT):
 		e.Code = 127
 		e.Err = fmt.Errorf("there is no such program: %w", paddock.NotFound)
-		var i *proc.Interpreter
+		var i *kernel.Interpreter
 		if errors.As(err, &i) {
 			e.Code = 126
 			e.Err = fmt.Errorf("its interpreter %s does not exist: %w", i.Path, paddock.NotFound)
@@ -175,14 +175,14 @@ func startError(name string, err error) error {
 // connect gives the task its three descriptors.
 func (p *process) connect(cmd paddock.Cmd) error {
 	t := p.task
-	set := func(fd int, d *proc.Desc) {
+	set := func(fd int, d *kernel.Desc) {
 		_ = t.SetFD(fd, d, false) // 0 to 2 are always within the limit
 	}
 	if cmd.Terminal != nil {
 		if cmd.Terminal.Rows == 0 || cmd.Terminal.Cols == 0 {
 			return fmt.Errorf("a terminal of %d rows and %d columns: %w", cmd.Terminal.Rows, cmd.Terminal.Cols, paddock.Invalid)
 		}
-		tty, d := proc.NewTTY(p.b.kernel, int(cmd.Terminal.Rows), int(cmd.Terminal.Cols), &sink{p: p})
+		tty, d := kernel.NewTTY(p.b.kernel, int(cmd.Terminal.Rows), int(cmd.Terminal.Cols), &sink{p: p})
 		p.tty, p.in = tty, tty
 		for fd := range 3 {
 			set(fd, d)
@@ -191,7 +191,7 @@ func (p *process) connect(cmd paddock.Cmd) error {
 		return nil
 	}
 	if cmd.Input {
-		d, w := proc.PipeFromOutside()
+		d, w := kernel.PipeFromOutside()
 		p.in = w
 		set(0, d)
 	} else {
@@ -203,7 +203,7 @@ func (p *process) connect(cmd paddock.Cmd) error {
 	}
 	for fd := 1; fd <= 2; fd++ {
 		p.holding.hold()
-		set(fd, proc.NewDesc(&sink{p: p, stderr: fd == 2}, "pipe"))
+		set(fd, kernel.NewDesc(&sink{p: p, stderr: fd == 2}, "pipe"))
 	}
 	return nil
 }
@@ -220,9 +220,9 @@ type sink struct {
 	stderr bool
 }
 
-func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (s *sink) Read(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
-func (s *sink) Write(t *proc.Task, b []byte) (int, error) {
+func (s *sink) Write(t *kernel.Task, b []byte) (int, error) {
 	_ = t.Must(t.Run.Output().Add(int64(len(b))))
 	s.p.holding.wrote()
 	done := 0
@@ -248,7 +248,7 @@ func (s *sink) Close() { s.p.holding.drop() }
 func (s *sink) Show(p []byte) { _, _ = s.p.out.Offer(s.stderr, p) }
 
 // begin lets the task run.
-func (p *process) begin(cmd paddock.Cmd, program proc.Program) {
+func (p *process) begin(cmd paddock.Cmd, program kernel.Program) {
 	p.b.mu.Lock()
 	bound := p.b.limits.Lifetime
 	p.b.mu.Unlock()
@@ -267,7 +267,7 @@ type timedOut struct{ after time.Duration }
 func (e *timedOut) Error() string { return fmt.Sprintf("it ran for longer than %v", e.after) }
 
 // finish is called when the first task has ended.
-func (p *process) finish(s proc.Status) {
+func (p *process) finish(s kernel.Status) {
 	p.exit = p.explain(s)
 	p.closeInput()
 	p.holding.settle(p.run, nil, false)
@@ -293,7 +293,7 @@ func (b *box) keep(p *process) {
 }
 
 // explain says how a process ended, and why.
-func (p *process) explain(s proc.Status) paddock.Exit {
+func (p *process) explain(s kernel.Status) paddock.Exit {
 	heap := p.b.kernel.Heap()
 	exit := paddock.Exit{
 		Code: s.Shell(), Signal: syscall.Signal(s.Signal), Cause: paddock.Exited,

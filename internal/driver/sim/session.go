@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 )
 
@@ -43,7 +43,7 @@ type Script struct {
 // A call is a script on its way.
 type call struct {
 	Script
-	run  *proc.Run
+	run  *kernel.Run
 	last bool // the shell ends with it
 	code int
 	done chan struct{}
@@ -80,9 +80,9 @@ func OpenSession(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd) (*Ses
 }
 
 // serve is the shell's task.
-func (s *Session) serve(t *proc.Task) int {
+func (s *Session) serve(t *kernel.Task) int {
 	sh := shell.New(t, shell.Options{Name: "bash"})
-	var streams []*proc.Desc // of the last script
+	var streams []*kernel.Desc // of the last script
 	defer func() { letGo(streams) }()
 	for {
 		if err := t.AwaitIO(s.ready); err != nil {
@@ -118,26 +118,26 @@ func (s *Session) serve(t *proc.Task) int {
 }
 
 // streams makes the three streams of a script.
-func (c *call) streams() []*proc.Desc {
+func (c *call) streams() []*kernel.Desc {
 	out := &outlet{to: c.Stdout, turn: &c.turn, holding: &c.holding}
 	err := &outlet{to: c.Stderr, turn: &c.turn, holding: &c.holding}
 	c.holding.hold()
 	c.holding.hold()
-	list := make([]*proc.Desc, 0, 3)
-	for _, f := range []proc.File{&inlet{from: c.Stdin}, out, err} {
-		list = append(list, proc.NewDesc(f, "pipe").Hold())
+	list := make([]*kernel.Desc, 0, 3)
+	for _, f := range []kernel.File{&inlet{from: c.Stdin}, out, err} {
+		list = append(list, kernel.NewDesc(f, "pipe").Hold())
 	}
 	return list
 }
 
-func letGo(streams []*proc.Desc) {
+func letGo(streams []*kernel.Desc) {
 	for _, d := range streams {
 		d.Drop()
 	}
 }
 
 // connect gives the shell the streams of a script.
-func connect(t *proc.Task, streams []*proc.Desc) {
+func connect(t *kernel.Task, streams []*kernel.Desc) {
 	for fd, d := range streams {
 		_ = t.SetFD(fd, d, false) // 0 to 2 are always within the limit
 	}

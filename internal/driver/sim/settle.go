@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // What a command left running may still write: a process substitution gets its
@@ -70,7 +70,7 @@ func (h *holding) written() int64 {
 
 // settle waits until the output of a run is complete, or until stop is closed.
 // aside says that only process substitutions are waited for.
-func (h *holding) settle(r *proc.Run, stop <-chan struct{}, aside bool) {
+func (h *holding) settle(r *kernel.Run, stop <-chan struct{}, aside bool) {
 	gone := h.empty()
 	if gone == nil || aside && !r.Aside() {
 		return

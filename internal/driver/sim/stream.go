@@ -4,8 +4,8 @@ import (
 	"io"
 	"sync"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -35,7 +35,7 @@ type inlet struct {
 // inletSize is how much is read ahead.
 const inletSize = 32 << 10
 
-func (i *inlet) Read(t *proc.Task, p []byte) (int, error) {
+func (i *inlet) Read(t *kernel.Task, p []byte) (int, error) {
 	if i.from == nil {
 		return 0, io.EOF
 	}
@@ -78,7 +78,7 @@ func (i *inlet) fetch(done chan struct{}) {
 	close(done)
 }
 
-func (i *inlet) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (i *inlet) Write(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // An outlet joins a descriptor to a writer outside.
 type outlet struct {
@@ -92,9 +92,9 @@ func (o *outlet) Info() (vfs.Info, error) { return pipe{}.Info() }
 // Close is for the last descriptor.
 func (o *outlet) Close() { o.drop() }
 
-func (o *outlet) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (o *outlet) Read(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
-func (o *outlet) Write(t *proc.Task, p []byte) (int, error) {
+func (o *outlet) Write(t *kernel.Task, p []byte) (int, error) {
 	_ = t.Must(t.Run.Output().Add(int64(len(p))))
 	o.wrote()
 	o.turn.Lock()

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // The errors of Choice.
@@ -35,7 +35,7 @@ func Choice(s string, list []string) (string, error) {
 
 // BadChoice reports a refused choice in the words of GNU tools, with the list
 // of valid ones, and returns the exit status.
-func BadChoice(t *proc.Task, s *Spec, option, given string, err error, list []string) int {
+func BadChoice(t *kernel.Task, s *Spec, option, given string, err error, list []string) int {
 	text := err.Error() + " " + Quote(given) + " for " + Quote(option) + "\nValid arguments are:"
 	for _, w := range list {
 		text += "\n  - ‘" + w + "’"

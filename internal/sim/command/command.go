@@ -6,7 +6,7 @@
 package command
 
 import (
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A Command is a tool: a name and the function that runs it.
@@ -14,7 +14,7 @@ type Command struct {
 	Name    string
 	Aliases []string // other names of the same tool; Run looks at t.Name()
 	Dir     string   // where its file stands; empty is /usr/bin
-	Run     proc.Program
+	Run     kernel.Program
 }
 
 // A Spec describes a tool's arguments.

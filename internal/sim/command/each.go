@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -31,12 +31,12 @@ type ReadErrors struct{ Open, Read string }
 
 // EachFile opens the files one after the other and reports those that cannot be
 // read. It returns the exit status: 1 if a file failed.
-func EachFile(t *proc.Task, names []string, do func(name string, r *Reader)) int {
+func EachFile(t *kernel.Task, names []string, do func(name string, r *Reader)) int {
 	return ReadErrors{}.Each(t, names, do)
 }
 
 // Each is EachFile with the messages of w.
-func (w ReadErrors) Each(t *proc.Task, names []string, do func(name string, r *Reader)) int {
+func (w ReadErrors) Each(t *kernel.Task, names []string, do func(name string, r *Reader)) int {
 	status := 0
 	for _, name := range names {
 		if !w.One(t, name, do) {
@@ -47,7 +47,7 @@ func (w ReadErrors) Each(t *proc.Task, names []string, do func(name string, r *R
 }
 
 // One is Each for a single file. It returns whether the file could be read.
-func (w ReadErrors) One(t *proc.Task, name string, do func(name string, r *Reader)) bool {
+func (w ReadErrors) One(t *kernel.Task, name string, do func(name string, r *Reader)) bool {
 	r, err := OpenReader(t, name)
 	if err != nil {
 		ComplainFile(t, w.Open, name, err)
@@ -63,7 +63,7 @@ func (w ReadErrors) One(t *proc.Task, name string, do func(name string, r *Reade
 }
 
 // ComplainFile reports an error of a file with one message of ReadErrors.
-func ComplainFile(t *proc.Task, format, name string, err error) {
+func ComplainFile(t *kernel.Task, format, name string, err error) {
 	switch {
 	case format == "":
 		FailFile(t, name, err)

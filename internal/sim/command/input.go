@@ -3,19 +3,19 @@ package command
 import (
 	"io"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // An Input is a file that a tool reads: one opened by name, or standard
 // input. It is a reader of the task.
 type Input struct {
-	t *proc.Task
-	d *proc.Desc
+	t *kernel.Task
+	d *kernel.Desc
 }
 
 // Open opens a file for reading; "-" is standard input.
-func Open(t *proc.Task, name string) (*Input, error) {
+func Open(t *kernel.Task, name string) (*Input, error) {
 	if name == "-" {
 		d := t.FD(0)
 		if d == nil {
@@ -31,7 +31,7 @@ func Open(t *proc.Task, name string) (*Input, error) {
 }
 
 // Desc returns the open file, to ask what it is or to seek in it.
-func (i *Input) Desc() *proc.Desc { return i.d }
+func (i *Input) Desc() *kernel.Desc { return i.d }
 
 func (i *Input) Read(p []byte) (int, error) {
 	i.t.Step(1)
@@ -46,13 +46,13 @@ func (i *Input) Close() error {
 
 // An Output is a file that a tool writes.
 type Output struct {
-	t *proc.Task
-	d *proc.Desc
+	t *kernel.Task
+	d *kernel.Desc
 }
 
 // Create opens a file for writing, with the flags of open(2) besides
 // O_WRONLY|O_CREAT; "-" is not special.
-func Create(t *proc.Task, name string, flags int) (*Output, error) {
+func Create(t *kernel.Task, name string, flags int) (*Output, error) {
 	d, err := t.Open(name, linux.O_WRONLY|linux.O_CREAT|flags, 0o666)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func Create(t *proc.Task, name string, flags int) (*Output, error) {
 }
 
 // Desc returns the open file.
-func (o *Output) Desc() *proc.Desc { return o.d }
+func (o *Output) Desc() *kernel.Desc { return o.d }
 
 func (o *Output) Write(p []byte) (int, error) {
 	o.t.Step(1)
@@ -75,7 +75,7 @@ func (o *Output) Close() error {
 }
 
 // ReadAll reads a whole file, up to the limit "input".
-func ReadAll(t *proc.Task, name string) ([]byte, error) {
+func ReadAll(t *kernel.Task, name string) ([]byte, error) {
 	in, err := Open(t, name)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func ReadAll(t *proc.Task, name string) ([]byte, error) {
 
 // All reads a reader to its end, up to the limit "input". What it holds is
 // counted until the task ends.
-func All(t *proc.Task, r io.Reader) ([]byte, error) {
+func All(t *kernel.Task, r io.Reader) ([]byte, error) {
 	b := make([]byte, 0, 4096)
 	counted := 0
 	for {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // SizeSuffixes are the suffixes of tools that count bytes and lines.
@@ -175,7 +175,7 @@ func ParseInt(s, suffixes string, least, most int64) (int64, error) {
 
 // BadNumber reports a refused number as GNU tools do, "tool: what: ‘text’", and
 // adds the reason if it says more than "invalid".
-func BadNumber(t *proc.Task, what, text string, err error) {
+func BadNumber(t *kernel.Task, what, text string, err error) {
 	if errors.Is(err, ErrLarge) || errors.Is(err, ErrRange) {
 		t.Errorf("%s: %s: %s", what, Quote(text), err)
 		return

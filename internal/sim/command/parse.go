@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // Parse reads the task's arguments. Where they are wrong, or ask for --help
 // or --version, it has said so, and the tool returns status at once.
-func (s *Spec) Parse(t *proc.Task) (a *Args, status int, ok bool) {
+func (s *Spec) Parse(t *kernel.Task) (a *Args, status int, ok bool) {
 	return s.ParseArgs(t, t.Args[1:])
 }
 
 // ParseArgs is Parse of other arguments than the task's own.
-func (s *Spec) ParseArgs(t *proc.Task, args []string) (a *Args, status int, ok bool) {
+func (s *Spec) ParseArgs(t *kernel.Task, args []string) (a *Args, status int, ok bool) {
 	a = &Args{}
 	for len(args) > 0 {
 		arg := args[0]
@@ -74,7 +74,7 @@ func (s *Spec) short(c byte) *Option {
 }
 
 // long reads "--name", "--name=value", or an abbreviation that is unique.
-func (s *Spec) long(t *proc.Task, arg string, args []string) (f Flag, rest []string, stop bool, complaint string) {
+func (s *Spec) long(t *kernel.Task, arg string, args []string) (f Flag, rest []string, stop bool, complaint string) {
 	name, value, given := strings.Cut(arg[2:], "=")
 	var found *Option
 	var possible []string
@@ -119,7 +119,7 @@ func (s *Spec) long(t *proc.Task, arg string, args []string) (f Flag, rest []str
 	return Flag{Key: found.key(), Value: value, Given: given, Spelt: "--" + found.Long}, args, false, ""
 }
 
-func (s *Spec) tell(t *proc.Task, what string) {
+func (s *Spec) tell(t *kernel.Task, what string) {
 	if what == "version" {
 		fmt.Fprintf(t.Out(), "%s (Paddock)\n", s.Name)
 		return
@@ -174,7 +174,7 @@ func (o *Option) line() string {
 
 // Usage complains about the arguments as GNU tools do, and gives the status
 // for it.
-func (s *Spec) Usage(t *proc.Task, format string, args ...any) int {
+func (s *Spec) Usage(t *kernel.Task, format string, args ...any) int {
 	t.Errorf(format, args...)
 	if !s.NoTry {
 		_, _ = t.Write(2, []byte("Try '"+t.Name()+" --help' for more information.\n"))

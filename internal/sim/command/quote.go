@@ -3,7 +3,7 @@ package command
 import (
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -24,6 +24,6 @@ func QuoteFile(s string) string {
 func QuoteAlways(s string) string { return quote.Name(s) }
 
 // FailFile reports an error of a file: "tool: name: reason".
-func FailFile(t *proc.Task, name string, err error) {
+func FailFile(t *kernel.Task, name string, err error) {
 	t.Errorf("%s: %s", QuoteFile(name), vfs.Message(err))
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 // A Reader reads a file by records or pieces, without copying, within the
 // task's limits. Close it with defer, because a task may end inside any call.
 type Reader struct {
-	t     *proc.Task
+	t     *kernel.Task
 	in    *Input // nil for standard input
 	buf   []byte
 	r, w  int
@@ -26,7 +26,7 @@ type Reader struct {
 }
 
 // OpenReader opens a file for reading; "-" is standard input.
-func OpenReader(t *proc.Task, name string) (*Reader, error) {
+func OpenReader(t *kernel.Task, name string) (*Reader, error) {
 	if name == "-" {
 		return StdinReader(t)
 	}
@@ -38,7 +38,7 @@ func OpenReader(t *proc.Task, name string) (*Reader, error) {
 }
 
 // StdinReader returns a reader of standard input.
-func StdinReader(t *proc.Task) (*Reader, error) {
+func StdinReader(t *kernel.Task) (*Reader, error) {
 	if t.FD(0) == nil {
 		return nil, linux.EBADF
 	}
@@ -62,7 +62,7 @@ func (r *Reader) Close() {
 }
 
 // Desc returns the open file.
-func (r *Reader) Desc() *proc.Desc {
+func (r *Reader) Desc() *kernel.Desc {
 	if r.in != nil {
 		return r.in.Desc()
 	}
@@ -298,7 +298,7 @@ func (r *Reader) Return() {
 	if r.r == r.w {
 		return
 	}
-	if s, ok := r.Desc().File.(proc.Seeker); ok {
+	if s, ok := r.Desc().File.(kernel.Seeker); ok {
 		if _, err := s.Seek(int64(r.r-r.w), io.SeekCurrent); err == nil {
 			r.w = r.r
 		}

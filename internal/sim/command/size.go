@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A SizeUnit is the unit in which ls, du and df print amounts of bytes.
@@ -48,7 +48,7 @@ func ParseSizeUnit(s string) (SizeUnit, error) {
 }
 
 // DefaultSizeUnit returns the unit that the environment asks for, or 1024 bytes.
-func DefaultSizeUnit(t *proc.Task, own string) SizeUnit {
+func DefaultSizeUnit(t *kernel.Task, own string) SizeUnit {
 	for _, name := range []string{own, "BLOCK_SIZE", "BLOCKSIZE"} {
 		if v := t.Getenv(name); v != "" {
 			if u, err := ParseSizeUnit(v); err == nil {

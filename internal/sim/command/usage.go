@@ -1,12 +1,12 @@
 package command
 
 import (
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // CheckCount reports too few or too many operands in the words of GNU tools and
 // returns the exit status; 0 means that the number is right.
-func CheckCount(t *proc.Task, s *Spec, operands []string, least, most int) int {
+func CheckCount(t *kernel.Task, s *Spec, operands []string, least, most int) int {
 	switch {
 	case len(operands) == 0 && least > 0:
 		return s.Usage(t, "missing operand")

@@ -3,8 +3,8 @@ package command
 import (
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -75,7 +75,7 @@ type walkLevel struct {
 // The view of the first entry is the task's. A walk descends by working
 // directories and keeps its position in a list, so that neither the length of a
 // path nor the Go stack limits its depth.
-func Walk(t *proc.Task, root string, o WalkOptions, visit func(*WalkEntry) WalkOrder) {
+func Walk(t *kernel.Task, root string, o WalkOptions, visit func(*WalkEntry) WalkOrder) {
 	view := t.View
 	w := walker{t: t, o: o, visit: visit}
 	e := WalkEntry{In: &view, Name: root, Path: root}
@@ -97,7 +97,7 @@ func Walk(t *proc.Task, root string, o WalkOptions, visit func(*WalkEntry) WalkO
 }
 
 type walker struct {
-	t     *proc.Task
+	t     *kernel.Task
 	o     WalkOptions
 	visit func(*WalkEntry) WalkOrder
 	dev   uint64

@@ -5,23 +5,23 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A Writer is a buffered output whose methods return no error: a failed write
 // calls the function that was given when the Writer was made.
 type Writer struct {
-	t    *proc.Task // of standard output
+	t    *kernel.Task // of standard output
 	w    *bufio.Writer
 	fail func(error) // does not return
 }
 
 // Stdout returns a writer of a task's standard output. If a write fails, the
 // task reports it and ends with status 1.
-func Stdout(t *proc.Task) *Writer { return StdoutStatus(t, 1) }
+func Stdout(t *kernel.Task) *Writer { return StdoutStatus(t, 1) }
 
 // StdoutStatus is Stdout with another status.
-func StdoutStatus(t *proc.Task, status int) *Writer {
+func StdoutStatus(t *kernel.Task, status int) *Writer {
 	return &Writer{t, t.Out(), func(error) { t.Exit(status) }}
 }
 

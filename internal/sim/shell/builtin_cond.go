@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/condition"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -115,7 +115,7 @@ func (s *Shell) conditions() *condition.Host {
 			if d == nil {
 				return false
 			}
-			_, ok := d.File.(proc.Terminal)
+			_, ok := d.File.(kernel.Terminal)
 			return ok
 		},
 		Stat: s.stat,

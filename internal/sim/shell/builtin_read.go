@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -49,7 +49,7 @@ func biRead(s *Shell, args []string) int {
 		return 1
 	}
 	if r.prompt != "" {
-		if _, ok := d.File.(proc.Terminal); ok {
+		if _, ok := d.File.(kernel.Terminal); ok {
 			s.flushOut()
 			s.errout(r.prompt)
 		}
@@ -141,8 +141,8 @@ func (r *reading) option(c byte, value string) int {
 }
 
 // poll reports whether there is input.
-func (r *reading) poll(d *proc.Desc) int {
-	p, ok := d.File.(proc.Peeker)
+func (r *reading) poll(d *kernel.Desc) int {
+	p, ok := d.File.(kernel.Peeker)
 	if !ok {
 		return 0
 	}
@@ -159,14 +159,14 @@ func (r *reading) poll(d *proc.Desc) int {
 type alarm struct {
 	s     *Shell
 	timer *time.Timer
-	old   proc.Action
+	old   kernel.Action
 	rang  bool
 }
 
 // alarm sets one; 0 rings at once.
 func (s *Shell) alarm(after time.Duration) *alarm {
 	a := &alarm{s: s, old: s.t.Action(linux.SIGALRM)}
-	s.t.On(linux.SIGALRM, proc.Catch)
+	s.t.On(linux.SIGALRM, kernel.Catch)
 	if after == 0 {
 		s.t.Signal(linux.SIGALRM)
 		return a
@@ -200,7 +200,7 @@ func (a *alarm) stop() bool {
 // timedOut is the status of a read that ran out of time.
 const timedOut = 128 + int(linux.SIGALRM)
 
-func (r *reading) run(d *proc.Desc) int {
+func (r *reading) run(d *kernel.Desc) int {
 	s := r.s
 	in := &input{t: s.t, fd: r.fd}
 	in.open(d)
@@ -352,23 +352,23 @@ func (l *line) clean() {
 // An input gives the bytes of a descriptor and leaves to others what was not
 // taken.
 type input struct {
-	t     *proc.Task
+	t     *kernel.Task
 	fd    int
-	peek  proc.Peeker
-	seek  proc.Seeker
+	peek  kernel.Peeker
+	seek  kernel.Seeker
 	buf   []byte
 	chunk []byte // what was read ahead
 	size  int
 	taken int64 // bytes of this line, NULs too
 }
 
-func (in *input) open(d *proc.Desc) {
-	if p, ok := d.File.(proc.Peeker); ok {
+func (in *input) open(d *kernel.Desc) {
+	if p, ok := d.File.(kernel.Peeker); ok {
 		in.peek = p
 		return
 	}
 	in.size = 1
-	if s, ok := d.File.(proc.Seeker); ok {
+	if s, ok := d.File.(kernel.Seeker); ok {
 		if _, err := s.Seek(0, io.SeekCurrent); err == nil {
 			in.seek, in.size = s, 256
 		}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
 
@@ -159,7 +159,7 @@ func biExec(s *Shell, args []string) int {
 	}
 	s.flushOut()
 	s.t.Nest = s.depth
-	st, err := s.t.Exec(proc.Command{Path: file, Args: rest, Env: env})
+	st, err := s.t.Exec(kernel.Command{Path: file, Args: rest, Env: env})
 	if err != nil {
 		return s.execFailed(s.cannotExec(file, path, err))
 	}

@@ -4,8 +4,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -20,23 +20,23 @@ func sim(t *testing.T, script string) (string, int) {
 			t.Fatal(err)
 		}
 	}
-	if err := root.Mknod("/dev/null", linux.S_IFCHR|0o666, proc.DevNull); err != nil {
+	if err := root.Mknod("/dev/null", linux.S_IFCHR|0o666, kernel.DevNull); err != nil {
 		t.Fatal(err)
 	}
-	k := proc.New(proc.Options{FS: fs, Programs: func(string) (proc.Program, bool) { return nil, false }})
+	k := kernel.New(kernel.Options{FS: fs, Programs: func(string) (kernel.Program, bool) { return nil, false }})
 	run := k.NewRun()
 	defer run.End()
 	task, err := run.NewTask(vfs.View{FS: fs, Dir: vfs.Root, Umask: 0o022}, []string{"bash", "-c", script, "bash"}, []string{"HOME=/root"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, w := proc.PipeFromOutside()
+	in, w := kernel.PipeFromOutside()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, stdout := proc.NewBuffer(1 << 20)
-	errs, _ := proc.NewBuffer(1 << 20)
-	for fd, d := range []*proc.Desc{in, out, errs} {
+	out, stdout := kernel.NewBuffer(1 << 20)
+	errs, _ := kernel.NewBuffer(1 << 20)
+	for fd, d := range []*kernel.Desc{in, out, errs} {
 		if err := task.SetFD(fd, d, false); err != nil {
 			t.Fatal(err)
 		}

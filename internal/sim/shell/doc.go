@@ -1,5 +1,5 @@
 // Package shell is a shell that is compatible with bash 5.2, on a simulated
-// computer. Every effect of a script goes through the [proc.Task] that runs the
+// computer. Every effect of a script goes through the [kernel.Task] that runs the
 // shell and counts what it uses.
 //
 // Words are trees of mvdan.cc/sh/v3/syntax. The commands above them, and the

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/readline"
 )
@@ -17,7 +17,7 @@ import (
 // A conversation is a shell that a person types into.
 type conversation struct {
 	s      *Shell
-	tty    *proc.TTY        // nil where the standard input is none
+	tty    *kernel.TTY      // nil where the standard input is none
 	editor *readline.Editor // nil where lines are not edited
 	fresh  bool             // the next line begins a command
 	cut    bool             // the line was given up by Ctrl-C
@@ -26,7 +26,7 @@ type conversation struct {
 }
 
 // terminal gives the terminal that a descriptor is.
-func (s *Shell) terminal(fd int) *proc.TTY {
+func (s *Shell) terminal(fd int) *kernel.TTY {
 	d := s.t.FD(fd)
 	if d == nil {
 		return nil
@@ -53,13 +53,13 @@ func (s *Shell) becomeInteractive(in invocation) {
 		s.setOption(oMonitor, true)
 	}
 	for _, sig := range []linux.Signal{linux.SIGINT, linux.SIGTERM} {
-		if s.t.Action(sig) == proc.Default {
-			s.t.On(sig, proc.Catch)
+		if s.t.Action(sig) == kernel.Default {
+			s.t.On(sig, kernel.Catch)
 		}
 	}
 	// A command that is stopped could not be brought back.
 	for _, sig := range []linux.Signal{linux.SIGTSTP, linux.SIGTTIN, linux.SIGTTOU} {
-		s.t.On(sig, proc.Ignore)
+		s.t.On(sig, kernel.Ignore)
 	}
 	home, _ := s.vars.Get("HOME")
 	prompt := `\u@\h:\w\$ `
@@ -278,7 +278,7 @@ func (c *conversation) read(prompt string) (string, error) {
 		}
 	}
 	modes := c.tty.Modes()
-	c.tty.SetModes(proc.Modes{NewlineIn: modes.NewlineIn})
+	c.tty.SetModes(kernel.Modes{NewlineIn: modes.NewlineIn})
 	defer c.tty.SetModes(modes)
 	for {
 		text, err := c.editor.Line(prompt, s.history)

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // A job is a command that runs, or ran, in the background.
 type job struct {
 	id      int // 0 of one that is not in the table
-	task    *proc.Task
+	task    *kernel.Task
 	pid     int
 	text    string
 	hidden  bool // a process substitution: wait knows its number only
@@ -21,7 +21,7 @@ type job struct {
 	nohup   bool
 	waited  bool
 	foreign bool // another shell's: it is shown but cannot be waited for
-	status  proc.Status
+	status  kernel.Status
 	ended   bool
 }
 
@@ -80,7 +80,7 @@ func (j *jobs) inherit() jobs {
 }
 
 // addJob puts a background command into the table.
-func (s *Shell) addJob(t *proc.Task, text string) {
+func (s *Shell) addJob(t *kernel.Task, text string) {
 	id := 0
 	kept := s.jobs.list[:0]
 	for _, j := range s.jobs.list {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
@@ -52,7 +52,7 @@ func (s *Shell) unreadable(p *parse.Parser, err error, outermost bool) {
 }
 
 // readAll reads an open file to its end.
-func (s *Shell) readAll(d *proc.Desc) ([]byte, error) {
+func (s *Shell) readAll(d *kernel.Desc) ([]byte, error) {
 	var out []byte
 	buf := make([]byte, 32<<10)
 	for {

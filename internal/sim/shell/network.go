@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -28,8 +28,8 @@ func network(name string) (kind, address string, ok bool) {
 
 // dial opens a connection for a redirection, by the way to the network that
 // the computer has: it may have none.
-func (s *Shell) dial(name, kind, address string) (*proc.Desc, error) {
-	fail := func(err error) (*proc.Desc, error) {
+func (s *Shell) dial(name, kind, address string) (*kernel.Desc, error) {
+	fail := func(err error) (*kernel.Desc, error) {
 		why := networkError(err)
 		s.Warn("connect: %s", why)
 		return nil, errors.New(name + ": " + why)
@@ -66,7 +66,7 @@ func (s *Shell) dial(name, kind, address string) (*proc.Desc, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return proc.NewDesc(&connection{conn: conn}, "socket"), nil
+	return kernel.NewDesc(&connection{conn: conn}, "socket"), nil
 }
 
 // networkError gives the system's words for why there is no connection.
@@ -107,7 +107,7 @@ func start(do func(t *transfer)) *transfer {
 	return t
 }
 
-func (c *connection) Read(t *proc.Task, p []byte) (int, error) {
+func (c *connection) Read(t *kernel.Task, p []byte) (int, error) {
 	c.mu.Lock()
 	r := c.reading
 	if r == nil {
@@ -135,7 +135,7 @@ func (c *connection) Read(t *proc.Task, p []byte) (int, error) {
 	return 0, r.err
 }
 
-func (c *connection) Write(t *proc.Task, p []byte) (int, error) {
+func (c *connection) Write(t *kernel.Task, p []byte) (int, error) {
 	own := append([]byte(nil), p...)
 	w := start(func(w *transfer) { w.n, w.err = c.conn.Write(own) })
 	switch err := t.AwaitIO(w.done); {

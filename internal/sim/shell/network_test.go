@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -46,8 +46,8 @@ func TestThereIsNoNetworkByItself(t *testing.T) {
 func dialing(t *testing.T, dial func(context.Context, string, string) (net.Conn, error), script string) (out, errs string) {
 	t.Helper()
 	fs := vfs.New(vfs.Options{})
-	programs := func(name string) (proc.Program, bool) {
-		return func(t *proc.Task) int {
+	programs := func(name string) (kernel.Program, bool) {
+		return func(t *kernel.Task) int {
 			b := make([]byte, 64)
 			for {
 				n, err := t.Read(0, b)
@@ -64,17 +64,17 @@ func dialing(t *testing.T, dial func(context.Context, string, string) (net.Conn,
 	must(t, root.Mkdir("/bin", 0o755))
 	f, err := root.Open("/bin/cat", 0o101, 0o755)
 	must(t, err)
-	_, err = f.Write(proc.ProgramFile("cat"))
+	_, err = f.Write(kernel.ProgramFile("cat"))
 	must(t, err, f.Close())
-	k := proc.New(proc.Options{FS: fs, Programs: programs, Dial: dial})
+	k := kernel.New(kernel.Options{FS: fs, Programs: programs, Dial: dial})
 	defer k.Close()
 	r := k.NewRun()
 	defer r.End()
 	task, err := r.NewTask(vfs.View{FS: fs, Dir: vfs.Root}, []string{"bash", "-c", script}, []string{"PATH=/bin"})
 	must(t, err)
-	in, w := proc.PipeFromOutside()
-	o, stdout := proc.NewBuffer(1 << 16)
-	e, stderr := proc.NewBuffer(1 << 16)
+	in, w := kernel.PipeFromOutside()
+	o, stdout := kernel.NewBuffer(1 << 16)
+	e, stderr := kernel.NewBuffer(1 << 16)
 	must(t, w.Close(), task.SetFD(0, in, false), task.SetFD(1, o, false), task.SetFD(2, e, false))
 	task.Do(shell.Program)
 	return string(stdout.Bytes()), string(stderr.Bytes())

@@ -10,14 +10,14 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 )
 
 // forkTask forks the shell's task, or complains.
-func (s *Shell) forkTask() *proc.Task {
+func (s *Shell) forkTask() *kernel.Task {
 	s.flushOut()
 	t, err := s.t.Fork()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Shell) inSubshell(run func(c *Shell) int) int {
 	}
 	t.Nest = s.depth
 	c := s.fork(t, false)
-	st := t.Do(func(*proc.Task) int { return c.main(run) })
+	st := t.Do(func(*kernel.Task) int { return c.main(run) })
 	s.t.Check()
 	if st.Signal != 0 {
 		s.tellSignal(st.Signal, t.PID, "")
@@ -166,8 +166,8 @@ func (s *Shell) pipes(c *parse.Pipeline) int {
 	s.flushOut()
 	n := len(c.Cmds)
 	lastHere := s.opt[oLastpipe] && !s.opt[oMonitor]
-	tasks := make([]*proc.Task, 0, n)
-	var in *proc.Desc
+	tasks := make([]*kernel.Task, 0, n)
+	var in *kernel.Desc
 	failed := false
 	var lastStatus int
 	for i, cmd := range c.Cmds {
@@ -193,7 +193,7 @@ func (s *Shell) pipes(c *parse.Pipeline) int {
 			in = nil
 		}
 		if !last {
-			r, w := proc.Pipe()
+			r, w := kernel.Pipe()
 			r.Hold()
 			in = r
 			_ = t.SetFD(1, w, false)
@@ -207,13 +207,13 @@ func (s *Shell) pipes(c *parse.Pipeline) int {
 			sub.lazyLevel = true
 		}
 		sub.stdinGiven = i > 0
-		run := func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.own(cmd) }) }
+		run := func(*kernel.Task) int { return sub.main(func(sub *Shell) int { return sub.own(cmd) }) }
 		tasks = append(tasks, t)
 		if last {
 			t.Do(run)
 			break
 		}
-		t.Go(func(task *proc.Task) int {
+		t.Go(func(task *kernel.Task) int {
 			st := run(task)
 			sub.vars.Release()
 			return st
@@ -269,7 +269,7 @@ func (s *Shell) pipeStatus(statuses []int) int {
 }
 
 // lastOfPipe runs the last command of a pipeline in this shell.
-func (s *Shell) lastOfPipe(cmd parse.Command, in *proc.Desc) int {
+func (s *Shell) lastOfPipe(cmd parse.Command, in *kernel.Desc) int {
 	var u undo
 	s.save(&u, 0)
 	_ = s.t.SetFD(0, in, false)
@@ -280,7 +280,7 @@ func (s *Shell) lastOfPipe(cmd parse.Command, in *proc.Desc) int {
 }
 
 // waitTask waits for a task of the shell's own, through signals.
-func (s *Shell) waitTask(t *proc.Task) proc.Status {
+func (s *Shell) waitTask(t *kernel.Task) kernel.Status {
 	for {
 		st, err := s.t.Wait(t)
 		if err == nil {
@@ -366,7 +366,7 @@ func (s *Shell) async(c *parse.Async) int {
 
 // background starts a subshell beside this one. A quiet one does not read the
 // standard input and does not hear the keyboard.
-func (s *Shell) background(run func(sub *Shell) int, quiet bool) *proc.Task {
+func (s *Shell) background(run func(sub *Shell) int, quiet bool) *kernel.Task {
 	t := s.forkTask()
 	if t == nil {
 		return nil
@@ -375,15 +375,15 @@ func (s *Shell) background(run func(sub *Shell) int, quiet bool) *proc.Task {
 		if d, err := t.Open("/dev/null", linux.O_RDONLY, 0); err == nil {
 			_ = t.SetFD(0, d, false)
 		}
-		t.On(linux.SIGINT, proc.Ignore)
-		t.On(linux.SIGQUIT, proc.Ignore)
+		t.On(linux.SIGINT, kernel.Ignore)
+		t.On(linux.SIGQUIT, kernel.Ignore)
 	}
 	if s.opt[oMonitor] {
 		t.SetPGID(0)
 	}
 	sub := s.fork(t, true)
 	t.Nest = 0
-	t.Go(func(*proc.Task) int { return sub.mainBeside(run) })
+	t.Go(func(*kernel.Task) int { return sub.mainBeside(run) })
 	s.lastPID = t.PID
 	return t
 }
@@ -422,12 +422,12 @@ func (s *Shell) capture(run func(sub *Shell) int) ([]byte, int, error) {
 	if t == nil {
 		return nil, forkStatus, linux.EAGAIN
 	}
-	d, buf := proc.NewBuffer(s.t.K.Limits.String)
+	d, buf := kernel.NewBuffer(s.t.K.Limits.String)
 	_ = t.SetFD(1, d, false)
 	t.Nest = s.depth
 	sub := s.fork(t, false)
 	sub.trace++
-	st := t.Do(func(*proc.Task) int { return sub.main(run) })
+	st := t.Do(func(*kernel.Task) int { return sub.main(run) })
 	s.t.Check()
 	select {
 	case <-buf.Closed():
@@ -503,7 +503,7 @@ func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
 	s.substs++
 	s.t.Bound("substitution", int64(s.substs), s.t.K.Limits.Substitution)
 	defer func() { s.substs-- }()
-	r, w := proc.Pipe()
+	r, w := kernel.Pipe()
 	mine, its, fd := r, w, 1
 	if p.Op == syntax.CmdOut {
 		mine, its, fd = w, r, 0
@@ -521,7 +521,7 @@ func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
 	sub := s.fork(t, true)
 	sub.trace++
 	t.Nest, t.Aside = 0, true
-	t.Go(func(*proc.Task) int {
+	t.Go(func(*kernel.Task) int {
 		return sub.mainBeside(func(c *Shell) int {
 			c.atTail(body.List)
 			return c.list(body.List)
@@ -566,9 +566,9 @@ func (s *Shell) coproc(c *parse.Coproc) int {
 		s.status = 1
 		return s.failed(1)
 	}
-	fromR, fromW := proc.Pipe()
-	toR, toW := proc.Pipe()
-	for _, d := range []*proc.Desc{fromR, fromW, toR, toW} {
+	fromR, fromW := kernel.Pipe()
+	toR, toW := kernel.Pipe()
+	for _, d := range []*kernel.Desc{fromR, fromW, toR, toW} {
 		d.Hold()
 		defer d.Drop()
 	}
@@ -581,7 +581,7 @@ func (s *Shell) coproc(c *parse.Coproc) int {
 	_ = t.SetFD(1, fromW, false)
 	sub := s.fork(t, true)
 	t.Nest = 0
-	t.Go(func(*proc.Task) int { return sub.mainBeside(func(sub *Shell) int { return sub.run(c.Body) }) })
+	t.Go(func(*kernel.Task) int { return sub.mainBeside(func(sub *Shell) int { return sub.run(c.Body) }) })
 	s.lastPID = t.PID
 	s.addJob(t, c.Src)
 	r, err := s.t.AddFD(fromR, firstProcFD, true)

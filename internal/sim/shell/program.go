@@ -6,13 +6,13 @@ import (
 	"path"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
 
 // Program is bash, and sh by that name.
-func Program(t *proc.Task) int {
+func Program(t *kernel.Task) int {
 	args := t.Args
 	name := "bash"
 	if len(args) > 0 {
@@ -22,7 +22,7 @@ func Program(t *proc.Task) int {
 	s := New(t, Options{Name: name, Posix: base == "sh" || base == "-sh"})
 	s.login = strings.HasPrefix(name, "-")
 	for sig := linux.Signal(1); sig < 32; sig++ {
-		if t.Action(sig) == proc.Ignore {
+		if t.Action(sig) == kernel.Ignore {
 			if s.traps.ignored == nil {
 				s.traps.ignored = map[linux.Signal]bool{}
 			}

@@ -11,8 +11,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -23,7 +23,7 @@ type undo struct{ list []saved }
 // A saved is a descriptor as it was; nil is that it was closed.
 type saved struct {
 	fd      int
-	d       *proc.Desc
+	d       *kernel.Desc
 	cloexec bool
 }
 
@@ -177,7 +177,7 @@ func (s *Shell) target1(r *parse.Redirect) (string, error) {
 }
 
 // open opens a file for a redirection.
-func (s *Shell) open(name string, flags int, clobbers bool) (*proc.Desc, error) {
+func (s *Shell) open(name string, flags int, clobbers bool) (*kernel.Desc, error) {
 	if clobbers && s.opt[oNoclobber] {
 		if i, err := s.t.View.Stat(name); err == nil && i.IsRegular() {
 			return nil, errors.New(name + ": cannot overwrite existing file")
@@ -199,7 +199,7 @@ func (s *Shell) open(name string, flags int, clobbers bool) (*proc.Desc, error) 
 }
 
 // install puts an open file at the descriptor that a redirection names.
-func (s *Shell) install(u *undo, r *parse.Redirect, own int, d *proc.Desc) error {
+func (s *Shell) install(u *undo, r *parse.Redirect, own int, d *kernel.Desc) error {
 	if r.Var != "" {
 		return s.installVar(r, d)
 	}
@@ -210,7 +210,7 @@ func (s *Shell) install(u *undo, r *parse.Redirect, own int, d *proc.Desc) error
 	return s.set(u, fd, d)
 }
 
-func (s *Shell) set(u *undo, fd int, d *proc.Desc) error {
+func (s *Shell) set(u *undo, fd int, d *kernel.Desc) error {
 	d.Hold()
 	defer d.Drop()
 	s.save(u, fd)
@@ -227,7 +227,7 @@ func (s *Shell) set(u *undo, fd int, d *proc.Desc) error {
 // firstVarFD is the least descriptor that {name}> may get.
 const firstVarFD = 10
 
-func (s *Shell) installVar(r *parse.Redirect, d *proc.Desc) error {
+func (s *Shell) installVar(r *parse.Redirect, d *kernel.Desc) error {
 	d.Hold()
 	defer d.Drop()
 	fd, err := s.t.AddFD(d, firstVarFD, false)
@@ -346,13 +346,13 @@ type document struct {
 }
 
 // textDesc gives a document, whose bytes are counted until it is closed.
-func (s *Shell) textDesc(text string) *proc.Desc {
+func (s *Shell) textDesc(text string) *kernel.Desc {
 	heap, size := s.t.K.Heap(), int64(len(text))
 	_ = s.t.Must(heap.Add(size))
-	return proc.NewDesc(&document{text: []byte(text), heap: heap, size: size}, "pipe")
+	return kernel.NewDesc(&document{text: []byte(text), heap: heap, size: size}, "pipe")
 }
 
-func (d *document) Read(_ *proc.Task, p []byte) (int, error) {
+func (d *document) Read(_ *kernel.Task, p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.text) == 0 {
@@ -363,10 +363,10 @@ func (d *document) Read(_ *proc.Task, p []byte) (int, error) {
 	return n, nil
 }
 
-func (d *document) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (d *document) Write(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // Peek shows what is left.
-func (d *document) Peek(*proc.Task) ([]byte, error) {
+func (d *document) Peek(*kernel.Task) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.text) == 0 {
@@ -397,7 +397,7 @@ func (s *Shell) readLine(fd int) (string, error) {
 	if d == nil {
 		return "", linux.EBADF
 	}
-	if p, ok := d.File.(proc.Peeker); ok {
+	if p, ok := d.File.(kernel.Peeker); ok {
 		for {
 			b, err := p.Peek(s.t)
 			if err != nil {
@@ -418,9 +418,9 @@ func (s *Shell) readLine(fd int) (string, error) {
 }
 
 // readSeek is readLine of a file that can be read again from an offset.
-func (s *Shell) readSeek(fd int, d *proc.Desc) (string, error) {
+func (s *Shell) readSeek(fd int, d *kernel.Desc) (string, error) {
 	var line []byte
-	seeker, _ := d.File.(proc.Seeker)
+	seeker, _ := d.File.(kernel.Seeker)
 	size := 1
 	if seeker != nil {
 		if _, err := seeker.Seek(0, io.SeekCurrent); err == nil {

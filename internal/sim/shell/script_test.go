@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command/file"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/text"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -40,7 +40,7 @@ func must(t testing.TB, errs ...error) {
 }
 
 // sleep is the tool, enough for scripts here.
-func sleep(t *proc.Task) int {
+func sleep(t *kernel.Task) int {
 	d, err := time.ParseDuration(t.Args[1] + "s")
 	if err != nil {
 		return 1
@@ -59,8 +59,8 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 	for _, d := range []string{"/usr", "/usr/bin", "/dev", "/tmp"} {
 		must(t, root.Mkdir(d, 0o755))
 	}
-	must(t, root.Symlink("usr/bin", "/bin"), root.Chmod("/tmp", 0o1777), root.Mknod("/dev/null", linux.S_IFCHR|0o666, proc.DevNull))
-	programs := map[string]proc.Program{"bash": shell.Program, "sh": shell.Program, "sleep": sleep}
+	must(t, root.Symlink("usr/bin", "/bin"), root.Chmod("/tmp", 0o1777), root.Mknod("/dev/null", linux.S_IFCHR|0o666, kernel.DevNull))
+	programs := map[string]kernel.Program{"bash": shell.Program, "sh": shell.Program, "sleep": sleep}
 	for _, c := range slices.Concat(text.Commands(), file.Commands(), sort.Commands(), []command.Command{}) {
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
 			programs[name] = c.Run
@@ -69,10 +69,10 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 	for name := range programs {
 		f, err := root.Open("/usr/bin/"+name, linux.O_WRONLY|linux.O_CREAT, 0o755)
 		must(t, err)
-		_, err = f.Write(proc.ProgramFile(name))
+		_, err = f.Write(kernel.ProgramFile(name))
 		must(t, err, f.Close())
 	}
-	k := proc.New(proc.Options{FS: fs, Limits: limits, Programs: func(name string) (proc.Program, bool) {
+	k := kernel.New(kernel.Options{FS: fs, Limits: limits, Programs: func(name string) (kernel.Program, bool) {
 		p, ok := programs[name]
 		return p, ok
 	}})
@@ -84,12 +84,12 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=dumb"}
 	task, err := r.NewTask(view, args, env)
 	must(t, err)
-	in, w := proc.PipeFromOutside()
-	out, stdout := proc.NewBuffer(1 << 24)
-	errs, stderr := proc.NewBuffer(1 << 24)
+	in, w := kernel.PipeFromOutside()
+	out, stdout := kernel.NewBuffer(1 << 24)
+	errs, stderr := kernel.NewBuffer(1 << 24)
 	must(t, task.SetFD(0, in, false), task.SetFD(1, out, false), task.SetFD(2, errs, false))
-	task.Go(func(task *proc.Task) int {
-		st, err := task.Exec(proc.Command{Path: "/bin/bash", Args: args})
+	task.Go(func(task *kernel.Task) int {
+		st, err := task.Exec(kernel.Command{Path: "/bin/bash", Args: args})
 		if err != nil {
 			return 127
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
@@ -26,7 +26,7 @@ const (
 
 // A Shell is the state of one shell.
 type Shell struct {
-	t     *proc.Task
+	t     *kernel.Task
 	vars  *variable.Store
 	x     *expand.Expander // nil until it is needed
 	flags expand.Flags
@@ -138,7 +138,7 @@ type Options struct {
 }
 
 // New makes a shell on a task, with the task's environment.
-func New(t *proc.Task, o Options) *Shell {
+func New(t *kernel.Task, o Options) *Shell {
 	s := &Shell{t: t, name: o.Name, params: o.Params, pid: t.PID, subst: -1, depth: t.Nest}
 	s.bases = &state{start: t.K.Now().UnixNano()}
 	s.opt.setDefaults()
@@ -156,7 +156,7 @@ func New(t *proc.Task, o Options) *Shell {
 }
 
 // Use returns the shell another task, for the next run.
-func (s *Shell) Use(t *proc.Task) {
+func (s *Shell) Use(t *kernel.Task) {
 	s.t, s.x = t, nil
 	s.vars.Meter = t
 	s.depth = t.Nest
@@ -164,7 +164,7 @@ func (s *Shell) Use(t *proc.Task) {
 
 // fork makes the state of a subshell on a task that was forked. With beside,
 // this shell goes on while it runs.
-func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
+func (s *Shell) fork(t *kernel.Task, beside bool) *Shell {
 	c := *s
 	c.t, c.x, c.out, c.stack, c.procs = t, nil, nil, nil, nil
 	if beside {
@@ -191,7 +191,7 @@ func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
 }
 
 // Task returns the task that the shell runs on: where to count, read and write.
-func (s *Shell) Task() *proc.Task { return s.t }
+func (s *Shell) Task() *kernel.Task { return s.t }
 
 // Variables returns the shell's variables.
 func (s *Shell) Variables() *variable.Store { return s.vars }

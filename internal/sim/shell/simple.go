@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 )
@@ -443,7 +443,7 @@ func (s *Shell) program1(file string, args []string) int {
 	name := args[0]
 	s.flushOut()
 	s.t.Nest = s.depth
-	cmd := proc.Command{Path: file, Args: args, Env: s.environ()}
+	cmd := kernel.Command{Path: file, Args: args, Env: s.environ()}
 	if s.last1(args) {
 		code, err := s.t.Exec(cmd)
 		if err != nil {
@@ -543,7 +543,7 @@ func (s *Shell) notFound(args []string, err error) int {
 
 // cannotRun tells why a file is no program.
 func (s *Shell) cannotRun(file, name string, err error) int {
-	var in *proc.Interpreter
+	var in *kernel.Interpreter
 	switch {
 	case errors.As(err, &in):
 		s.Warn("%s: cannot execute: required file not found", file)

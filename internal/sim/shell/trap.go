@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
@@ -25,7 +25,7 @@ type traps struct {
 
 // inherit gives the traps of a subshell: signals that are caught are not, but
 // what is ignored is.
-func (t *traps) inherit(s *Shell, task *proc.Task) traps {
+func (t *traps) inherit(s *Shell, task *kernel.Task) traps {
 	var c traps
 	c.ignored = t.ignored
 	if s.opt[oErrtrace] {
@@ -37,7 +37,7 @@ func (t *traps) inherit(s *Shell, task *proc.Task) traps {
 	c.running = t.running
 	for sig, text := range t.signals {
 		if text != "" {
-			task.On(sig, proc.Default)
+			task.On(sig, kernel.Default)
 			continue
 		}
 		if c.signals == nil {
@@ -189,7 +189,7 @@ func (s *Shell) caught(sig linux.Signal) {
 			s.status = 128 + int(sig)
 			s.exitTrap()
 			s.flushOut()
-			s.t.On(sig, proc.Default)
+			s.t.On(sig, kernel.Default)
 			s.t.Die(sig)
 		case ok && text != "":
 			s.flushOut()
@@ -271,13 +271,13 @@ func (s *Shell) setTrap(name string, text *string) bool {
 	switch {
 	case text == nil:
 		delete(m, sig)
-		s.t.On(sig, proc.Default)
+		s.t.On(sig, kernel.Default)
 	case *text == "":
 		m[sig] = ""
-		s.t.On(sig, proc.Ignore)
+		s.t.On(sig, kernel.Ignore)
 	default:
 		m[sig] = *text
-		s.t.On(sig, proc.Catch)
+		s.t.On(sig, kernel.Catch)
 	}
 	s.traps.signals = m
 	s.watchFatal()
@@ -294,10 +294,10 @@ func (s *Shell) watchFatal() {
 			continue
 		}
 		switch a := s.t.Action(sig); {
-		case s.traps.exit != nil && *s.traps.exit != "" && a == proc.Default:
-			s.t.On(sig, proc.Catch)
-		case (s.traps.exit == nil || *s.traps.exit == "") && a == proc.Catch:
-			s.t.On(sig, proc.Default)
+		case s.traps.exit != nil && *s.traps.exit != "" && a == kernel.Default:
+			s.t.On(sig, kernel.Catch)
+		case (s.traps.exit == nil || *s.traps.exit == "") && a == kernel.Catch:
+			s.t.On(sig, kernel.Default)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
@@ -37,7 +37,7 @@ type lab struct {
 // newLab skips the test if no machine can be made.
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	engine, err := boot.FindEngine("")
+	engine, err := bootfiles.FindEngine("")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -45,7 +45,7 @@ func newLab(t *testing.T) *lab {
 	if !ok {
 		data = t.TempDir()
 	}
-	linux, err := boot.Find(boot.Options{Data: data})
+	linux, err := bootfiles.Find(bootfiles.Options{Data: data})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -53,7 +53,7 @@ func newLab(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	khz, err := boot.KHz()
+	khz, err := bootfiles.KHz()
 	if err != nil {
 		t.Skip(err)
 	}
@@ -73,14 +73,14 @@ func newLab(t *testing.T) *lab {
 	}
 	l := &lab{
 		t: t, engine: engine.Path, kernel: linux.Path, initrd: filepath.Join(t.TempDir(), "initrd"),
-		arguments: boot.Arguments(protocol.TCG, khz), network: syscall.SOCK_SEQPACKET,
+		arguments: bootfiles.Arguments(protocol.TCG, khz), network: syscall.SOCK_SEQPACKET,
 	}
 	guest, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var initrd bytes.Buffer
-	if err := boot.Initrd(&initrd, guest, modules); err != nil {
+	if err := bootfiles.Initrd(&initrd, guest, modules); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(l.initrd, initrd.Bytes(), 0o600); err != nil {

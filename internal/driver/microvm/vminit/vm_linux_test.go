@@ -20,7 +20,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/fileserver"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -68,11 +68,11 @@ func start(t *testing.T) *vm {
 	if data == "" {
 		t.Skip(dataEnv + " names no directory with a kernel")
 	}
-	engine, err := boot.FindEngine("")
+	engine, err := bootfiles.FindEngine("")
 	if err != nil {
 		t.Skip("no QEMU: ", err)
 	}
-	k, err := boot.Find(boot.Options{Data: data})
+	k, err := bootfiles.Find(bootfiles.Options{Data: data})
 	if err != nil {
 		t.Skip("no kernel: ", err)
 	}
@@ -96,13 +96,13 @@ func start(t *testing.T) *vm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := boot.Initrd(f, code, mods); err != nil {
+	if err := bootfiles.Initrd(f, code, mods); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	khz, err := boot.KHz()
+	khz, err := bootfiles.KHz()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func start(t *testing.T) *vm {
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off", "-accel", "tcg,tb-size=128", "-cpu", "Nehalem", "-m", "512",
 		"-global", "virtio-mmio.force-legacy=false",
-		"-kernel", k.Path, "-initrd", initrd, "-append", boot.Arguments(protocol.TCG, khz),
+		"-kernel", k.Path, "-initrd", initrd, "-append", bootfiles.Arguments(protocol.TCG, khz),
 		"-serial", "stdio", "-device", "virtio-serial-device,max_ports=4"}
 	for i, name := range []string{protocol.ControlPort, protocol.FilesPort, protocol.AgentPort} {
 		v.ports[name] = filepath.Join(dir, name)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/sys"

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 

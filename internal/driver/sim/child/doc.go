@@ -1,3 +1,3 @@
-// Package child runs in the process of one simulated computer. Package confined starts that
+// Package child runs in the process of one simulated computer. Package parent starts that
 // process.
 package child

@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/tool"
 )
 
@@ -30,15 +30,15 @@ func Commands(set *tool.Set) []command.Command {
 	if set == nil {
 		return nil
 	}
-	list := []command.Command{{Name: "tools", Run: func(t *proc.Task) int { return describe(t, set) }}}
+	list := []command.Command{{Name: "tools", Run: func(t *kernel.Task) int { return describe(t, set) }}}
 	for _, name := range set.Commands() {
-		list = append(list, command.Command{Name: name, Run: func(t *proc.Task) int { return run(t, set) }})
+		list = append(list, command.Command{Name: name, Run: func(t *kernel.Task) int { return run(t, set) }})
 	}
 	return list
 }
 
 // run calls the tool that the command line names.
-func run(t *proc.Task, set *tool.Set) int {
+func run(t *kernel.Task, set *tool.Set) int {
 	words := append([]string{t.Name()}, t.Args[1:]...)
 	x, rest, err := set.Command(words)
 	if errors.Is(err, tool.HelpWanted) {
@@ -61,7 +61,7 @@ func run(t *proc.Task, set *tool.Set) int {
 	return call(t, set, x.Name(), args)
 }
 
-func call(t *proc.Task, set *tool.Set, name string, args json.RawMessage) int {
+func call(t *kernel.Task, set *tool.Set, name string, args json.RawMessage) int {
 	result, err := Call(t, set, name, args, nil)
 	if err != nil {
 		t.Errorf("%v", err)
@@ -73,7 +73,7 @@ func call(t *proc.Task, set *tool.Set, name string, args json.RawMessage) int {
 	return print(t, string(result)) //nolint:forbidigo // a function of this package
 }
 
-func print(t *proc.Task, s string) int {
+func print(t *kernel.Task, s string) int {
 	if s != "" && !strings.HasSuffix(s, "\n") {
 		s += "\n"
 	}
@@ -88,7 +88,7 @@ func Caller(set *tool.Set) javascript.Caller {
 	if set == nil {
 		return nil
 	}
-	return func(t *proc.Task, name string, args json.RawMessage, caught func()) (json.RawMessage, error) {
+	return func(t *kernel.Task, name string, args json.RawMessage, caught func()) (json.RawMessage, error) {
 		return Call(t, set, name, args, caught)
 	}
 }
@@ -96,7 +96,7 @@ func Caller(set *tool.Set) javascript.Caller {
 // Call calls a tool in the name of a task. The tool's function runs beside the
 // task, which can be ended meanwhile: the function's context is done then.
 // Caught is called when a signal arrives that the task catches.
-func Call(t *proc.Task, set *tool.Set, name string, args json.RawMessage, caught func()) (json.RawMessage, error) {
+func Call(t *kernel.Task, set *tool.Set, name string, args json.RawMessage, caught func()) (json.RawMessage, error) {
 	t.ToolCall()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -123,7 +123,7 @@ func Call(t *proc.Task, set *tool.Set, name string, args json.RawMessage, caught
 }
 
 // describe is the program tools.
-func describe(t *proc.Task, set *tool.Set) int {
+func describe(t *kernel.Task, set *tool.Set) int {
 	spec := &command.Spec{
 		Name: "tools", Synopsis: "[list [WORD]... | describe [TOOL] | prompt | call TOOL [JSON]]", Exit: misused, Ordered: true,
 		About: "Tell which tools there are, each of which is a command of its own, and call one with arguments in JSON.",
@@ -161,7 +161,7 @@ func describe(t *proc.Task, set *tool.Set) int {
 }
 
 // definitions prints tools as interfaces of models take them.
-func definitions(t *proc.Task, set *tool.Set, names []string) int {
+func definitions(t *kernel.Task, set *tool.Set, names []string) int {
 	list := set.Describe()
 	var v any = list
 	if len(names) == 1 {

@@ -16,7 +16,7 @@ import (
 	"github.com/ulikunitz/xz"
 	"github.com/ulikunitz/xz/lzma"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A format is a kind of compressed file.
@@ -54,7 +54,7 @@ func sniff(head []byte) format {
 // An unpacker reads what compressed data hold. All that comes out counts
 // against the limit "archive".
 type unpacker struct {
-	t     *proc.Task
+	t     *kernel.Task
 	r     io.Reader
 	done  func()
 	total int64
@@ -62,7 +62,7 @@ type unpacker struct {
 }
 
 // unpack begins to read compressed data.
-func unpack(t *proc.Task, f format, r io.Reader) (u *unpacker, err error) {
+func unpack(t *kernel.Task, f format, r io.Reader) (u *unpacker, err error) {
 	u = &unpacker{t: t}
 	defer func() {
 		if err != nil {
@@ -152,7 +152,7 @@ type settings struct {
 }
 
 // pack begins to write compressed data. Closing it does not close w.
-func pack(t *proc.Task, f format, w io.Writer, s settings) (io.WriteCloser, error) {
+func pack(t *kernel.Task, f format, w io.Writer, s settings) (io.WriteCloser, error) {
 	p := &packing{t: t}
 	var err error
 	switch f {
@@ -212,7 +212,7 @@ type plain struct{ io.Writer }
 func (plain) Close() error { return nil }
 
 type packing struct {
-	t    *proc.Task
+	t    *kernel.Task
 	w    io.WriteCloser
 	held int
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -53,7 +53,7 @@ var cpioSpec = &command.Spec{
 
 // A cpio is a run of it.
 type cpio struct {
-	t        *proc.Task
+	t        *kernel.Task
 	a        *command.Args
 	status   int
 	patterns []*pattern.Pattern
@@ -73,7 +73,7 @@ type placed struct {
 	ino  vfs.Ino
 }
 
-func runCPIO(t *proc.Task) int {
+func runCPIO(t *kernel.Task) int {
 	a, status, ok := cpioSpec.Parse(t)
 	if !ok {
 		return status

@@ -3,8 +3,8 @@ package archive
 import (
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -33,7 +33,7 @@ func safeName(name string) (safe, prefix string) {
 // A guardian keeps members from going through links that the archive itself
 // made and that lead out of the directory.
 type guardian struct {
-	t     *proc.Task
+	t     *kernel.Task
 	links map[link]bool
 }
 

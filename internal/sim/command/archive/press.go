@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -20,7 +20,7 @@ func reason(err error) string { return vfs.Message(err) }
 
 // A press is a run of gzip, bzip2, xz or zstd under any of their names.
 type press struct {
-	t      *proc.Task
+	t      *kernel.Task
 	format format
 	suffix string
 
@@ -123,7 +123,7 @@ func (p *press) complain(status int, format string, args ...any) {
 	_, _ = p.t.Write(2, []byte(p.called()+": "+fmt.Sprintf(format, args...)+"\n"))
 }
 
-func runPress(t *proc.Task) int {
+func runPress(t *kernel.Task) int {
 	p := known(t.Name())
 	p.t = t
 	spec := pressSpec(t.Name(), p.format)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -54,7 +54,7 @@ type operandOf struct{ dir, name string }
 
 // A tape is a run of tar.
 type tape struct {
-	t    *proc.Task
+	t    *kernel.Task
 	g    guardian
 	book *command.Accounts
 	zone *time.Location
@@ -142,7 +142,7 @@ func dashed(args []string) (out []string, missing string) {
 	return append(out, rest...), ""
 }
 
-func runTar(t *proc.Task) int {
+func runTar(t *kernel.Task) int {
 	p := &tape{t: t, g: guardian{t: t}, book: &command.Accounts{View: &t.View}, zone: strftime.Zone(t.Getenv("TZ")), level: 6, warned: map[string]bool{}, width: 19}
 	spec := &command.Spec{Name: "tar", Synopsis: "[OPTION...] [FILE]...", Exit: 64, NoTry: true, Ordered: true, Options: tarOptions(), About: "GNU 'tar' saves many files together into a single archive, and can restore individual files from the archive."}
 	args, missing := dashed(t.Args[1:])

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -19,14 +19,14 @@ type substitution struct {
 }
 
 // A meter charges a task for matching.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)
 	return nil
 }
 
-func newSubstitution(t *proc.Task, expr string) (*substitution, error) {
+func newSubstitution(t *kernel.Task, expr string) (*substitution, error) {
 	bad := errors.New("Invalid transform expression") //nolint:staticcheck // tar's words
 	if len(expr) < 4 || expr[0] != 's' {
 		return nil, bad

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -27,7 +27,7 @@ var unzipSpec = &command.Spec{
 
 // An unzipper is a run of unzip.
 type unzipper struct {
-	t       *proc.Task
+	t       *kernel.Task
 	a       *command.Args
 	g       guardian
 	file    string
@@ -48,7 +48,7 @@ func (u *unzipper) complain(text string) {
 	_, _ = u.t.Write(2, []byte(text))
 }
 
-func runUnzip(t *proc.Task) int {
+func runUnzip(t *kernel.Task) int {
 	u := &unzipper{t: t, g: guardian{t: t}, zone: strftime.Zone(t.Getenv("TZ"))}
 	var args []string
 	excluding := false

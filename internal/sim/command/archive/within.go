@@ -3,7 +3,7 @@ package archive
 import (
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // The real tools of this file are scripts around gzip and its like, and so are
@@ -54,7 +54,7 @@ $WITH "${opts[@]}" <(open "${files[0]}") <(open "${files[1]}")
 `
 
 // scripted runs one of the scripts as the program that it is called by.
-func scripted(t *proc.Task) int {
+func scripted(t *kernel.Task) int {
 	name := t.Name()
 	tool, cat := "gzip", `open() { case $1 in -) gzip -cdf ;; *.bz2) bzip2 -cd -- "$1" ;; *.xz|*.lzma) xz -cd -- "$1" ;; *.zst) zstd -cdq -- "$1" ;; *) gzip -cdf -- "$1" ;; esac; }`
 	switch {
@@ -85,7 +85,7 @@ func scripted(t *proc.Task) int {
 	if err := t.Flush(); err != nil {
 		return 2
 	}
-	code, err := t.Exec(proc.Command{Path: "/usr/bin/bash", Args: append([]string{name, "-c", script, name}, t.Args[1:]...)})
+	code, err := t.Exec(kernel.Command{Path: "/usr/bin/bash", Args: append([]string{name, "-c", script, name}, t.Args[1:]...)})
 	if err != nil {
 		t.Errorf("%s", reason(err))
 		return 127

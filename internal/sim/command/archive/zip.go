@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -33,7 +33,7 @@ var zipSpec = &command.Spec{
 
 // A zipper is a run of zip.
 type zipper struct {
-	t       *proc.Task
+	t       *kernel.Task
 	a       *command.Args
 	level   int
 	include []*pattern.Pattern
@@ -106,7 +106,7 @@ func (z *zipper) tell(text string) {
 	_, _ = z.t.Out().WriteString(text) // the end of the program tells of an error
 }
 
-func runZip(t *proc.Task) int {
+func runZip(t *kernel.Task) int {
 	z := &zipper{t: t, level: 6, at: map[string]int{}, zone: strftime.Zone(t.Getenv("TZ"))}
 	a, status, ok := zipSpec.ParseArgs(t, z.lists(t.Args[1:]))
 	if !ok {
@@ -460,7 +460,7 @@ func (z *zipper) test(file string) int {
 }
 
 // drain reads a member, counted and guarded.
-func drain(t *proc.Task, f *zip.File, w io.Writer) error {
+func drain(t *kernel.Task, f *zip.File, w io.Writer) error {
 	var r io.ReadCloser
 	err := guard(func() error {
 		var err error
@@ -476,7 +476,7 @@ func drain(t *proc.Task, f *zip.File, w io.Writer) error {
 }
 
 // match helps unzip, too.
-func matches(t *proc.Task, list []*pattern.Pattern, name string) bool {
+func matches(t *kernel.Task, list []*pattern.Pattern, name string) bool {
 	return slices.ContainsFunc(list, func(p *pattern.Pattern) bool {
 		ok, err := p.Match(name, meter{t})
 		return ok && err == nil

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -32,7 +32,7 @@ type options struct {
 	operands []string
 }
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	o, status, ok := parseOptions(t)
 	if !ok {
 		return status
@@ -232,7 +232,7 @@ func (m *machine) selected(r *compiledRule, i int) bool {
 }
 
 // parseOptions reads the command line, in the ways of gawk and mawk.
-func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
+func parseOptions(t *kernel.Task) (o *options, status int, ok bool) {
 	o = &options{}
 	args := t.Args[1:]
 	var texts []source
@@ -315,7 +315,7 @@ func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
 	return o, 0, true
 }
 
-func readSource(t *proc.Task, name string) (string, error) {
+func readSource(t *kernel.Task, name string) (string, error) {
 	if name == "/dev/stdin" {
 		name = "-"
 	}
@@ -369,11 +369,11 @@ func longOptions() [][2]string {
 	}
 }
 
-func version(t *proc.Task) {
+func version(t *kernel.Task) {
 	fmt.Fprintf(t.Out(), "awk (Paddock), with the language of GNU Awk 5.2\n")
 }
 
-func usage(t *proc.Task) {
+func usage(t *kernel.Task) {
 	w := t.Out()
 	name := t.Name()
 	fmt.Fprintf(w, "Usage: %s [OPTION]... 'program' [file]...\n   or: %s [OPTION]... -f progfile [file]...\n", name, name)
@@ -389,6 +389,6 @@ func usage(t *proc.Task) {
 `)
 }
 
-func usageTo(t *proc.Task, fd int) {
+func usageTo(t *kernel.Task, fd int) {
 	_, _ = t.Write(fd, []byte("Usage: "+t.Name()+" [OPTION]... 'program' [file]...\n"))
 }

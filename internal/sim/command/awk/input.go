@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -122,7 +122,7 @@ func (m *machine) hook(list []stmtFn) bool {
 	return true
 }
 
-func open(t *proc.Task, name string) (*proc.Desc, error) {
+func open(t *kernel.Task, name string) (*kernel.Desc, error) {
 	in, err := command.Open(t, name)
 	if err != nil {
 		return nil, err
@@ -251,11 +251,11 @@ func (m *machine) openSource(from tok, name string) (*reader, error) {
 
 // command starts a command to read from.
 func (m *machine) command(line string) (*reader, error) {
-	r, w := proc.Pipe()
+	r, w := kernel.Pipe()
 	r.Hold()
 	w.Hold()
 	defer w.Drop()
-	child, err := m.t.Spawn(shell(line), func(child *proc.Task) error { return child.SetFD(1, w, false) })
+	child, err := m.t.Spawn(shell(line), func(child *kernel.Task) error { return child.SetFD(1, w, false) })
 	if err != nil {
 		r.Drop()
 		return nil, err
@@ -263,6 +263,6 @@ func (m *machine) command(line string) (*reader, error) {
 	return &reader{desc: r, child: child}, nil
 }
 
-func shell(line string) proc.Command {
-	return proc.Command{Args: []string{"sh", "-c", line}}
+func shell(line string) kernel.Command {
+	return kernel.Command{Args: []string{"sh", "-c", line}}
 }

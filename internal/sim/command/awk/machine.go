@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // The special variables, in the order of specials.
@@ -59,7 +59,7 @@ type unwinding struct{ c ctl }
 
 // A machine runs a program.
 type machine struct {
-	t    *proc.Task
+	t    *kernel.Task
 	prog *program
 
 	globals []cell
@@ -178,7 +178,7 @@ func (m *machine) warn(format string, args ...any) {
 }
 
 // newMachine makes a machine for a program.
-func newMachine(t *proc.Task, p *program) *machine {
+func newMachine(t *kernel.Task, p *program) *machine {
 	m := &machine{
 		t: t, prog: p, globals: make([]cell, len(p.names)),
 		convfmt: "%.6g", ofmt: "%.6g", ofs: " ", ors: "\n", subsep: "\x1c", fs: " ", rs: "\n",
@@ -188,7 +188,7 @@ func newMachine(t *proc.Task, p *program) *machine {
 	}
 	m.plain = sink{w: m.out, std: true}
 	if d := t.FD(1); d != nil {
-		if _, ok := d.File.(proc.Terminal); ok {
+		if _, ok := d.File.(kernel.Terminal); ok {
 			m.live = true
 		}
 	}

@@ -4,21 +4,21 @@ import (
 	"errors"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A sink is where print writes to.
 type sink struct {
 	w     *command.Writer
-	desc  *proc.Desc // held
-	child *proc.Task // of a command
-	from  *reader    // of a coprocess, its other end
-	std   bool       // it is standard output
-	quick bool       // nothing is held back
-	quiet bool       // a command that no longer reads is no error: it is being closed
-	gone  bool       // and it no longer reads
+	desc  *kernel.Desc // held
+	child *kernel.Task // of a command
+	from  *reader      // of a coprocess, its other end
+	std   bool         // it is standard output
+	quick bool         // nothing is held back
+	quiet bool         // a command that no longer reads is no error: it is being closed
+	gone  bool         // and it no longer reads
 }
 
 // A tap is the file below a sink.
@@ -121,11 +121,11 @@ func (m *machine) sinkWriter(s *sink, name string) {
 }
 
 func (m *machine) startSink(s *sink, line string) error {
-	r, w := proc.Pipe()
+	r, w := kernel.Pipe()
 	w.Hold()
 	r.Hold()
 	defer r.Drop()
-	child, err := m.t.Spawn(shell(line), func(child *proc.Task) error { return child.SetFD(0, r, false) })
+	child, err := m.t.Spawn(shell(line), func(child *kernel.Task) error { return child.SetFD(0, r, false) })
 	if err != nil {
 		w.Drop()
 		return err
@@ -144,14 +144,14 @@ func (m *machine) coprocess(line string) *sink {
 		m.fatal("cannot open two way pipe `%s': %s", line, vfs.Message(err))
 	}
 	m.flushAll()
-	in, toIn := proc.Pipe()
-	fromOut, out := proc.Pipe()
-	for _, d := range []*proc.Desc{in, toIn, fromOut, out} {
+	in, toIn := kernel.Pipe()
+	fromOut, out := kernel.Pipe()
+	for _, d := range []*kernel.Desc{in, toIn, fromOut, out} {
 		d.Hold()
 	}
 	defer in.Drop()
 	defer out.Drop()
-	child, err := m.t.Spawn(shell(line), func(child *proc.Task) error {
+	child, err := m.t.Spawn(shell(line), func(child *kernel.Task) error {
 		return errors.Join(child.SetFD(0, in, false), child.SetFD(1, out, false))
 	})
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *sink) end(m *machine) float64 {
 }
 
 // wait waits for a command, and gives its status as close and system do.
-func (m *machine) wait(child *proc.Task) float64 {
+func (m *machine) wait(child *kernel.Task) float64 {
 	if child == nil {
 		return 0
 	}
@@ -203,7 +203,7 @@ func (m *machine) wait(child *proc.Task) float64 {
 	}
 }
 
-func exit(s proc.Status) int {
+func exit(s kernel.Status) int {
 	if s.Signal != 0 {
 		return 256 + int(s.Signal)
 	}

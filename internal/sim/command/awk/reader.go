@@ -4,20 +4,20 @@ import (
 	"bytes"
 	"io"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A reader gives the records of a file or of what a command writes.
 type reader struct {
-	desc  *proc.Desc // held
-	child *proc.Task // of a command
-	to    *sink      // of a coprocess, its other end
+	desc  *kernel.Desc // held
+	child *kernel.Task // of a command
+	to    *sink        // of a coprocess, its other end
 	buf   []byte
 	r, w  int
 	err   error
 }
 
-func (m *machine) newReader(d *proc.Desc) *reader { return &reader{desc: d} }
+func (m *machine) newReader(d *kernel.Desc) *reader { return &reader{desc: d} }
 
 // drop lets go of the file.
 func (r *reader) drop(m *machine) {

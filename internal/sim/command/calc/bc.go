@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -32,7 +32,7 @@ const bcUsage = `usage: bc [options] [file ...]
   -v  --version      print version information and exit
 `
 
-func runBC(t *proc.Task) int {
+func runBC(t *kernel.Task) int {
 	a, status, ok := bcSpec.Parse(t)
 	if !ok {
 		command.Stdout(t).String(bcUsage)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var dcSpec = command.Spec{
@@ -40,7 +40,7 @@ type source struct {
 }
 
 type dc struct {
-	t     *proc.Task
+	t     *kernel.Task
 	e     *engine
 	w     *wrapper
 	out   *command.Writer
@@ -54,7 +54,7 @@ type dc struct {
 	running   []*source // the last is the one that is read
 }
 
-func runDC(t *proc.Task) int {
+func runDC(t *kernel.Task) int {
 	a, status, ok := dcSpec.Parse(t)
 	if !ok {
 		return status

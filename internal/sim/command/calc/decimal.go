@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A decimal is n / 10^scale. It does not change.
@@ -25,7 +25,7 @@ func truth(b bool) *decimal {
 
 // An engine calculates, and counts what that costs.
 type engine struct {
-	t     *proc.Task
+	t     *kernel.Task
 	cache []*big.Int // powers of ten
 }
 
@@ -337,7 +337,7 @@ func (w *wrapper) write(s string) {
 }
 
 // lineLength reads the length of lines from the environment.
-func lineLength(t *proc.Task, name string) int {
+func lineLength(t *kernel.Task, name string) int {
 	s := t.Getenv(name)
 	if s == "" {
 		return 70

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A token of bc: its kind is a keyword, an operator, or one of these.
@@ -23,7 +23,7 @@ const (
 
 // A lexer reads tokens from bytes.
 type lexer struct {
-	t        *proc.Task
+	t        *kernel.Task
 	name     string
 	get      func() (byte, bool)
 	back     int // a byte that was put back, or -1

@@ -5,12 +5,12 @@ import (
 	"math/big"
 	"math/rand/v2"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A machine is what a program of bc works on.
 type machine struct {
-	t *proc.Task
+	t *kernel.Task
 	e *engine
 	w *wrapper
 
@@ -38,7 +38,7 @@ type runtimeError struct{ text string }
 
 func fail(format string, args ...any) { panic(runtimeError{fmt.Sprintf(format, args...)}) }
 
-func newMachine(t *proc.Task, w *wrapper) *machine {
+func newMachine(t *kernel.Task, w *wrapper) *machine {
 	return &machine{
 		t: t, e: &engine{t: t}, w: w, ibase: 10, obase: big.NewInt(10), last: whole(0),
 		vars: map[string]*decimal{}, arrays: map[string]*array{}, functions: map[string]*function{},

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var colrmSpec = command.Spec{
@@ -13,7 +13,7 @@ var colrmSpec = command.Spec{
 	Options: []command.Option{{Short: 'h', Long: "help"}, {Short: 'V', Long: "version"}}, NoHelp: true,
 }
 
-func runColrm(t *proc.Task) int {
+func runColrm(t *kernel.Task) int {
 	a, status, ok := colrmSpec.Parse(t)
 	if !ok {
 		return status
@@ -105,7 +105,7 @@ type mark struct {
 // A sheet is what col writes on: lines of places with what was overstruck
 // there. Lines count in halves.
 type sheet struct {
-	t      *proc.Task
+	t      *kernel.Task
 	lines  map[int][]place
 	line   int
 	column int
@@ -121,7 +121,7 @@ const (
 	mostBack    = 1 << 20
 )
 
-func runCol(t *proc.Task) int {
+func runCol(t *kernel.Task) int {
 	a, status, ok := colSpec.Parse(t)
 	if !ok {
 		return status

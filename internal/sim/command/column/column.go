@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var columnSpec = command.Spec{
@@ -55,7 +55,7 @@ type row struct {
 }
 
 type columner struct {
-	t         *proc.Task
+	t         *kernel.Task
 	w         *command.Writer
 	width     int // 0 is no limit for tables
 	separator string
@@ -70,7 +70,7 @@ type columner struct {
 	treeAt    int
 }
 
-func runColumn(t *proc.Task) int {
+func runColumn(t *kernel.Task) int {
 	a, status, ok := columnSpec.Parse(t)
 	if !ok {
 		return status

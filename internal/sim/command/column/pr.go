@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -49,7 +49,7 @@ const widestPage = 1 << 16
 
 // A printer is a pr at work.
 type printer struct {
-	t *proc.Task
+	t *kernel.Task
 	w *command.Writer
 
 	first, last      int
@@ -85,7 +85,7 @@ type printer struct {
 	line             int // the number of the next
 }
 
-func runPr(t *proc.Task) int {
+func runPr(t *kernel.Task) int {
 	p := &printer{
 		t: t, w: command.Stdout(t), first: 1, last: math.MaxInt, columns: 1, dates: "%Y-%m-%d %H:%M", inTab: '\t', inWidth: 8, outTab: '\t', outWidth: 8,
 		length: 66, width: 72, numberSep: '\t', digits: 5, number: 1,
@@ -327,7 +327,7 @@ func (p *printer) settle() error {
 
 // A feed gives the lines of a file.
 type feed struct {
-	t     *proc.Task
+	t     *kernel.Task
 	r     *command.Reader
 	ended bool
 	page  bool // a form feed has ended the page

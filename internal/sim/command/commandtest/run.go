@@ -13,8 +13,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -56,15 +56,15 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	t.Helper()
 	fs := vfs.New(vfs.Options{})
 	root := &vfs.View{FS: fs, Dir: vfs.Root}
-	programs := map[string]proc.Program{}
+	programs := map[string]kernel.Program{}
 	do(t, root.Mkdir("/usr", 0o755), root.Mkdir("/usr/bin", 0o755), root.Mkdir("/dev", 0o755), root.Mkdir("/tmp", 0o777),
 		root.Mkdir(dir, 0o755), root.Chown(dir, 1000, 1000, true), root.Chmod("/tmp", 0o1777),
-		root.Mknod("/dev/null", linux.S_IFCHR|0o666, proc.DevNull), root.Mknod("/dev/zero", linux.S_IFCHR|0o666, proc.DevZero),
-		root.Mknod("/dev/full", linux.S_IFCHR|0o666, proc.DevFull))
+		root.Mknod("/dev/null", linux.S_IFCHR|0o666, kernel.DevNull), root.Mknod("/dev/zero", linux.S_IFCHR|0o666, kernel.DevZero),
+		root.Mknod("/dev/full", linux.S_IFCHR|0o666, kernel.DevFull))
 	for _, cmd := range commands {
 		for _, name := range append([]string{cmd.Name}, cmd.Aliases...) {
 			programs[name] = cmd.Run
-			write(t, root, "/usr/bin/"+name, proc.ProgramFile(name), 0o755)
+			write(t, root, "/usr/bin/"+name, kernel.ProgramFile(name), 0o755)
 		}
 	}
 	view := vfs.View{FS: fs, Dir: vfs.Root, UID: 1000, GID: 1000, Umask: 0o022}
@@ -72,7 +72,7 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	for _, name := range sorted(c.Files) {
 		place(t, &view, name, c.Files[name])
 	}
-	k := proc.New(proc.Options{FS: fs, Limits: limits, Programs: func(name string) (proc.Program, bool) {
+	k := kernel.New(kernel.Options{FS: fs, Limits: limits, Programs: func(name string) (kernel.Program, bool) {
 		p, ok := programs[name]
 		return p, ok
 	}})
@@ -80,12 +80,12 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	defer run.End()
 	task, err := run.NewTask(view, c.Args, append([]string{"PATH=/usr/bin", "HOME=" + dir, "TZ=UTC", "LC_ALL=C.UTF-8"}, c.Env...))
 	do(t, err)
-	in, w := proc.PipeFromOutside()
-	out, stdout := proc.NewBuffer(1 << 30)
-	errs, stderr := proc.NewBuffer(1 << 30)
+	in, w := kernel.PipeFromOutside()
+	out, stdout := kernel.NewBuffer(1 << 30)
+	errs, stderr := kernel.NewBuffer(1 << 30)
 	do(t, task.SetFD(0, in, false), task.SetFD(1, out, false), task.SetFD(2, errs, false))
-	task.Go(func(task *proc.Task) int {
-		code, err := task.Exec(proc.Command{Args: c.Args})
+	task.Go(func(task *kernel.Task) int {
+		code, err := task.Exec(kernel.Command{Args: c.Args})
 		if err != nil {
 			task.Errorf("%s", vfs.Message(err))
 			return 127
@@ -102,7 +102,7 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	k.Close()
 	s, _ := task.Status()
 	if cause := run.Cause(); cause != nil {
-		if bug := (*proc.Broken)(nil); errors.As(cause, &bug) {
+		if bug := (*kernel.Broken)(nil); errors.As(cause, &bug) {
 			t.Fatalf("%q: %v", c.Args, bug)
 		}
 		_, _ = stderr, cause

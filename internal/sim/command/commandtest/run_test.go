@@ -7,13 +7,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 func catCommand() command.Command {
 	spec := &command.Spec{Name: "cat", Options: []command.Option{{Short: 'u'}, {Short: 'A', Long: "show-all"}, {Short: 'e', Long: "show-ends"}}}
-	return command.Command{Name: "cat", Run: func(t *proc.Task) int {
+	return command.Command{Name: "cat", Run: func(t *kernel.Task) int {
 		a, status, ok := spec.Parse(t)
 		if !ok {
 			return status
@@ -50,16 +50,16 @@ func TestTheRefereeAgreesWithATool(t *testing.T) {
 }
 
 func TestATaskThatReadsNothingEndsItsWriterBySIGPIPE(t *testing.T) {
-	yes := command.Command{Name: "yes", Run: func(t *proc.Task) int {
+	yes := command.Command{Name: "yes", Run: func(t *kernel.Task) int {
 		for {
 			if _, err := t.Out().WriteString("y\n"); err != nil {
 				return 1
 			}
 		}
 	}}
-	pipe := command.Command{Name: "pipe", Run: func(t *proc.Task) int {
-		r, w := proc.Pipe()
-		child, err := t.Spawn(proc.Command{Args: []string{"yes"}}, func(c *proc.Task) error { return c.SetFD(1, w, false) })
+	pipe := command.Command{Name: "pipe", Run: func(t *kernel.Task) int {
+		r, w := kernel.Pipe()
+		child, err := t.Spawn(kernel.Command{Args: []string{"yes"}}, func(c *kernel.Task) error { return c.SetFD(1, w, false) })
 		if err != nil {
 			r.Drop()
 			t.Fail("yes", err)

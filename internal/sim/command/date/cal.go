@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -36,7 +36,7 @@ type calendar struct {
 	vertical, julian, monday, weeks bool
 }
 
-func runCal(t *proc.Task) int {
+func runCal(t *kernel.Task) int {
 	spec := calSpec
 	spec.Name = t.Name()
 	a, status, ok := spec.Parse(t)
@@ -285,7 +285,7 @@ func (c *calendar) lines(n int, yearless bool) []string {
 }
 
 // rows shows months side by side.
-func (c *calendar) rows(t *proc.Task, w *command.Writer, first, count int, yearless bool) {
+func (c *calendar) rows(t *kernel.Task, w *command.Writer, first, count int, yearless bool) {
 	across := 3
 	if c.julian && !c.vertical {
 		across = 2
@@ -340,7 +340,7 @@ func (c *calendar) numbers(w *command.Writer, first, count int) {
 	w.Byte('\n')
 }
 
-func (c *calendar) year(t *proc.Task, w *command.Writer, year int) {
+func (c *calendar) year(t *kernel.Task, w *command.Writer, year int) {
 	across := 3
 	if c.julian && !c.vertical {
 		across = 2

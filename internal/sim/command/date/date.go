@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -33,14 +33,14 @@ var dateSpec = &command.Spec{
 
 // A dater is what was asked for.
 type dater struct {
-	t      *proc.Task
+	t      *kernel.Task
 	w      *command.Writer
 	now    time.Time
 	format string
 	given  bool // a format was
 }
 
-func runDate(t *proc.Task) int {
+func runDate(t *kernel.Task) int {
 	a, status, ok := dateSpec.Parse(t)
 	if !ok {
 		return status

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var cmpSpec = &command.Spec{
@@ -24,14 +24,14 @@ var cmpSpec = &command.Spec{
 
 // A comparison is a run of cmp.
 type comparison struct {
-	t                    *proc.Task
+	t                    *kernel.Task
 	show, verbose, quiet bool
 	skip                 [2]int64
 	limit                int64
 	names                [2]string
 }
 
-func runCmp(t *proc.Task) int {
+func runCmp(t *kernel.Task) int {
 	a, status, ok := cmpSpec.Parse(t)
 	if !ok {
 		if status != 0 {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
@@ -105,7 +105,7 @@ const (
 
 // A differ is a run of diff.
 type differ struct {
-	t    *proc.Task
+	t    *kernel.Task
 	w    *command.Writer
 	zone *time.Location
 
@@ -129,17 +129,17 @@ type differ struct {
 	switches                    string // the options, as a line of -r shows them
 }
 
-func tryHelp(t *proc.Task) int {
+func tryHelp(t *kernel.Task) int {
 	t.Errorf("Try '%s --help' for more information.", t.Name())
 	return 2
 }
 
-func usage(t *proc.Task, format string, args ...any) int {
+func usage(t *kernel.Task, format string, args ...any) int {
 	t.Errorf(format, args...)
 	return tryHelp(t)
 }
 
-func runDiff(t *proc.Task) int {
+func runDiff(t *kernel.Task) int {
 	a, status, ok := diffSpec.ParseArgs(t, contextArgs(t.Args[1:]))
 	if !ok {
 		if status != 0 {
@@ -429,7 +429,7 @@ func (d *differ) contextSaid(a *command.Args) int {
 	return most
 }
 
-func expressions(t *proc.Task, list []string) (*regex.Regexp, error) {
+func expressions(t *kernel.Task, list []string) (*regex.Regexp, error) {
 	if list == nil {
 		return nil, nil
 	}
@@ -437,7 +437,7 @@ func expressions(t *proc.Task, list []string) (*regex.Regexp, error) {
 }
 
 // A meter charges a task for matching.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var diff3Spec = &command.Spec{
@@ -35,7 +35,7 @@ type block struct {
 }
 
 type three struct {
-	t      *proc.Task
+	t      *kernel.Task
 	w      *command.Writer
 	lines  [3][][]byte
 	labels [3]string
@@ -43,7 +43,7 @@ type three struct {
 	tab    bool
 }
 
-func runDiff3(t *proc.Task) int {
+func runDiff3(t *kernel.Task) int {
 	a, status, ok := diff3Spec.Parse(t)
 	if !ok {
 		if status != 0 {
@@ -376,7 +376,7 @@ var sdiffSpec = &command.Spec{
 }
 
 // runSdiff is diff -y under another name, with other names of options.
-func runSdiff(t *proc.Task) int {
+func runSdiff(t *kernel.Task) int {
 	a, status, ok := sdiffSpec.Parse(t)
 	if !ok {
 		if status != 0 {

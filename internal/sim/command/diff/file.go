@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -42,7 +42,7 @@ func (d *differ) look(name string) side {
 }
 
 // read reads a file into memory.
-func (s *side) read(t *proc.Task) error {
+func (s *side) read(t *kernel.Task) error {
 	if s.missing {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *side) binary() bool {
 	return bytes.IndexByte(s.text[:min(len(s.text), 4096)], 0) >= 0
 }
 
-func split(t *proc.Task, text []byte) [][]byte {
+func split(t *kernel.Task, text []byte) [][]byte {
 	n := bytes.Count(text, []byte{'\n'}) + 1
 	t.Grow(24 * n)
 	lines := make([][]byte, 0, n)

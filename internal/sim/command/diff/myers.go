@@ -3,14 +3,14 @@ package diff
 import (
 	"math"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A search finds a short way from one sequence to another, as Myers does it
 // from both ends at once, in linear space. Beyond a cost it takes a way that
 // is good enough.
 type search struct {
-	t        *proc.Task
+	t        *kernel.Task
 	x, y     []int // classes of lines
 	del, ins func(int)
 	fd, bd   []int // by diagonal: how far the two searches have come
@@ -18,7 +18,7 @@ type search struct {
 	dear     int
 }
 
-func newSearch(t *proc.Task, x, y []int, del, ins func(int)) *search {
+func newSearch(t *kernel.Task, x, y []int, del, ins func(int)) *search {
 	diags := len(x) + len(y) + 3
 	t.Grow(2 * 8 * diags)
 	s := &search{t: t, x: x, y: y, del: del, ins: ins, fd: make([]int, diags), bd: make([]int, diags), zero: len(y) + 1, dear: 1}
@@ -183,7 +183,7 @@ func (f flags) set(i int, v bool) { f[i+1] = v }
 
 // changes finds the lines that differ: those of a that go and those of b that
 // come. The numbers are the lines' classes.
-func changes(t *proc.Task, a, b []int, classes int, minimal bool) (gone, come flags) {
+func changes(t *kernel.Task, a, b []int, classes int, minimal bool) (gone, come flags) {
 	t.Grow(len(a) + len(b) + 4)
 	gone, come = make(flags, len(a)+2), make(flags, len(b)+2)
 	x, xi := keepers(t, a, b, classes, gone, minimal)
@@ -199,7 +199,7 @@ func changes(t *proc.Task, a, b []int, classes int, minimal bool) (gone, come fl
 // keepers leaves out lines that the other file does not have, or that it has
 // so often that they would only mislead; those it marks as changed. It gives
 // the classes that are left and where they were.
-func keepers(t *proc.Task, own, other []int, classes int, changed flags, minimal bool) (kept, index []int) {
+func keepers(t *kernel.Task, own, other []int, classes int, changed flags, minimal bool) (kept, index []int) {
 	t.Grow(8*classes + 17*len(own))
 	count := make([]int, classes)
 	for _, c := range other {
@@ -311,7 +311,7 @@ func edge(length int, at func(int) *byte) {
 
 // shift moves runs of changes so that they meet changes of the other file, and
 // otherwise as far down as they go.
-func shift(t *proc.Task, changed, other flags, class []int) {
+func shift(t *kernel.Task, changed, other flags, class []int) {
 	end := len(class)
 	i, j := 0, 0
 	for {

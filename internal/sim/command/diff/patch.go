@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -54,7 +54,7 @@ var patchSpec = &command.Spec{
 
 // A patcher is a run of patch.
 type patcher struct {
-	t       *proc.Task
+	t       *kernel.Task
 	strip   int // -1 is the last part only
 	fuzz    int
 	loose   bool
@@ -85,7 +85,7 @@ type patcher struct {
 	offset int
 }
 
-func runPatch(t *proc.Task) int {
+func runPatch(t *kernel.Task) int {
 	a, status, ok := patchSpec.Parse(t)
 	if !ok {
 		if status != 0 {
@@ -212,7 +212,7 @@ func runPatch(t *proc.Task) int {
 }
 
 // say writes a line to standard output.
-func say(t *proc.Task, s string) { _, _ = t.Out().WriteString(s + "\n") }
+func say(t *kernel.Task, s string) { _, _ = t.Out().WriteString(s + "\n") }
 
 func (p *patcher) say(format string, args ...any) { say(p.t, fmt.Sprintf(format, args...)) }
 

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var baseOptions = []command.Option{
@@ -57,7 +57,7 @@ func codeOf(name string) *code {
 	return nil
 }
 
-func runBase(t *proc.Task) int {
+func runBase(t *kernel.Task) int {
 	name := t.Name()
 	spec := command.Spec{
 		Name: name, Synopsis: "[OPTION]... [FILE]", About: "Encode or decode FILE, or standard input, to standard output.",

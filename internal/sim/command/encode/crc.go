@@ -5,7 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // posixCRC is the checksum of POSIX cksum: CRC-32 from the highest bit on,
@@ -38,7 +38,7 @@ func (c *posixCRC) sum(n uint64) uint32 {
 
 var crc32Spec = command.Spec{Name: "crc32", Synopsis: "[FILE]...", About: "Print the CRC-32 of each FILE."}
 
-func runCRC32(t *proc.Task) int {
+func runCRC32(t *kernel.Task) int {
 	a, status, ok := crc32Spec.Parse(t)
 	if !ok {
 		return status

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 func dosSpec(name string) *command.Spec {
@@ -36,7 +36,7 @@ func dosSpec(name string) *command.Spec {
 
 // A breaker changes line breaks.
 type breaker struct {
-	t        *proc.Task
+	t        *kernel.Task
 	to       string // of its messages
 	toDOS    bool
 	mac      bool
@@ -51,7 +51,7 @@ type breaker struct {
 	stdout   bool
 }
 
-func runDos(t *proc.Task) int {
+func runDos(t *kernel.Task) int {
 	spec := dosSpec(t.Name())
 	a, status, ok := spec.Parse(t)
 	if !ok {

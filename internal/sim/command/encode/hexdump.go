@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var hexdumpSpec = command.Spec{
@@ -58,7 +58,7 @@ type format struct {
 }
 
 type hexdump struct {
-	t       *proc.Task
+	t       *kernel.Task
 	w       *command.Writer
 	formats []format
 	block   int
@@ -77,7 +77,7 @@ type hexdump struct {
 // formatDepth bounds what one format may have.
 const formatDepth = 4096
 
-func runHexdump(t *proc.Task) int {
+func runHexdump(t *kernel.Task) int {
 	a, status, ok := hexdumpSpec.Parse(t)
 	if !ok {
 		return status
@@ -382,7 +382,7 @@ func (h *hexdump) run() {
 	}
 	left := h.skip
 	for left > 0 && h.r != nil {
-		if _, ok := h.r.Desc().File.(proc.Seeker); !ok {
+		if _, ok := h.r.Desc().File.(kernel.Seeker); !ok {
 			h.t.Errorf("stdin: %s", reason(linux.ESPIPE))
 			h.t.Exit(1)
 		}

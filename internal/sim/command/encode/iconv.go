@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var iconvSpec = command.Spec{
@@ -24,7 +24,7 @@ var iconvSpec = command.Spec{
 
 // A conversion is iconv at work.
 type conversion struct {
-	t        *proc.Task
+	t        *kernel.Task
 	w        *command.Writer
 	from, to *charset
 	translit bool
@@ -39,7 +39,7 @@ type conversion struct {
 	lost    bool
 }
 
-func runIconv(t *proc.Task) int {
+func runIconv(t *kernel.Task) int {
 	a, status, ok := iconvSpec.Parse(t)
 	if !ok {
 		if status != 0 {

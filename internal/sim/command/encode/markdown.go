@@ -10,7 +10,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var markdownSpec = command.Spec{
@@ -25,7 +25,7 @@ var markdownSpec = command.Spec{
 	},
 }
 
-func runMarkdown(t *proc.Task) int {
+func runMarkdown(t *kernel.Task) int {
 	a, status, ok := markdownSpec.Parse(t)
 	if !ok {
 		return status

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var odSpec = &command.Spec{
@@ -44,7 +44,7 @@ type dumpType struct {
 }
 
 type od struct {
-	t          *proc.Task
+	t          *kernel.Task
 	w          *command.Writer
 	types      []dumpType
 	radix      byte
@@ -63,7 +63,7 @@ type od struct {
 	out        []byte
 }
 
-func runOd(t *proc.Task) int {
+func runOd(t *kernel.Task) int {
 	a, status, ok := odSpec.Parse(t)
 	if !ok {
 		return status

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var stringsSpec = command.Spec{
@@ -28,7 +28,7 @@ var stringsSpec = command.Spec{
 }
 
 type finder struct {
-	t         *proc.Task
+	t         *kernel.Task
 	w         *command.Writer
 	least     int
 	radix     int // 0 is none
@@ -38,7 +38,7 @@ type finder struct {
 	separator string
 }
 
-func runStrings(t *proc.Task) int {
+func runStrings(t *kernel.Task) int {
 	a, status, ok := stringsSpec.Parse(t)
 	if !ok {
 		return status
@@ -117,7 +117,7 @@ func runStrings(t *proc.Task) int {
 	return status
 }
 
-func stringsUsage(t *proc.Task) int {
+func stringsUsage(t *kernel.Task) int {
 	_, _ = t.Write(2, []byte("Usage: strings [option(s)] [file(s)]\n Display printable strings in [file(s)] (stdin by default)\n"))
 	return 1
 }

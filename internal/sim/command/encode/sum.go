@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/blake2b"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A digest is a kind of checksum: its name in a tagged line, and how long it
@@ -106,7 +106,7 @@ const (
 
 // A summer is what was asked for.
 type summer struct {
-	t    *proc.Task
+	t    *kernel.Task
 	w    *command.Writer
 	tool string
 	d    *digest
@@ -117,7 +117,7 @@ type summer struct {
 	any                                        bool // cksum -c without -a: lines name the kind
 }
 
-func runSum(t *proc.Task) int {
+func runSum(t *kernel.Task) int {
 	tool := t.Name()
 	spec := command.Spec{Name: tool, Synopsis: "[OPTION]... [FILE]...", About: "Print or check checksums.", Options: sumOptions(tool)}
 	s := &summer{t: t, w: command.Stdout(t), tool: tool}

@@ -2,7 +2,7 @@ package encode
 
 import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // An undumper makes bytes of a dump.
@@ -23,7 +23,7 @@ func (u *undumper) seek() bool {
 	}
 	if u.patch != nil {
 		u.w.Flush()
-		if s, ok := u.patch.Desc().File.(proc.Seeker); ok {
+		if s, ok := u.patch.Desc().File.(kernel.Seeker); ok {
 			if _, err := s.Seek(to, 0); err == nil {
 				u.at = to
 			}

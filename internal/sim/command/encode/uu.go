@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var uuencodeSpec = &command.Spec{
@@ -19,7 +19,7 @@ var uuencodeSpec = &command.Spec{
 	},
 }
 
-func runUuencode(t *proc.Task) int {
+func runUuencode(t *kernel.Task) int {
 	a, status, ok := uuencodeSpec.Parse(t)
 	if !ok {
 		return status
@@ -88,7 +88,7 @@ var uudecodeSpec = command.Spec{
 	},
 }
 
-func runUudecode(t *proc.Task) int {
+func runUudecode(t *kernel.Task) int {
 	a, status, ok := uudecodeSpec.Parse(t)
 	if !ok {
 		return status
@@ -106,7 +106,7 @@ func runUudecode(t *proc.Task) int {
 	return max(status, result)
 }
 
-func uudecode(t *proc.Task, r *command.Reader, name, output string) bool {
+func uudecode(t *kernel.Task, r *command.Reader, name, output string) bool {
 	for {
 		line, _, ok := r.Line('\n')
 		if !ok {
@@ -153,7 +153,7 @@ func uudecode(t *proc.Task, r *command.Reader, name, output string) bool {
 	}
 }
 
-func uuBody(t *proc.Task, r *command.Reader, w *command.Writer, name string, base bool) bool {
+func uuBody(t *kernel.Task, r *command.Reader, w *command.Writer, name string, base bool) bool {
 	for {
 		line, _, ok := r.Line('\n')
 		if !ok {

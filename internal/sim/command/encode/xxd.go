@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 const xxdUsage = `Usage:
@@ -39,7 +39,7 @@ Options:
 
 // An xxd is what was asked for.
 type xxd struct {
-	t    *proc.Task
+	t    *kernel.Task
 	w    *command.Writer
 	kind byte // 0, or b, e, p, i
 
@@ -52,7 +52,7 @@ type xxd struct {
 	name                                           string
 }
 
-func runXxd(t *proc.Task) int {
+func runXxd(t *kernel.Task) int {
 	x := &xxd{t: t, cols: -1, group: -1, length: -1}
 	operands, status, ok := x.options(t.Args[1:])
 	if !ok {
@@ -305,7 +305,7 @@ func (x *xxd) start(r *command.Reader) bool {
 		x.seek = i.Size - x.seek
 		return true
 	}
-	if s, ok := r.Desc().File.(proc.Seeker); ok {
+	if s, ok := r.Desc().File.(kernel.Seeker); ok {
 		_, err := s.Seek(x.seek, 0)
 		return err == nil
 	}

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -70,12 +70,12 @@ func curlSpec() *command.Spec {
 
 // A transfer is what the command line asks for.
 type transfer struct {
-	t     *proc.Task
+	t     *kernel.Task
 	roots func() *x509.CertPool
 	a     *command.Args
 }
 
-func curl(t *proc.Task, roots func() *x509.CertPool) int {
+func curl(t *kernel.Task, roots func() *x509.CertPool) int {
 	spec := curlSpec()
 	a, status, ok := spec.Parse(t)
 	if !ok {

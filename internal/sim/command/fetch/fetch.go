@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // Commands lists the programs. The roots are the authorities that are
@@ -30,8 +30,8 @@ func Commands(roots func() *x509.CertPool) []command.Command {
 		roots = x509.NewCertPool
 	}
 	return []command.Command{
-		{Name: "curl", Run: func(t *proc.Task) int { return curl(t, roots) }},
-		{Name: "wget", Run: func(t *proc.Task) int { return wget(t, roots) }},
+		{Name: "curl", Run: func(t *kernel.Task) int { return curl(t, roots) }},
+		{Name: "wget", Run: func(t *kernel.Task) int { return wget(t, roots) }},
 	}
 }
 
@@ -62,7 +62,7 @@ type answer struct {
 }
 
 // refuse notes what is not reached.
-func refuse(t *proc.Task, target string) {
+func refuse(t *kernel.Task, target string) {
 	if t.K.Refused != nil {
 		t.K.Refused("network", target, "there is no network")
 	}
@@ -70,7 +70,7 @@ func refuse(t *proc.Task, target string) {
 
 // do sends a request and hands the answer to use, on the task's goroutine. The
 // exchange itself runs beside it, so that the task can be ended meanwhile.
-func do(t *proc.Task, roots func() *x509.CertPool, r request, use func(*answer) error) error {
+func do(t *kernel.Task, roots func() *x509.CertPool, r request, use func(*answer) error) error {
 	if t.K.Dial == nil {
 		refuse(t, r.url.Host)
 		return errNoNetwork
@@ -136,7 +136,7 @@ func do(t *proc.Task, roots func() *x509.CertPool, r request, use func(*answer) 
 
 // beside runs f on a goroutine and waits for it; who ends the task meanwhile
 // leaves it to its context.
-func beside(t *proc.Task, f func() error) error {
+func beside(t *kernel.Task, f func() error) error {
 	done := make(chan struct{})
 	var err error
 	go func() {
@@ -157,7 +157,7 @@ func beside(t *proc.Task, f func() error) error {
 
 // A body is read beside the task, and bounded.
 type body struct {
-	t     *proc.Task
+	t     *kernel.Task
 	in    io.ReadCloser
 	limit int64
 	n     int64

@@ -13,8 +13,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -79,21 +79,21 @@ func fetched(t *testing.T, limits budget.Limits, args ...string) (stdout, stderr
 	t.Helper()
 	tree := vfs.New(vfs.Options{})
 	view := vfs.View{FS: tree, Dir: vfs.Root}
-	k := proc.New(proc.Options{FS: tree, Limits: limits, Programs: func(string) (proc.Program, bool) { return nil, false }, Dial: serve(t)})
+	k := kernel.New(kernel.Options{FS: tree, Limits: limits, Programs: func(string) (kernel.Program, bool) { return nil, false }, Dial: serve(t)})
 	run := k.NewRun()
 	defer run.End()
 	task, err := run.NewTask(view, args, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, stdoutBuffer := proc.NewBuffer(1 << 30)
-	errs, stderrBuffer := proc.NewBuffer(1 << 30)
-	for fd, d := range map[int]*proc.Desc{1: out, 2: errs} {
+	out, stdoutBuffer := kernel.NewBuffer(1 << 30)
+	errs, stderrBuffer := kernel.NewBuffer(1 << 30)
+	for fd, d := range map[int]*kernel.Desc{1: out, 2: errs} {
 		if err := task.SetFD(fd, d, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	task.Go(func(task *proc.Task) int {
+	task.Go(func(task *kernel.Task) int {
 		for _, c := range Commands(nil) {
 			if c.Name == args[0] {
 				return c.Run(task)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -44,7 +44,7 @@ func wgetSpec() *command.Spec {
 	}
 }
 
-func wget(t *proc.Task, roots func() *x509.CertPool) int {
+func wget(t *kernel.Task, roots func() *x509.CertPool) int {
 	spec := wgetSpec()
 	a, status, ok := spec.Parse(t)
 	if !ok {
@@ -72,7 +72,7 @@ func wget(t *proc.Task, roots func() *x509.CertPool) int {
 	return status
 }
 
-func wgetOne(t *proc.Task, roots func() *x509.CertPool, a *command.Args, raw string, again bool) int {
+func wgetOne(t *kernel.Task, roots func() *x509.CertPool, a *command.Args, raw string, again bool) int {
 	say := func(format string, args ...any) {
 		if !a.Has("q") {
 			_, _ = t.Write(2, []byte(fmt.Sprintf(format, args...)+"\n")) // nobody else to tell
@@ -147,7 +147,7 @@ func wgetOne(t *proc.Task, roots func() *x509.CertPool, a *command.Args, raw str
 	return wgetNetwork
 }
 
-func wgetSave(t *proc.Task, a *command.Args, u *url.URL, x *answer, again bool, say func(string, ...any)) error {
+func wgetSave(t *kernel.Task, a *command.Args, u *url.URL, x *answer, again bool, say func(string, ...any)) error {
 	name, given := a.Value("O")
 	var w io.Writer = t.Out()
 	if !given {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -26,7 +26,7 @@ func backupOptions(o ...command.Option) []command.Option {
 }
 
 // newBackup reads those options.
-func newBackup(t *proc.Task, s *command.Spec, a *command.Args) (b backup, status int, ok bool) {
+func newBackup(t *kernel.Task, s *command.Spec, a *command.Args) (b backup, status int, ok bool) {
 	control, given := a.Value("backup")
 	b.on = given || a.Has("b") || a.Has("backup")
 	b.suffix = t.Getenv("SIMPLE_BACKUP_SUFFIX")

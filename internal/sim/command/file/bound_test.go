@@ -9,18 +9,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // after makes a program that prepares the working directory and then runs a
 // tool on it.
-func after(prepare func(t *proc.Task) error) []command.Command {
-	return append(Commands(), command.Command{Name: "after", Run: func(t *proc.Task) int {
+func after(prepare func(t *kernel.Task) error) []command.Command {
+	return append(Commands(), command.Command{Name: "after", Run: func(t *kernel.Task) int {
 		if err := prepare(t); err != nil {
 			t.Errorf("%s", err)
 			return 99
 		}
-		s, err := t.Call(proc.Command{Args: t.Args[1:]})
+		s, err := t.Call(kernel.Command{Args: t.Args[1:]})
 		if err != nil {
 			return 98
 		}
@@ -29,7 +29,7 @@ func after(prepare func(t *proc.Task) error) []command.Command {
 }
 
 // deep makes directories within each other, deeper than a path is long.
-func deep(t *proc.Task) error {
+func deep(t *kernel.Task) error {
 	own := t.View.Dir
 	defer func() { t.View.Dir = own }()
 	name := strings.Repeat("n", 20)
@@ -57,7 +57,7 @@ func TestTreesMayBeDeeperThanPathsAreLong(t *testing.T) {
 }
 
 func TestManyFilesAreRemovedQuickly(t *testing.T) {
-	many := func(t *proc.Task) error {
+	many := func(t *kernel.Task) error {
 		if err := t.View.Mkdir("d", 0o755); err != nil {
 			return err
 		}

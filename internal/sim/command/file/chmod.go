@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var chmodSpec = &command.Spec{
@@ -52,7 +52,7 @@ func minusMode(a string) bool {
 }
 
 type chmodder struct {
-	t       *proc.Task
+	t       *kernel.Task
 	change  command.ModeChange
 	fixed   bool // by --reference
 	bits    uint32
@@ -63,7 +63,7 @@ type chmodder struct {
 	status  int
 }
 
-func runChmod(t *proc.Task) int {
+func runChmod(t *kernel.Task) int {
 	args, minus, found := splitMode(t.Args[1:])
 	a, status, ok := chmodSpec.ParseArgs(t, args)
 	if !ok {
@@ -107,7 +107,7 @@ func runChmod(t *proc.Task) int {
 	return c.status
 }
 
-func isRoot(t *proc.Task, path string) bool {
+func isRoot(t *kernel.Task, path string) bool {
 	i, err := t.View.Lstat(path)
 	if err != nil {
 		return false
@@ -116,7 +116,7 @@ func isRoot(t *proc.Task, path string) bool {
 	return err == nil && r.Ino == i.Ino && r.Dev == i.Dev
 }
 
-func rootRefused(t *proc.Task, f string) {
+func rootRefused(t *kernel.Task, f string) {
 	if f == "/" {
 		t.Errorf("it is dangerous to operate recursively on '/'")
 	} else {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -31,7 +31,7 @@ func chownSpec(name, synopsis, about string) *command.Spec {
 }
 
 type chowner struct {
-	t                       *proc.Task
+	t                       *kernel.Task
 	book                    *command.Accounts
 	group                   bool // it is chgrp
 	uid, gid                int  // -1 stays
@@ -41,17 +41,17 @@ type chowner struct {
 	status                  int
 }
 
-func runChown(t *proc.Task) int {
+func runChown(t *kernel.Task) int {
 	return changeOwner(t, chownSpec("chown", "[OPTION]... [OWNER][:[GROUP]] FILE...\n  or:  chown [OPTION]... --reference=RFILE FILE...",
 		"Change the owner and/or group of each FILE to OWNER and/or GROUP."), false)
 }
 
-func runChgrp(t *proc.Task) int {
+func runChgrp(t *kernel.Task) int {
 	return changeOwner(t, chownSpec("chgrp", "[OPTION]... GROUP FILE...\n  or:  chgrp [OPTION]... --reference=RFILE FILE...",
 		"Change the group of each FILE to GROUP."), true)
 }
 
-func changeOwner(t *proc.Task, s *command.Spec, group bool) int {
+func changeOwner(t *kernel.Task, s *command.Spec, group bool) int {
 	a, status, ok := s.Parse(t)
 	if !ok {
 		return status

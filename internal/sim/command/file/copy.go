@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -29,7 +29,7 @@ type keep struct{ mode, owner, times, links bool }
 
 // A copier copies and moves files as cp, mv and install do.
 type copier struct {
-	t      *proc.Task
+	t      *kernel.Task
 	backup backup
 	follow command.WalkFollow
 	keep   keep
@@ -64,7 +64,7 @@ type level struct {
 	bits uint32
 }
 
-func newCopier(t *proc.Task) *copier {
+func newCopier(t *kernel.Task) *copier {
 	return &copier{t: t, links: map[node]string{}, made: map[node]bool{}, sources: map[node]bool{}}
 }
 
@@ -79,7 +79,7 @@ func (c *copier) copy(from, to string) {
 	c.dst = append(c.dst[:0], c.t.View)
 	c.dirs = c.dirs[:0]
 	c.root = node{}
-	if _, ok := proc.OwnFD(from); ok {
+	if _, ok := kernel.OwnFD(from); ok {
 		i, err := command.Stat(c.t, from)
 		if err != nil {
 			c.fail("cannot stat %s: %s", command.QuoteAlways(from), reason(err))
@@ -378,7 +378,7 @@ func (c *copier) linked(e *command.WalkEntry, v *vfs.View, name, path, kept stri
 
 // inTheWay looks at what stands at a target. ok says to go on.
 func (c *copier) inTheWay(e *command.WalkEntry, v *vfs.View, name, path string) (i vfs.Info, exists, ok bool) {
-	own, isOwn := proc.OwnFD(path)
+	own, isOwn := kernel.OwnFD(path)
 	if isOwn {
 		i, err := command.StatFD(c.t, own)
 		return i, err == nil, true
@@ -486,7 +486,7 @@ func (c *copier) contents(e *command.WalkEntry, v *vfs.View, name, path string, 
 	if !c.bare {
 		flags |= linux.O_TRUNC
 	}
-	var dst *proc.Desc
+	var dst *kernel.Desc
 	if exists {
 		dst, err = command.OpenIn(t, v, name, flags, 0)
 		if err != nil && c.forced {
@@ -540,7 +540,7 @@ func (c *copier) contents(e *command.WalkEntry, v *vfs.View, name, path string, 
 }
 
 // transfer copies one open file to another. Holes stay holes.
-func transfer(t *proc.Task, src, dst *proc.Desc) (err error, reading bool) {
+func transfer(t *kernel.Task, src, dst *kernel.Desc) (err error, reading bool) {
 	in, ok1 := src.VFS()
 	out, ok2 := dst.VFS()
 	buf := make([]byte, 64<<10)

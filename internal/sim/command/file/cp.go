@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var cpSpec = &command.Spec{
@@ -46,7 +46,7 @@ var cpSpec = &command.Spec{
 }
 
 // preserve reads a list of attributes.
-func (c *copier) preserve(t *proc.Task, option, list string, on bool) int {
+func (c *copier) preserve(t *kernel.Task, option, list string, on bool) int {
 	for what := range strings.SplitSeq(list, ",") {
 		choices := []string{"mode", "timestamps", "ownership", "links", "context", "xattr", "all"}
 		found, err := command.Choice(what, choices)
@@ -70,7 +70,7 @@ func (c *copier) preserve(t *proc.Task, option, list string, on bool) int {
 	return 0
 }
 
-func runCp(t *proc.Task) int {
+func runCp(t *kernel.Task) int {
 	a, status, ok := cpSpec.Parse(t)
 	if !ok {
 		return status

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var ddSpec = &command.Spec{Name: "dd", Synopsis: "[OPERAND]...\n  or:  dd OPTION", About: "Copy a file, converting and formatting according to the operands."}
 
 // A duplicator is a run of dd.
 type duplicator struct {
-	t                             *proc.Task
+	t                             *kernel.Task
 	in, out                       string
 	ibs, obs, cbs                 int64
 	skip, seek, count             int64 // count is -1 for all
@@ -24,7 +24,7 @@ type duplicator struct {
 	full, noXfer, quiet           bool
 	table                         *[256]byte
 
-	src, dst           *proc.Desc
+	src, dst           *kernel.Desc
 	inFull, inPart     int64
 	outFull, outPart   int64
 	truncated, written int64
@@ -36,7 +36,7 @@ type duplicator struct {
 	status             int
 }
 
-func runDd(t *proc.Task) int {
+func runDd(t *kernel.Task) int {
 	a, status, ok := ddSpec.Parse(t)
 	if !ok {
 		return status
@@ -282,7 +282,7 @@ func (d *duplicator) position() bool {
 		if !d.skipBytes {
 			skip *= d.ibs
 		}
-		s, ok := d.src.File.(proc.Seeker)
+		s, ok := d.src.File.(kernel.Seeker)
 		moved := false
 		if ok {
 			if i, err := d.src.File.Info(); err == nil && i.IsRegular() {

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // A meter charges a task for matching.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)
@@ -33,7 +33,7 @@ var dfSpec = &command.Spec{
 }
 
 // badSize complains about a block size.
-func badSize(t *proc.Task, f command.Flag, err error) {
+func badSize(t *kernel.Task, f command.Flag, err error) {
 	switch {
 	case errors.Is(err, command.ErrLarge):
 		t.Errorf("%s argument '%s' too large", f.Spelt, f.Value)
@@ -51,7 +51,7 @@ type volume struct {
 	inodes, iused, ifree       uint64
 }
 
-func runDf(t *proc.Task) int {
+func runDf(t *kernel.Task) int {
 	a, status, ok := dfSpec.Parse(t)
 	if !ok {
 		return status
@@ -157,7 +157,7 @@ func runDf(t *proc.Task) int {
 }
 
 // volumes lists what is mounted.
-func volumes(t *proc.Task, all bool) []volume {
+func volumes(t *kernel.Task, all bool) []volume {
 	used, files, most, mostFiles := t.View.FS.Usage()
 	root := volume{
 		source: "tmpfs", kind: "tmpfs", target: "/", file: "-", total: uint64(most), used: uint64(max(used, 0)), free: uint64(max(most-used, 0)),
@@ -181,7 +181,7 @@ func volumes(t *proc.Task, all bool) []volume {
 	return list
 }
 
-func table(t *proc.Task, list []volume, fields []string, unit command.SizeUnit, portable bool) {
+func table(t *kernel.Task, list []volume, fields []string, unit command.SizeUnit, portable bool) {
 	heading := "1K-blocks"
 	switch {
 	case unit.Size == 0:
@@ -275,7 +275,7 @@ var shredSpec = &command.Spec{
 	},
 }
 
-func runShred(t *proc.Task) int {
+func runShred(t *kernel.Task) int {
 	a, status, ok := shredSpec.Parse(t)
 	if !ok {
 		return status
@@ -300,7 +300,7 @@ func runShred(t *proc.Task) int {
 	return status
 }
 
-func shred(t *proc.Task, name string, a *command.Args, passes int) bool {
+func shred(t *kernel.Task, name string, a *command.Args, passes int) bool {
 	f, err := t.View.Open(name, linux.O_WRONLY, 0)
 	if err == linux.EACCES && a.Has("f") {
 		if err = t.View.Chmod(name, 0o200); err == nil {

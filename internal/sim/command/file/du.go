@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -44,7 +44,7 @@ func (a *tally) add(b tally) {
 }
 
 type usage struct {
-	t                           *proc.Task
+	t                           *kernel.Task
 	w                           *command.Writer
 	unit                        command.SizeUnit
 	all, apparent, inodes, many bool
@@ -62,7 +62,7 @@ type usage struct {
 	status int
 }
 
-func runDu(t *proc.Task) int {
+func runDu(t *kernel.Task) int {
 	a, status, ok := duSpec.Parse(t)
 	if !ok {
 		return status

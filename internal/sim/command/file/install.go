@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var installSpec = &command.Spec{
@@ -40,7 +40,7 @@ type installer struct {
 	times         bool
 }
 
-func runInstall(t *proc.Task) int {
+func runInstall(t *kernel.Task) int {
 	a, status, ok := installSpec.Parse(t)
 	if !ok {
 		return status

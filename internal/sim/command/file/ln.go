@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var lnSpec = &command.Spec{
@@ -30,7 +30,7 @@ var lnSpec = &command.Spec{
 }
 
 type linker struct {
-	t      *proc.Task
+	t      *kernel.Task
 	backup backup
 
 	force, ask, symbolic, relative, verbose bool
@@ -39,7 +39,7 @@ type linker struct {
 	keep    bool // a link to a directory is not the directory
 }
 
-func runLn(t *proc.Task) int {
+func runLn(t *kernel.Task) int {
 	a, status, ok := lnSpec.Parse(t)
 	if !ok {
 		return status
@@ -210,7 +210,7 @@ func (l *linker) link(target, name string) int {
 }
 
 // sameName reports whether two paths are the same entry of a directory.
-func sameName(t *proc.Task, a, b string) bool {
+func sameName(t *kernel.Task, a, b string) bool {
 	if base(a) != base(b) {
 		return false
 	}
@@ -247,7 +247,7 @@ func (l *linker) relativeTo(target, name string) string {
 }
 
 // yes asks on standard error and reads the answer from standard input.
-func yes(t *proc.Task, question string) bool {
+func yes(t *kernel.Task, question string) bool {
 	_ = t.Flush() // the end of the program tells of it
 	_, _ = t.Write(2, []byte(t.Name()+": "+question))
 	return agreed(t.In())

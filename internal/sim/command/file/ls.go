@@ -8,9 +8,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // A lister is a run of ls.
 type lister struct {
-	t    *proc.Task
+	t    *kernel.Task
 	w    *command.Writer
 	book *command.Accounts
 	zone *time.Location
@@ -72,7 +72,7 @@ type item struct {
 	to     vfs.Info // the link's target
 }
 
-func runLs(t *proc.Task) int {
+func runLs(t *kernel.Task) int {
 	l, operands, status, ok := newLister(t)
 	if !ok {
 		return status
@@ -302,7 +302,7 @@ func (l *lister) moment(i vfs.Info) time.Time {
 }
 
 // newLister reads the options of ls, dir and vdir.
-func newLister(t *proc.Task) (l *lister, operands []string, status int, ok bool) {
+func newLister(t *kernel.Task) (l *lister, operands []string, status int, ok bool) {
 	a, status, ok := lsSpec.Parse(t)
 	if !ok {
 		return nil, nil, status, false

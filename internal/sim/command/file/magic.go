@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -33,7 +33,7 @@ type verdict struct{ text, mime, charset string }
 // looked is how much of a file is looked at.
 const looked = 1 << 20
 
-func runFile(t *proc.Task) int {
+func runFile(t *kernel.Task) int {
 	a, status, ok := fileSpec.Parse(t)
 	if !ok {
 		return status
@@ -107,7 +107,7 @@ func runFile(t *proc.Task) int {
 }
 
 // judge tells what a file is.
-func judge(t *proc.Task, name string, follow, special bool) verdict {
+func judge(t *kernel.Task, name string, follow, special bool) verdict {
 	var i vfs.Info
 	var err error
 	if name != "-" {
@@ -122,7 +122,7 @@ func judge(t *proc.Task, name string, follow, special bool) verdict {
 			}
 			i = to
 		}
-		if _, own := proc.OwnFD(name); own {
+		if _, own := kernel.OwnFD(name); own {
 			i, err = command.Stat(t, name)
 		}
 		if err != nil {
@@ -205,7 +205,7 @@ func binaryKind(b []byte, length int64) (verdict, bool) {
 	switch {
 	case has(0, "\x7fELF") && len(b) >= 64:
 		return is(elf(b), elfMime(b))
-	case has(0, proc.Marker):
+	case has(0, kernel.Marker):
 		return is("Paddock program", "application/x-executable")
 	case has(0, "\x1f\x8b") && len(b) >= 10:
 		return is(gzipText(b, length), "application/gzip")

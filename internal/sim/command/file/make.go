@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // say writes a line to standard output.
-func say(t *proc.Task, parts ...string) {
+func say(t *kernel.Task, parts ...string) {
 	w := t.Out()
 	for _, p := range parts {
 		_, _ = w.WriteString(p) // the end of the program tells of an error
@@ -33,7 +33,7 @@ var mkdirSpec = command.Spec{
 	},
 }
 
-func runMkdir(t *proc.Task) int {
+func runMkdir(t *kernel.Task) int {
 	a, status, ok := mkdirSpec.Parse(t)
 	if !ok {
 		return status
@@ -61,7 +61,7 @@ func runMkdir(t *proc.Task) int {
 
 // A maker makes directories as mkdir does.
 type maker struct {
-	t                *proc.Task
+	t                *kernel.Task
 	parents, verbose bool
 	set              bool   // bits are those of the last directory
 	word             string // what -v says; empty is "created"
@@ -140,7 +140,7 @@ var rmdirSpec = command.Spec{
 	},
 }
 
-func runRmdir(t *proc.Task) int {
+func runRmdir(t *kernel.Task) int {
 	a, status, ok := rmdirSpec.Parse(t)
 	if !ok {
 		return status
@@ -190,7 +190,7 @@ func runRmdir(t *proc.Task) int {
 
 var linkSpec = command.Spec{Name: "link", Synopsis: "FILE1 FILE2", About: "Call the link function to create a link named FILE2 to an existing FILE1."}
 
-func runLink(t *proc.Task) int {
+func runLink(t *kernel.Task) int {
 	a, status, ok := linkSpec.Parse(t)
 	if !ok {
 		return status
@@ -206,7 +206,7 @@ func runLink(t *proc.Task) int {
 }
 
 // exactly complains where there are not n operands.
-func exactly(t *proc.Task, operands *[]string, usage func(*proc.Task, string, ...any) int, n int) (int, bool) {
+func exactly(t *kernel.Task, operands *[]string, usage func(*kernel.Task, string, ...any) int, n int) (int, bool) {
 	switch have := *operands; {
 	case len(have) == 0:
 		return usage(t, "missing operand"), false
@@ -220,7 +220,7 @@ func exactly(t *proc.Task, operands *[]string, usage func(*proc.Task, string, ..
 
 var unlinkSpec = command.Spec{Name: "unlink", Synopsis: "FILE", About: "Call the unlink function to remove the specified FILE."}
 
-func runUnlink(t *proc.Task) int {
+func runUnlink(t *kernel.Task) int {
 	a, status, ok := unlinkSpec.Parse(t)
 	if !ok {
 		return status
@@ -244,7 +244,7 @@ var mkfifoSpec = command.Spec{
 }
 
 // nodeMode reads the -m of mkfifo and mknod.
-func nodeMode(t *proc.Task, a *command.Args) (bits uint32, set, ok bool) {
+func nodeMode(t *kernel.Task, a *command.Args) (bits uint32, set, ok bool) {
 	s, given := a.Value("m")
 	if !given {
 		return 0o666, false, true
@@ -262,7 +262,7 @@ func nodeMode(t *proc.Task, a *command.Args) (bits uint32, set, ok bool) {
 	return bits, true, true
 }
 
-func runMkfifo(t *proc.Task) int {
+func runMkfifo(t *kernel.Task) int {
 	a, status, ok := mkfifoSpec.Parse(t)
 	if !ok {
 		return status
@@ -295,7 +295,7 @@ var mknodSpec = command.Spec{
 	},
 }
 
-func runMknod(t *proc.Task) int {
+func runMknod(t *kernel.Task) int {
 	a, status, ok := mknodSpec.Parse(t)
 	if !ok {
 		return status

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var mktempSpec = &command.Spec{
@@ -22,7 +22,7 @@ var mktempSpec = &command.Spec{
 	},
 }
 
-func runMktemp(t *proc.Task) int {
+func runMktemp(t *kernel.Task) int {
 	// Short -p takes the next argument, --tmpdir does not.
 	a, status, ok := mktempSpec.ParseArgs(t, joinShort(t.Args[1:], 'p', "dut"))
 	if !ok {
@@ -104,7 +104,7 @@ func runMktemp(t *proc.Task) int {
 		case a.Has("d"):
 			err = t.View.Mkdir(name, 0o700)
 		default:
-			var d *proc.Desc
+			var d *kernel.Desc
 			if d, err = t.Open(name, linux.O_RDWR|linux.O_CREAT|linux.O_EXCL, 0o600); err == nil {
 				d.Drop()
 			}

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -26,7 +26,7 @@ var mvSpec = &command.Spec{
 	),
 }
 
-func runMv(t *proc.Task) int {
+func runMv(t *kernel.Task) int {
 	a, status, ok := mvSpec.Parse(t)
 	if !ok {
 		return status

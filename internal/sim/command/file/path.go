@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -20,7 +20,7 @@ var basenameSpec = command.Spec{
 	},
 }
 
-func runBasename(t *proc.Task) int {
+func runBasename(t *kernel.Task) int {
 	a, status, ok := basenameSpec.Parse(t)
 	if !ok {
 		return status
@@ -87,7 +87,7 @@ var dirnameSpec = command.Spec{
 	Options: []command.Option{{Short: 'z', Long: "zero", Help: "end each output line with NUL, not newline"}},
 }
 
-func runDirname(t *proc.Task) int {
+func runDirname(t *kernel.Task) int {
 	a, status, ok := dirnameSpec.Parse(t)
 	if !ok {
 		return status
@@ -209,7 +209,7 @@ var readlinkSpec = command.Spec{
 	},
 }
 
-func runReadlink(t *proc.Task) int {
+func runReadlink(t *kernel.Task) int {
 	a, status, ok := readlinkSpec.Parse(t)
 	if !ok {
 		return status
@@ -278,7 +278,7 @@ var realpathSpec = command.Spec{
 	},
 }
 
-func runRealpath(t *proc.Task) int {
+func runRealpath(t *kernel.Task) int {
 	a, status, ok := realpathSpec.Parse(t)
 	if !ok {
 		return status

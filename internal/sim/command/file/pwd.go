@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -18,7 +18,7 @@ func pwdSpec() *command.Spec {
 	}
 }
 
-func runPwd(t *proc.Task) int {
+func runPwd(t *kernel.Task) int {
 	a, status, ok := pwdSpec().Parse(t)
 	if !ok {
 		return status
@@ -45,7 +45,7 @@ func runPwd(t *proc.Task) int {
 }
 
 // names reports whether an absolute path without "." and ".." leads to dir.
-func names(t *proc.Task, path, dir string) bool {
+func names(t *kernel.Task, path, dir string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false
 	}

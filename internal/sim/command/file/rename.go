@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var renameSpec = &command.Spec{
@@ -29,7 +29,7 @@ const (
 	renameFailed  = 2
 )
 
-func runRename(t *proc.Task) int {
+func runRename(t *kernel.Task) int {
 	a, status, ok := renameSpec.Parse(t)
 	if !ok {
 		return status
@@ -72,7 +72,7 @@ func replaced(a *command.Args, from, to, name string) (string, bool) {
 	return head + strings.Replace(tail, from, to, 1), true
 }
 
-func renameFile(t *proc.Task, a *command.Args, from, to, name string) int {
+func renameFile(t *kernel.Task, a *command.Args, from, to, name string) int {
 	if _, err := t.View.Lstat(name); err != nil {
 		t.Errorf("%s: not accessible: %s", name, reason(err))
 		return renameFailed
@@ -101,7 +101,7 @@ func renameFile(t *proc.Task, a *command.Args, from, to, name string) int {
 	return renameDone
 }
 
-func renameLink(t *proc.Task, a *command.Args, from, to, name string) int {
+func renameLink(t *kernel.Task, a *command.Args, from, to, name string) int {
 	i, err := t.View.Lstat(name)
 	if err != nil {
 		t.Errorf("%s: not accessible: %s", name, reason(err))

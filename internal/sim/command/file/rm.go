@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -36,7 +36,7 @@ const (
 )
 
 type remover struct {
-	t                        *proc.Task
+	t                        *kernel.Task
 	ask                      prompt
 	force, recursive, dirs   bool
 	verbose, oneDev, guarded bool
@@ -46,7 +46,7 @@ type remover struct {
 	kept []bool // by depth: something below was not removed
 }
 
-func runRm(t *proc.Task) int {
+func runRm(t *kernel.Task) int {
 	a, status, ok := rmSpec.Parse(t)
 	if !ok {
 		return status

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -25,7 +25,7 @@ var statSpec = &command.Spec{
 }
 
 type stater struct {
-	t      *proc.Task
+	t      *kernel.Task
 	w      *command.Writer
 	book   *command.Accounts
 	zone   *time.Location
@@ -49,7 +49,7 @@ const (
 	statFSTerse = "%n %i %l %t %s %S %b %f %a %c %d\n"
 )
 
-func runStat(t *proc.Task) int {
+func runStat(t *kernel.Task) int {
 	a, status, ok := statSpec.Parse(t)
 	if !ok {
 		return status

@@ -3,12 +3,12 @@ package file
 import (
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
 // zone gives the task's time zone.
-func zone(t *proc.Task) *time.Location { return strftime.Zone(t.Getenv("TZ")) }
+func zone(t *kernel.Task) *time.Location { return strftime.Zone(t.Getenv("TZ")) }
 
 // moment writes a time by a format of date(1). One that is too long is cut.
 func moment(m time.Time, format string) string {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -27,7 +27,7 @@ var touchSpec = &command.Spec{
 	},
 }
 
-func runTouch(t *proc.Task) int {
+func runTouch(t *kernel.Task) int {
 	a, status, ok := touchSpec.Parse(t)
 	if !ok {
 		return status
@@ -105,7 +105,7 @@ func runTouch(t *proc.Task) int {
 	return status
 }
 
-func touch(t *proc.Task, name string, onlyThere, link bool, change func(string) error) bool {
+func touch(t *kernel.Task, name string, onlyThere, link bool, change func(string) error) bool {
 	if name == "-" {
 		d := t.FD(1)
 		if d == nil {
@@ -123,7 +123,7 @@ func touch(t *proc.Task, name string, onlyThere, link bool, change func(string) 
 	}
 	err := change(name)
 	if err == linux.ENOENT && !onlyThere && !link && name != "" {
-		var d *proc.Desc
+		var d *kernel.Desc
 		if d, err = t.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_NONBLOCK, 0o666); err == nil {
 			d.Drop()
 			err = change(name)
@@ -199,7 +199,7 @@ var truncateSpec = &command.Spec{
 	},
 }
 
-func runTruncate(t *proc.Task) int {
+func runTruncate(t *kernel.Task) int {
 	a, status, ok := truncateSpec.Parse(t)
 	if !ok {
 		return status
@@ -259,7 +259,7 @@ func runTruncate(t *proc.Task) int {
 	return status
 }
 
-func truncate(t *proc.Task, name string, onlyThere bool, base, n int64, how byte, sized bool) bool {
+func truncate(t *kernel.Task, name string, onlyThere bool, base, n int64, how byte, sized bool) bool {
 	flags := linux.O_WRONLY
 	if !onlyThere {
 		flags |= linux.O_CREAT
@@ -313,7 +313,7 @@ var syncSpec = &command.Spec{
 	},
 }
 
-func runSync(t *proc.Task) int {
+func runSync(t *kernel.Task) int {
 	a, status, ok := syncSpec.Parse(t)
 	if !ok {
 		return status
@@ -336,7 +336,7 @@ var pathchkSpec = &command.Spec{
 	},
 }
 
-func runPathchk(t *proc.Task) int {
+func runPathchk(t *kernel.Task) int {
 	a, status, ok := pathchkSpec.Parse(t)
 	if !ok {
 		return status
@@ -355,7 +355,7 @@ func runPathchk(t *proc.Task) int {
 	return status
 }
 
-func unportable(t *proc.Task, name string, portable, strict bool) string {
+func unportable(t *kernel.Task, name string, portable, strict bool) string {
 	if strict {
 		for _, p := range parts(name) {
 			if p[0] == '-' {

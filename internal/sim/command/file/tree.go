@@ -9,9 +9,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -34,7 +34,7 @@ var treeSpec = &command.Spec{
 
 // A planter is a run of tree.
 type planter struct {
-	t       *proc.Task
+	t       *kernel.Task
 	w       *command.Writer
 	a       *command.Args
 	book    *command.Accounts
@@ -61,7 +61,7 @@ type leaf struct {
 	err  error
 }
 
-func runTree(t *proc.Task) int {
+func runTree(t *kernel.Task) int {
 	a, status, ok := treeSpec.Parse(t)
 	if !ok {
 		return status

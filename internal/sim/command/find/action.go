@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // say writes a line to standard output.
-func say(t *proc.Task, s string) { _, _ = t.Out().WriteString(s + "\n") }
+func say(t *kernel.Task, s string) { _, _ = t.Out().WriteString(s + "\n") }
 
 // line writes a path and the byte that ends it.
 func (f *finder) line(o *output, path string, end byte) {

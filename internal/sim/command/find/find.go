@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -26,7 +26,7 @@ func reason(err error) string { return vfs.Message(err) }
 
 // A finder is a run of find.
 type finder struct {
-	t    *proc.Task
+	t    *kernel.Task
 	book *command.Accounts
 	zone *time.Location
 
@@ -57,7 +57,7 @@ func (f *finder) errorf(format string, args ...any) {
 	f.t.Errorf(format, args...)
 }
 
-func runFind(t *proc.Task) int {
+func runFind(t *kernel.Task) int {
 	f := &finder{t: t, book: &command.Accounts{View: &t.View}, zone: strftime.Zone(t.Getenv("TZ")), maxDepth: -1, now: time.Now(), flavour: regex.Emacs, outputs: map[string]*output{}}
 	defer f.close()
 	args := t.Args[1:]
@@ -252,7 +252,7 @@ func (f *finder) run(args []string, in *vfs.View) bool {
 		f.t.View.Dir = in.Dir
 		defer func() { f.t.View.Dir = own }()
 	}
-	s, err := f.t.Call(proc.Command{Args: args})
+	s, err := f.t.Call(kernel.Command{Args: args})
 	if err != nil {
 		f.t.Errorf("%s: %s", command.Quote(args[0]), reason(err))
 		return false

@@ -11,15 +11,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/file"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/text"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // programs are the tools under test, and some that they start.
 func programs() []command.Command {
 	return slices.Concat(Commands(), file.Commands(), text.Commands(), []command.Command{
-		{Name: "true", Run: func(*proc.Task) int { return 0 }},
-		{Name: "false", Run: func(*proc.Task) int { return 1 }},
-		{Name: "echo", Run: func(t *proc.Task) int { say(t, strings.Join(t.Args[1:], " ")); return 0 }},
+		{Name: "true", Run: func(*kernel.Task) int { return 0 }},
+		{Name: "false", Run: func(*kernel.Task) int { return 1 }},
+		{Name: "echo", Run: func(t *kernel.Task) int { say(t, strings.Join(t.Args[1:], " ")); return 0 }},
 	})
 }
 

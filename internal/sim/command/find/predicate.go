@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -207,7 +207,7 @@ func (f *finder) stat(name string) (vfs.Info, error) {
 }
 
 // A meter charges a task for matching.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 )
 
@@ -40,7 +40,7 @@ var xargsSpec = &command.Spec{
 
 // A runner is a run of xargs.
 type runner struct {
-	t       *proc.Task
+	t       *kernel.Task
 	in      *command.Reader
 	args    []string // the command and its first arguments
 	delim   int      // -1 is white space, with quotes
@@ -66,13 +66,13 @@ type runner struct {
 }
 
 type child struct {
-	task *proc.Task
+	task *kernel.Task
 	slot int
 }
 
 const maxChars = 128 << 10
 
-func runXargs(t *proc.Task) int {
+func runXargs(t *kernel.Task) int {
 	a, status, ok := xargsSpec.Parse(t)
 	if !ok {
 		return status
@@ -201,7 +201,7 @@ func (r *runner) excludes(option string) {
 }
 
 // delimiter reads the argument of -d.
-func delimiter(t *proc.Task, s string) (int, bool) {
+func delimiter(t *kernel.Task, s string) (int, bool) {
 	if len(s) == 1 {
 		return int(s[0]), true
 	}
@@ -482,7 +482,7 @@ func (r *runner) run(args []string) {
 			}
 		}
 	}
-	c := proc.Command{Args: args}
+	c := kernel.Command{Args: args}
 	if r.slotVar != "" {
 		for _, e := range t.Env {
 			if !strings.HasPrefix(e, r.slotVar+"=") {
@@ -491,7 +491,7 @@ func (r *runner) run(args []string) {
 		}
 		c.Env = append(c.Env, fmt.Sprintf("%s=%d", r.slotVar, slot))
 	}
-	own, err := t.Spawn(c, func(child *proc.Task) error {
+	own, err := t.Spawn(c, func(child *kernel.Task) error {
 		name := "/dev/null"
 		switch {
 		case r.tty:
@@ -537,7 +537,7 @@ func (r *runner) wait() {
 	if len(r.children) == 0 {
 		return
 	}
-	tasks := make([]*proc.Task, len(r.children))
+	tasks := make([]*kernel.Task, len(r.children))
 	for n, c := range r.children {
 		tasks[n] = c.task
 	}

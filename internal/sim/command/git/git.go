@@ -21,8 +21,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -31,7 +31,7 @@ func Commands() []command.Command { return []command.Command{{Name: "git", Run: 
 
 // A work is a run of git.
 type work struct {
-	t    *proc.Task
+	t    *kernel.Task
 	dir  string // of the worktree; of the repository itself if it is bare
 	git  string // of the repository
 	bare bool   // there is no worktree
@@ -67,7 +67,7 @@ type status int
 
 func (status) Error() string { return "exit" }
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	w := &work{t: t}
 	args := t.Args[1:]
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -158,7 +158,7 @@ func (w *work) say(err error) int {
 // version is of the git whose words these are.
 const version = "git version 2.39.5"
 
-func help(t *proc.Task) {
+func help(t *kernel.Task) {
 	fmt.Fprint(t.Out(), `usage: git [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>] <command> [<args>]
 
 Local work in this sandbox; there is no network, and no hooks are run:

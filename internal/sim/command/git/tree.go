@@ -10,15 +10,15 @@ import (
 
 	"github.com/go-git/go-billy/v5"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A tree is a directory of the computer as the library's file system. Each of
 // its operations is a checkpoint of the task.
 type tree struct {
-	t    *proc.Task
+	t    *kernel.Task
 	root string
 }
 
@@ -167,7 +167,7 @@ func (x *tree) Root() string { return x.root }
 // A file is an open file.
 type file struct {
 	f    *vfs.File
-	t    *proc.Task
+	t    *kernel.Task
 	name string
 }
 

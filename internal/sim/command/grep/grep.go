@@ -7,15 +7,15 @@ package grep
 import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/ripgrep"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // Commands lists the tools of this package.
 func Commands() []command.Command {
 	return append([]command.Command{
-		{Name: "grep", Run: func(t *proc.Task) int { return run(t, "") }},
-		{Name: "egrep", Run: func(t *proc.Task) int { return run(t, "E") }},
-		{Name: "fgrep", Run: func(t *proc.Task) int { return run(t, "F") }},
+		{Name: "grep", Run: func(t *kernel.Task) int { return run(t, "") }},
+		{Name: "egrep", Run: func(t *kernel.Task) int { return run(t, "E") }},
+		{Name: "fgrep", Run: func(t *kernel.Task) int { return run(t, "F") }},
 	}, ripgrep.Commands()...)
 }
 
@@ -26,7 +26,7 @@ const (
 )
 
 // run is grep with the syntax of one of its letters, or the usual one.
-func run(t *proc.Task, syntax string) int {
+func run(t *kernel.Task, syntax string) int {
 	if syntax != "" {
 		// They are scripts that call grep, which then speaks.
 		t.Args = append([]string{"grep"}, t.Args[1:]...)

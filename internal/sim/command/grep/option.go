@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -120,7 +120,7 @@ type options struct {
 }
 
 // parse reads the arguments. Where there is something wrong, it has said so.
-func parse(t *proc.Task, syntax string) (o *options, status int, ok bool) {
+func parse(t *kernel.Task, syntax string) (o *options, status int, ok bool) {
 	args, status, ok := spec.ParseArgs(t, numbered(t.Args[1:]))
 	if !ok {
 		if status != 0 {
@@ -137,7 +137,7 @@ func parse(t *proc.Task, syntax string) (o *options, status int, ok bool) {
 	return p.finish(args.Operands)
 }
 
-func usage(t *proc.Task) int {
+func usage(t *kernel.Task) int {
 	_, _ = t.Write(2, []byte("Usage: "+t.Name()+" "+synopsis+"\nTry '"+t.Name()+" --help' for more information.\n"))
 	return trouble
 }
@@ -221,7 +221,7 @@ func takesNext(name string) bool {
 }
 
 type parser struct {
-	t      *proc.Task
+	t      *kernel.Task
 	o      *options
 	status int
 
@@ -506,7 +506,7 @@ func stdinName(label string) string {
 }
 
 // bytewise says whether the locale is one in which characters are bytes.
-func bytewise(t *proc.Task) bool {
+func bytewise(t *kernel.Task) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := t.Getenv(name); v != "" {
 			return v == "C" || v == "POSIX"
@@ -516,12 +516,12 @@ func bytewise(t *proc.Task) bool {
 }
 
 // terminal says whether what is written goes to a terminal that has colours.
-func terminal(t *proc.Task) bool {
+func terminal(t *kernel.Task) bool {
 	d := t.FD(1)
 	if d == nil {
 		return false
 	}
-	_, ok := d.File.(proc.Terminal)
+	_, ok := d.File.(kernel.Terminal)
 	term := t.Getenv("TERM")
 	return ok && term != "" && term != "dumb"
 }

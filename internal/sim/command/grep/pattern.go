@@ -4,14 +4,14 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A meter charges a task; what it cannot pay ends the task.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)
@@ -32,7 +32,7 @@ func (p *parser) file(name string) bool {
 }
 
 // compile makes the expression. Where it is wrong, it has said so.
-func compile(t *proc.Task, o *options) (*regex.Regexp, int) {
+func compile(t *kernel.Task, o *options) (*regex.Regexp, int) {
 	if o.syntax == "P" && len(o.patterns) > 1 {
 		t.Errorf("the -P option only supports a single pattern")
 		return nil, trouble

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // colours are the parts of GREP_COLORS, as what stands between "\033[" and "m".
@@ -19,7 +19,7 @@ type colours struct {
 	plain             bool // without clearing to the end of the line
 }
 
-func (c *colours) read(t *proc.Task) {
+func (c *colours) read(t *kernel.Task) {
 	*c = colours{match: "01;31", context: "01;31", file: "35", line: "32", byte_: "32", separator: "36"}
 	if old := t.Getenv("GREP_COLOR"); old != "" {
 		t.Errorf("warning: GREP_COLOR='%s' is deprecated; use GREP_COLORS='mt=%s'", old, old)

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -18,7 +18,7 @@ const pieceSize = 96 << 10
 // A search is the state of grep: what concerns all files, and the file that is
 // looked at.
 type search struct {
-	t   *proc.Task
+	t   *kernel.Task
 	o   *options
 	re  *regex.Regexp
 	out *command.Writer
@@ -33,8 +33,8 @@ type search struct {
 	named  bool // before lines
 	width  int  // of numbers, where they line up
 	src    io.Reader
-	seeker proc.Seeker // of standard input
-	offset int64       // where that began
+	seeker kernel.Seeker // of standard input
+	offset int64         // where that began
 
 	// Of the piece. The places are offsets into buf.
 	buf     []byte
@@ -58,7 +58,7 @@ type search struct {
 	prior   int64 // lines that were selected before the zero bytes
 }
 
-func newSearch(t *proc.Task, o *options, re *regex.Regexp) *search {
+func newSearch(t *kernel.Task, o *options, re *regex.Regexp) *search {
 	s := &search{t: t, o: o, re: re, out: command.StdoutStatus(t, trouble), eol: '\n'}
 	if o.nul {
 		s.eol = 0
@@ -82,7 +82,7 @@ func (s *search) search(r io.Reader) {
 	if o.maxCount >= 0 {
 		s.left = o.maxCount
 	}
-	toNull := s.own.Rdev == proc.DevNull
+	toNull := s.own.Rdev == kernel.DevNull
 	s.once = o.quiet || o.files || o.filesWithout || toNull && !o.count
 	s.mute = s.once || o.count
 	s.binary, s.spoilt, s.prior = false, false, 0
@@ -121,7 +121,7 @@ func (s *search) finish() {
 	if o.lineFlushed {
 		s.out.Flush()
 	}
-	if (s.spoilt || s.binary && s.count > s.prior) && !o.count && !o.quiet && !o.files && !o.filesWithout && s.own.Rdev != proc.DevNull {
+	if (s.spoilt || s.binary && s.count > s.prior) && !o.count && !o.quiet && !o.files && !o.filesWithout && s.own.Rdev != kernel.DevNull {
 		s.t.Errorf("%s: binary file matches", s.name)
 	}
 	s.giveBack()

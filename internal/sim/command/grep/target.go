@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -60,7 +60,7 @@ func (s *search) stdin() {
 		return
 	}
 	s.measure(in.Desc().File.Info())
-	s.seeker, _ = in.Desc().File.(proc.Seeker)
+	s.seeker, _ = in.Desc().File.(kernel.Seeker)
 	if s.seeker != nil {
 		at, err := s.seeker.Seek(0, io.SeekCurrent)
 		if err != nil {
@@ -192,7 +192,7 @@ func (s *search) mayLoop() bool {
 	return s.own.IsRegular() && !s.o.quiet && !s.o.files && !s.o.filesWithout && !s.o.count && (s.o.maxCount < 0 || s.o.maxCount > 1)
 }
 
-func (s *search) alsoOutput(d *proc.Desc) bool {
+func (s *search) alsoOutput(d *kernel.Desc) bool {
 	if !s.mayLoop() {
 		return false
 	}

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A child is a program that a script started and does not wait for.
 type child struct {
 	id   int
-	task *proc.Task
-	in   *proc.Desc // what it reads, if the script feeds it
-	out  [3]*tap    // what it writes, if the script listens
-	told [3]bool    // the script knows that there is no more
+	task *kernel.Task
+	in   *kernel.Desc // what it reads, if the script feeds it
+	out  [3]*tap      // what it writes, if the script listens
+	told [3]bool      // the script knows that there is no more
 }
 
 // What a script may ask of a standard stream, besides descriptors of its own.
@@ -77,7 +77,7 @@ func (a args) start() start {
 }
 
 // spawn starts a program, with what stands for its pipes.
-func (p *program) spawn(s start, pipes [3]*proc.Desc) (*proc.Task, error) {
+func (p *program) spawn(s start, pipes [3]*kernel.Desc) (*kernel.Task, error) {
 	clean := true
 	for _, a := range s.args {
 		clean = clean && !strings.Contains(a, "\x00")
@@ -85,7 +85,7 @@ func (p *program) spawn(s start, pipes [3]*proc.Desc) (*proc.Task, error) {
 	if !clean || len(s.args) == 0 {
 		return nil, linux.EINVAL
 	}
-	return p.t.Spawn(proc.Command{Args: s.args, Env: s.env}, func(c *proc.Task) error {
+	return p.t.Spawn(kernel.Command{Args: s.args, Env: s.env}, func(c *kernel.Task) error {
 		own := c.FDs()
 		for fd := range 3 {
 			d := pipes[fd]
@@ -119,7 +119,7 @@ func (p *program) spawn(s start, pipes [3]*proc.Desc) (*proc.Task, error) {
 
 // refusal gives the name and number of an error of spawn.
 func refusal(err error) (code string, number int) {
-	var script *proc.Script
+	var script *kernel.Script
 	if errors.As(err, &script) {
 		return "ENOEXEC", -int(linux.ENOEXEC)
 	}
@@ -135,18 +135,18 @@ func refusal(err error) (code string, number int) {
 // it took too long, pid, error, stdout, stderr, errno].
 func (p *program) runChild(a args) (any, error) {
 	s := a.start()
-	var pipes [3]*proc.Desc
-	var out [3]*proc.Buffer
+	var pipes [3]*kernel.Desc
+	var out [3]*kernel.Buffer
 	if s.stdio[0] == piped {
 		var input []byte
 		if !a.none(6) {
 			input = append(input, a.bytes(6)...)
 		}
-		pipes[0] = proc.NewDesc(&given{b: input}, "pipe")
+		pipes[0] = kernel.NewDesc(&given{b: input}, "pipe")
 	}
 	for fd := 1; fd <= 2; fd++ {
 		if s.stdio[fd] == piped {
-			pipes[fd], out[fd] = proc.NewBuffer(min(p.t.K.Limits.String, p.t.K.Limits.ScriptHeap))
+			pipes[fd], out[fd] = kernel.NewBuffer(min(p.t.K.Limits.String, p.t.K.Limits.ScriptHeap))
 		}
 	}
 	c, err := p.spawn(s, pipes)
@@ -191,15 +191,15 @@ func (p *program) runChild(a args) (any, error) {
 func (p *program) spawnChild(a args) (any, error) {
 	s := a.start()
 	c := &child{}
-	var pipes [3]*proc.Desc
+	var pipes [3]*kernel.Desc
 	if s.stdio[0] == piped {
-		pipes[0], c.in = proc.Pipe()
+		pipes[0], c.in = kernel.Pipe()
 		c.in.Hold()
 	}
 	for fd := 1; fd <= 2; fd++ {
 		if s.stdio[fd] == piped {
 			c.out[fd] = &tap{p: p, limit: min(p.t.K.Limits.String, p.t.K.Limits.ScriptHeap)}
-			pipes[fd] = proc.NewDesc(c.out[fd], "pipe")
+			pipes[fd] = kernel.NewDesc(c.out[fd], "pipe")
 		}
 	}
 	task, err := p.spawn(s, pipes)
@@ -262,7 +262,7 @@ type given struct {
 	b  []byte // guarded by mu
 }
 
-func (g *given) Read(_ *proc.Task, p []byte) (int, error) {
+func (g *given) Read(_ *kernel.Task, p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.b) == 0 {
@@ -274,7 +274,7 @@ func (g *given) Read(_ *proc.Task, p []byte) (int, error) {
 }
 
 // Peek shows what is left.
-func (g *given) Peek(*proc.Task) ([]byte, error) {
+func (g *given) Peek(*kernel.Task) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.b) == 0 {
@@ -290,7 +290,7 @@ func (g *given) Discard(n int) {
 	g.b = g.b[min(n, len(g.b)):]
 }
 
-func (*given) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (*given) Write(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (*given) Info() (vfs.Info, error) { return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil }
 
@@ -305,9 +305,9 @@ type tap struct {
 	ended bool   // guarded by mu
 }
 
-func (*tap) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (*tap) Read(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
-func (x *tap) Write(t *proc.Task, b []byte) (int, error) {
+func (x *tap) Write(t *kernel.Task, b []byte) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	t.Bound("string", int64(len(x.b)+len(b)), x.limit)

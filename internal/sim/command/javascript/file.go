@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -158,7 +158,7 @@ func stats(i vfs.Info) []float64 {
 }
 
 // desc opens what a script names: a path, or the number of a descriptor.
-func (p *program) desc(v quickjs.Value, flags int, mode uint32) (d *proc.Desc, name string, err error) {
+func (p *program) desc(v quickjs.Value, flags int, mode uint32) (d *kernel.Desc, name string, err error) {
 	if !quickjs.IsString(v) {
 		if d = p.t.FD(p.e.Int(v)); d == nil {
 			return nil, "", failed(linux.EBADF, "read", "", "")
@@ -208,7 +208,7 @@ func (p *program) writeFile(a args) (any, error) {
 }
 
 // put writes to a descriptor; what was printed goes before it.
-func (p *program) put(d *proc.Desc, b []byte) (int, error) {
+func (p *program) put(d *kernel.Desc, b []byte) (int, error) {
 	if err := p.t.Flush(); err != nil {
 		return 0, err
 	}

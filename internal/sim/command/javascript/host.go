@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -84,9 +84,9 @@ func (p *program) processEntries() []entry {
 			return nil, failed(err, "kill", "", "")
 		}},
 		{"catch", func(a args) (any, error) {
-			action := proc.Default
+			action := kernel.Default
 			if a.truth(1) {
-				action = proc.Catch
+				action = kernel.Catch
 			}
 			t.On(linux.Signal(a.int(0)), action)
 			return nil, nil
@@ -94,7 +94,7 @@ func (p *program) processEntries() []entry {
 		{"hostname", func(args) (any, error) { return t.K.Hostname, nil }},
 		{"terminal", func(a args) (any, error) {
 			if d := t.FD(a.int(0)); d != nil {
-				if term, ok := d.File.(proc.Terminal); ok {
+				if term, ok := d.File.(kernel.Terminal); ok {
 					rows, cols := term.Terminal()
 					return []float64{float64(rows), float64(cols)}, nil
 				}
@@ -137,7 +137,7 @@ func (p *program) print(fd int, s string) error {
 			return failed(err, "write", "", "")
 		}
 		if d := p.t.FD(1); d != nil {
-			if _, ok := d.File.(proc.Terminal); ok {
+			if _, ok := d.File.(kernel.Terminal); ok {
 				return failed(p.t.Flush(), "write", "", "")
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // An invocation is what the command line asks for.
@@ -20,7 +20,7 @@ type invocation struct {
 }
 
 // parse reads the command line. done says that all is done, with status.
-func parse(t *proc.Task) (in invocation, status int, done bool) {
+func parse(t *kernel.Task) (in invocation, status int, done bool) {
 	args := t.Args[1:]
 	node := t.Name() == "node"
 	for len(args) > 0 {
@@ -95,7 +95,7 @@ func parse(t *proc.Task) (in invocation, status int, done bool) {
 	return in, 0, false
 }
 
-func help(t *proc.Task) {
+func help(t *kernel.Task) {
 	fmt.Fprintf(t.Out(), `Usage: %s [options] [ script.js ] [arguments]
        %s [options] -e code [arguments]
 Run JavaScript, with files, standard streams and the computer's programs by node's library.

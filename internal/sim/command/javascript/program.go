@@ -12,8 +12,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // modules lists what a script finds by name alone.
@@ -27,7 +27,7 @@ func modules() []string {
 
 // A program is a run of JavaScript.
 type program struct {
-	t     *proc.Task
+	t     *kernel.Task
 	e     *quickjs.Engine
 	tools Caller
 	lib   *library
@@ -46,7 +46,7 @@ type program struct {
 // An exit ends the program from wherever JavaScript is.
 type exit struct{ code int }
 
-func run(t *proc.Task, tools Caller, lib *library) (code int) {
+func run(t *kernel.Task, tools Caller, lib *library) (code int) {
 	in, status, done := parse(t)
 	if done {
 		return status
@@ -108,7 +108,7 @@ func (p *program) main(in invocation) int {
 	}
 	if !in.inline && in.file == "-" {
 		if d := p.t.FD(0); d != nil {
-			if _, terminal := d.File.(proc.Terminal); terminal {
+			if _, terminal := d.File.(kernel.Terminal); terminal {
 				p.t.Errorf("the interactive mode is not supported in this sandbox")
 				return 9
 			}
@@ -433,7 +433,7 @@ func (p *program) checkSyntax(in invocation) int {
 // readAll reads a file, or a descriptor of the task, to its end. The bytes are
 // not counted: the caller hands them on at once.
 func (p *program) readAll(name string, flags int, limit int64) ([]byte, error) {
-	var d *proc.Desc
+	var d *kernel.Desc
 	if name == "-" {
 		if d = p.t.FD(0); d == nil {
 			return nil, linux.EBADF
@@ -450,7 +450,7 @@ func (p *program) readAll(name string, flags int, limit int64) ([]byte, error) {
 	return p.readDesc(d, limit)
 }
 
-func (p *program) readDesc(d *proc.Desc, limit int64) ([]byte, error) {
+func (p *program) readDesc(d *kernel.Desc, limit int64) ([]byte, error) {
 	size := 4096
 	if i, err := d.File.Info(); err == nil {
 		switch {

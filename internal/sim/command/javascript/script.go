@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // Version is the version of node whose library this one follows.
@@ -17,7 +17,7 @@ const Version = "v20.0.0"
 // A Caller calls a tool of the embedding Go program with arguments in JSON. It
 // waits as the task, and runs caught for each signal that arrives meanwhile and
 // that the task catches.
-type Caller func(t *proc.Task, name string, args json.RawMessage, caught func()) (json.RawMessage, error)
+type Caller func(t *kernel.Task, name string, args json.RawMessage, caught func()) (json.RawMessage, error)
 
 // Commands returns the programs. The object `tools` of JavaScript calls tools;
 // there is none if it is nil.
@@ -25,6 +25,6 @@ func Commands(tools Caller) []command.Command {
 	lib := &library{compiled: map[string][]byte{}}
 	return []command.Command{{
 		Name: "node", Aliases: []string{"js", "js-exec"},
-		Run: func(t *proc.Task) int { return run(t, tools, lib) },
+		Run: func(t *kernel.Task) int { return run(t, tools, lib) },
 	}}
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -21,7 +21,7 @@ func (e *inputError) Error() string { return e.msg }
 // A feed gives the values of files, one after the other.
 type feed struct {
 	m     *machine
-	t     *proc.Task
+	t     *kernel.Task
 	names []string
 	next  int
 	name  string // of the file at hand, as messages have it

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -38,7 +38,7 @@ type options struct {
 }
 
 // newMachine makes a machine for a task.
-func newMachine(t *proc.Task) *machine {
+func newMachine(t *kernel.Task) *machine {
 	m := &machine{
 		t: t, debt: least, globals: map[string]value{}, builtins: map[string]*function{}, natives: map[string]*native{},
 		regexes: map[string]*regex.Regexp{},
@@ -58,7 +58,7 @@ func newMachine(t *proc.Task) *machine {
 	return m
 }
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	m := newMachine(t)
 	o := &options{named: &table{}, style: style{indent: "  "}}
 	if status, ok := o.parse(m); !ok {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -78,7 +78,7 @@ type frame struct {
 
 // A machine runs a program.
 type machine struct {
-	t *proc.Task
+	t *kernel.Task
 
 	frames  []frame
 	holds   []value // what natives hold while they run programs

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // modules are the libraries that a program imports.
 type modules struct {
-	t      *proc.Task
+	t      *kernel.Task
 	search []string // of -L
 	home   string
 	loaded map[string]*library

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -255,7 +255,7 @@ func long(c string) string {
 }
 
 // flag takes an option without argument.
-func (o *options) flag(t *proc.Task, name, spelt string) (status int, ok bool) {
+func (o *options) flag(t *kernel.Task, name, spelt string) (status int, ok bool) {
 	switch name {
 	case "null-input":
 		o.null = true
@@ -306,14 +306,14 @@ func (o *options) flag(t *proc.Task, name, spelt string) (status int, ok bool) {
 	return 0, true
 }
 
-func usage(t *proc.Task, fd int) {
+func usage(t *kernel.Task, fd int) {
 	name := t.Name()
 	_, _ = t.Write(fd, []byte("Usage:\t"+name+" [OPTIONS] FILTER [FILES...]\n\t"+name+" [OPTIONS] -f FILE [FILES...]\n\t"+
 		name+" [OPTIONS] --args FILTER [ARGUMENTS...]\n\t"+name+" [OPTIONS] --jsonargs FILTER [JSON_VALUES...]\n"+
 		"Use "+name+" --help for help with command-line options,\nor see the jq manpage, or online docs  at https://jqlang.github.io/jq\n"))
 }
 
-func help(t *proc.Task) {
+func help(t *kernel.Task) {
 	w := t.Out()
 	fmt.Fprintf(w, "Usage:\t%s [OPTIONS] FILTER [FILES...]\n\t%[1]s [OPTIONS] -f FILE [FILES...]\n", t.Name())
 	fmt.Fprint(w, `

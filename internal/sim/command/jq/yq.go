@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -66,7 +66,7 @@ func yqSpec() *command.Spec {
 	}
 }
 
-func runYQ(t *proc.Task) int {
+func runYQ(t *kernel.Task) int {
 	args := t.Args[1:]
 	o := &yqOptions{in: "auto", out: "auto", indent: 2, csvComma: ',', tsvComma: '\t', attribute: "+@", content: "+content", propsSeparator: " = ", parse: true}
 	if len(args) > 0 {
@@ -97,7 +97,7 @@ func (w *weaver) complain(err error) int {
 }
 
 // read takes the flags and operands.
-func (o *yqOptions) read(t *proc.Task, a *command.Args) error {
+func (o *yqOptions) read(t *kernel.Task, a *command.Args) error {
 	for _, f := range a.Flags {
 		if !strings.HasPrefix(f.Spelt, "--") {
 			f.Value = strings.TrimPrefix(f.Value, "=")
@@ -158,7 +158,7 @@ func (o *yqOptions) read(t *proc.Task, a *command.Args) error {
 	return o.operands(t, a)
 }
 
-func (o *yqOptions) operands(t *proc.Task, a *command.Args) error {
+func (o *yqOptions) operands(t *kernel.Task, a *command.Args) error {
 	o.names = a.Operands
 	isFile := func(name string) bool {
 		i, err := t.View.Stat(name)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -44,7 +44,7 @@ func integer(s string) bool { return digitsOnly(strings.TrimPrefix(s, "-")) }
 
 // An evaluator reads an expression. If off, what is read is not calculated.
 type evaluator struct {
-	t     *proc.Task
+	t     *kernel.Task
 	args  []string
 	at    int
 	depth int
@@ -53,7 +53,7 @@ type evaluator struct {
 // A broken expression ends the evaluation.
 type broken struct{ error }
 
-func runExpr(t *proc.Task) int {
+func runExpr(t *kernel.Task) int {
 	args := t.Args[1:]
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "--version") {
 		_, status, _ := exprSpec.Parse(t)
@@ -203,7 +203,7 @@ func (e *evaluator) number(v *value) *big.Int {
 
 // effort counts the work of a multiplication or a conversion of numbers of so
 // many machine words.
-func effort(t *proc.Task, a, b int) {
+func effort(t *kernel.Task, a, b int) {
 	const most = 1 << 40
 	t.Step(1 + int(min(int64(a)*int64(b)>>4, most)))
 }

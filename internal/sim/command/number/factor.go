@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var factorSpec = command.Spec{Name: "factor", Synopsis: "[NUMBER]...", About: "Print the prime factors of each specified integer NUMBER."}
 
-func runFactor(t *proc.Task) int {
+func runFactor(t *kernel.Task) int {
 	a, status, ok := factorSpec.Parse(t)
 	if !ok {
 		return status
@@ -42,7 +42,7 @@ func runFactor(t *proc.Task) int {
 }
 
 type factoring struct {
-	t *proc.Task
+	t *kernel.Task
 	w *command.Writer
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var numfmtSpec = &command.Spec{
@@ -39,7 +39,7 @@ const (
 )
 
 type numfmt struct {
-	t                *proc.Task
+	t                *kernel.Task
 	w                *command.Writer
 	from, to         string
 	fromUnit, toUnit uint64
@@ -61,7 +61,7 @@ type numfmt struct {
 	left             bool
 }
 
-func runNumfmt(t *proc.Task) int {
+func runNumfmt(t *kernel.Task) int {
 	a, status, ok := numfmtSpec.Parse(t)
 	if !ok {
 		return status

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var seqSpec = &command.Spec{
@@ -35,14 +35,14 @@ type bound struct {
 
 // A sequence is what is to be shown.
 type sequence struct {
-	t                 *proc.Task
+	t                 *kernel.Task
 	w                 *command.Writer
 	first, step, last bound
 	separator         string
 	equal             bool
 }
 
-func runSeq(t *proc.Task) int {
+func runSeq(t *kernel.Task) int {
 	a, status, ok := seqSpec.ParseArgs(t, seqArgs(t.Args[1:]))
 	if !ok {
 		return status
@@ -125,7 +125,7 @@ func seqArgs(args []string) []string {
 	return append(append(append([]string(nil), args[:i]...), "--"), args[i:]...)
 }
 
-func seqBound(t *proc.Task, text string) (bound, int) {
+func seqBound(t *kernel.Task, text string) (bound, int) {
 	f, nan, ok := command.ParseFloat(text)
 	if nan {
 		return bound{}, seqSpec.Usage(t, "invalid %s argument: %s", command.Quote("not-a-number"), command.Quote(text))
@@ -186,7 +186,7 @@ func (b *bound) measure(s string, point int) {
 }
 
 // seqFormat reads the one directive of a format, and what stands around it.
-func seqFormat(t *proc.Task, format string) (d *directive, before, after string, status int) {
+func seqFormat(t *kernel.Task, format string) (d *directive, before, after string, status int) {
 	quoted := command.Quote(format)
 	literal := func(s string) (text, rest string) {
 		var b strings.Builder
@@ -222,7 +222,7 @@ func seqFormat(t *proc.Task, format string) (d *directive, before, after string,
 	return d, before, after, 0
 }
 
-func seqFail(t *proc.Task, format string, args ...any) int {
+func seqFail(t *kernel.Task, format string, args ...any) int {
 	t.Errorf(format, args...)
 	return 1
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var envSpec = &command.Spec{
@@ -25,7 +25,7 @@ var envSpec = &command.Spec{
 	},
 }
 
-func runEnv(t *proc.Task) int {
+func runEnv(t *kernel.Task) int {
 	args := t.Args[1:]
 	var a *command.Args
 	for round := 0; ; round++ {
@@ -80,9 +80,9 @@ func runEnv(t *proc.Task) int {
 		case "C":
 			dir = f.Value
 		case "ignore-signal", "default-signal":
-			action := proc.Ignore
+			action := kernel.Ignore
 			if f.Key == "default-signal" {
-				action = proc.Default
+				action = kernel.Default
 			}
 			list, ok := signalList(f.Value)
 			if !ok {
@@ -132,7 +132,7 @@ func runEnv(t *proc.Task) int {
 	if env == nil {
 		env = []string{}
 	}
-	return become(t, proc.Command{Args: rest, Env: env})
+	return become(t, kernel.Command{Args: rest, Env: env})
 }
 
 func without(env []string, name string) []string {
@@ -202,7 +202,7 @@ func splitText(args []string, i int) (text string, after []string) {
 }
 
 // splitWords splits the text of -S into words.
-func splitWords(t *proc.Task, s string) (words []string, complaint string) {
+func splitWords(t *kernel.Task, s string) (words []string, complaint string) {
 	var b strings.Builder
 	inside := false
 	quote := byte(0)
@@ -281,7 +281,7 @@ var printenvSpec = &command.Spec{
 	Options: []command.Option{{Short: '0', Long: "null", Help: "end each output line with NUL, not newline"}},
 }
 
-func runPrintenv(t *proc.Task) int {
+func runPrintenv(t *kernel.Task) int {
 	a, status, ok := printenvSpec.Parse(t)
 	if !ok {
 		return status

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // Statuses of flock, those of sysexits.h.
@@ -41,7 +41,7 @@ var flockSpec = &command.Spec{
 	},
 }
 
-func runFlock(t *proc.Task) int {
+func runFlock(t *kernel.Task) int {
 	a, status, ok := flockSpec.Parse(t)
 	if !ok {
 		return status
@@ -99,7 +99,7 @@ func runFlock(t *proc.Task) int {
 	if a.Has("verbose") {
 		t.Errorf("executing %s", run[0])
 	}
-	child, err := t.Spawn(proc.Command{Args: run}, nil)
+	child, err := t.Spawn(kernel.Command{Args: run}, nil)
 	if err != nil {
 		t.Errorf("failed to execute %s: %s", run[0], reason(err))
 		return flockUnavailable
@@ -112,7 +112,7 @@ func runFlock(t *proc.Task) int {
 }
 
 // flockTarget finds what is locked and what is run meanwhile.
-func flockTarget(t *proc.Task, args []string, shell bool) (fd int, run []string, status int) {
+func flockTarget(t *kernel.Task, args []string, shell bool) (fd int, run []string, status int) {
 	if len(args) == 1 {
 		n, err := strconv.Atoi(args[0])
 		if err != nil || n < 0 {
@@ -154,7 +154,7 @@ func flockTarget(t *proc.Task, args []string, shell bool) (fd int, run []string,
 }
 
 // flockTake takes the lock; false is that it did not get it.
-func flockTake(t *proc.Task, d *proc.Desc, exclusive, try bool, wait time.Duration, conflict int, verbose bool) (status int, ok bool) {
+func flockTake(t *kernel.Task, d *kernel.Desc, exclusive, try bool, wait time.Duration, conflict int, verbose bool) (status int, ok bool) {
 	begun := time.Now()
 	var deadline time.Time
 	if wait > 0 {

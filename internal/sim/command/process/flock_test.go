@@ -6,15 +6,15 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 )
 
 func TestLocksOfFilesAreThoseOfUtilLinux(t *testing.T) {
 	with := append(Commands(), command.Command{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program},
-		command.Command{Name: "true", Run: func(*proc.Task) int { return 0 }},
-		command.Command{Name: "false", Run: func(*proc.Task) int { return 1 }},
-		command.Command{Name: "echo", Run: func(t *proc.Task) int { say(t, strings.Join(t.Args[1:], " ")); return 0 }})
+		command.Command{Name: "true", Run: func(*kernel.Task) int { return 0 }},
+		command.Command{Name: "false", Run: func(*kernel.Task) int { return 1 }},
+		command.Command{Name: "echo", Run: func(t *kernel.Task) int { say(t, strings.Join(t.Args[1:], " ")); return 0 }})
 	var cases []commandtest.Case
 	for _, script := range []string{
 		"flock f echo hi; echo $?; flock f -c 'echo $((1+1))'; flock . true; echo $?",

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var getoptSpec = &command.Spec{
@@ -24,7 +24,7 @@ var getoptSpec = &command.Spec{
 
 // A splitter takes the arguments of a script apart.
 type splitter struct {
-	t           *proc.Task
+	t           *kernel.Task
 	name        string
 	short       string
 	long        map[string]int // how many colons follow
@@ -37,7 +37,7 @@ type splitter struct {
 	bad         bool
 }
 
-func runGetopt(t *proc.Task) int {
+func runGetopt(t *kernel.Task) int {
 	args := t.Args[1:]
 	s := &splitter{t: t, name: "getopt", long: map[string]int{}}
 	if len(args) == 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 const killHelp = `
@@ -30,7 +30,7 @@ For more details see kill(1).
 `
 
 // runKill is kill as a program; shells have their own.
-func runKill(t *proc.Task) int {
+func runKill(t *kernel.Task) int {
 	args := t.Args[1:]
 	sig := linux.SIGTERM
 	usage := func() int {
@@ -112,7 +112,7 @@ func runKill(t *proc.Task) int {
 	return status
 }
 
-func listSignals(t *proc.Task, what []string) int {
+func listSignals(t *kernel.Task, what []string) int {
 	if len(what) == 0 {
 		line := ""
 		for n := 1; n < 32; n++ {
@@ -145,7 +145,7 @@ func listSignals(t *proc.Task, what []string) int {
 	return 0
 }
 
-func tableSignals(t *proc.Task) int {
+func tableSignals(t *kernel.Task) int {
 	line := ""
 	for n := 1; n < 32; n++ {
 		name, _ := signalName(n)
@@ -169,7 +169,7 @@ var killallSpec = &command.Spec{
 	},
 }
 
-func runKillall(t *proc.Task) int {
+func runKillall(t *kernel.Task) int {
 	args := t.Args[1:]
 	sig := linux.SIGTERM
 	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -200,7 +200,7 @@ func runKillall(t *proc.Task) int {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	var killed []*proc.Task
+	var killed []*kernel.Task
 	for _, name := range names {
 		found := false
 		for _, p := range everyone(t) {
@@ -245,7 +245,7 @@ var pidofSpec = &command.Spec{
 	},
 }
 
-func runPidof(t *proc.Task) int {
+func runPidof(t *kernel.Task) int {
 	a, status, ok := pidofSpec.Parse(t)
 	if !ok {
 		return status

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // A parallel is a run of GNU parallel's tool.
 type parallel struct {
-	t     *proc.Task
+	t     *kernel.Task
 	shell string
 	parts []part // of the command; empty is that the arguments are commands
 	bare  bool   // there is no command
@@ -78,7 +78,7 @@ type halt struct {
 // manyJobs is how many jobs -j 0 runs at a time.
 const manyJobs = 250
 
-func runParallel(t *proc.Task) int {
+func runParallel(t *kernel.Task) int {
 	p := &parallel{
 		t: t, marks: usual(), jobs: processors(t), delim: '\n', chars: 128 << 10, block: 1 << 20, recEnd: "\n", retries: 1,
 		held: map[int]*job{}, turn: 1, first: true, trims: "", outs: [2]*gateway{},

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -22,13 +22,13 @@ type job struct {
 	line             string   // what the shell runs
 	input            []byte   // of --pipe
 
-	task      *proc.Task
+	task      *kernel.Task
 	out, errs *sink
 	begun     time.Time
 	ran       time.Duration
 	deadline  time.Time
 	timedOut  bool
-	status    proc.Status
+	status    kernel.Status
 }
 
 func (j *job) failed() bool { return j.timedOut || j.status.Code != 0 || j.status.Signal != 0 }
@@ -43,7 +43,7 @@ func (j *job) code() int {
 
 // A sink is a job's output: kept until its turn comes, or passed on by lines.
 type sink struct {
-	k     *proc.Kernel
+	k     *kernel.Kernel
 	limit int64
 	tag   string
 	lines *gateway // where whole lines go at once; nil is nowhere
@@ -56,13 +56,13 @@ type sink struct {
 
 // A gateway is a descriptor that several jobs write lines to, one at a time.
 type gateway struct {
-	d    *proc.Desc
+	d    *kernel.Desc
 	turn chan struct{}
 }
 
-func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (s *sink) Read(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
-func (s *sink) Write(t *proc.Task, p []byte) (int, error) {
+func (s *sink) Write(t *kernel.Task, p []byte) (int, error) {
 	whole, err := s.take(t, p)
 	if err != nil || len(whole) == 0 {
 		return len(p), err
@@ -80,7 +80,7 @@ func (s *sink) Write(t *proc.Task, p []byte) (int, error) {
 
 // take keeps what was written, and gives the lines that are whole where those
 // go on at once.
-func (s *sink) take(t *proc.Task, p []byte) (whole []byte, err error) {
+func (s *sink) take(t *kernel.Task, p []byte) (whole []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all += len(p)
@@ -148,7 +148,7 @@ type block struct {
 	b  []byte // guarded by mu
 }
 
-func (b *block) Read(_ *proc.Task, p []byte) (int, error) {
+func (b *block) Read(_ *kernel.Task, p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.b) == 0 {
@@ -159,7 +159,7 @@ func (b *block) Read(_ *proc.Task, p []byte) (int, error) {
 	return n, nil
 }
 
-func (b *block) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (b *block) Write(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // Info says that it is a pipe.
 func (b *block) Info() (vfs.Info, error) {
@@ -197,7 +197,7 @@ func (p *parallel) start(j *job) error {
 			j.errs.lines, j.errs.tag = p.outs[1], tag
 		}
 	}
-	child, err := t.Spawn(proc.Command{Args: []string{p.shell, "-c", j.line}, Env: env}, func(c *proc.Task) error { return p.prepare(c, j) })
+	child, err := t.Spawn(kernel.Command{Args: []string{p.shell, "-c", j.line}, Env: env}, func(c *kernel.Task) error { return p.prepare(c, j) })
 	if err != nil {
 		j.out.drop()
 		j.errs.drop()
@@ -214,7 +214,7 @@ func (p *parallel) start(j *job) error {
 }
 
 // prepare gives a job its descriptors.
-func (p *parallel) prepare(c *proc.Task, j *job) error {
+func (p *parallel) prepare(c *kernel.Task, j *job) error {
 	if p.dir != "" {
 		if err := c.View.Chdir(p.dir); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (p *parallel) prepare(c *proc.Task, j *job) error {
 	}
 	switch {
 	case j.input != nil:
-		if err := c.SetFD(0, proc.NewDesc(&block{b: j.input}, "pipe"), false); err != nil {
+		if err := c.SetFD(0, kernel.NewDesc(&block{b: j.input}, "pipe"), false); err != nil {
 			return err
 		}
 	case p.deaf || !p.first:
@@ -235,10 +235,10 @@ func (p *parallel) prepare(c *proc.Task, j *job) error {
 	if p.ungroup {
 		return nil
 	}
-	if err := c.SetFD(1, proc.NewDesc(j.out, "pipe"), false); err != nil {
+	if err := c.SetFD(1, kernel.NewDesc(j.out, "pipe"), false); err != nil {
 		return err
 	}
-	return c.SetFD(2, proc.NewDesc(j.errs, "pipe"), false)
+	return c.SetFD(2, kernel.NewDesc(j.errs, "pipe"), false)
 }
 
 // freeSlot gives the lowest number that no running job has.
@@ -259,7 +259,7 @@ func (p *parallel) freeSlot() int {
 
 // reap waits for a job to end, or for a deadline, and deals with it.
 func (p *parallel) reap(deadline time.Time) {
-	tasks := make([]*proc.Task, len(p.running))
+	tasks := make([]*kernel.Task, len(p.running))
 	for i, j := range p.running {
 		tasks[i] = j.task
 		if !j.deadline.IsZero() && !j.timedOut && (deadline.IsZero() || j.deadline.Before(deadline)) {

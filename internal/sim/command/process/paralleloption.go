@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -469,7 +469,7 @@ func oneByte(s string) (byte, bool) {
 }
 
 // A stepMeter charges a task for matching.
-type stepMeter struct{ t *proc.Task }
+type stepMeter struct{ t *kernel.Task }
 
 func (m stepMeter) Step(n int) error {
 	m.t.Step(n)

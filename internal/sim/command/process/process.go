@@ -6,8 +6,8 @@ import (
 	"errors"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -70,7 +70,7 @@ func Commands() []command.Command {
 func reason(err error) string { return vfs.Message(err) }
 
 // say writes a line to standard output.
-func say(t *proc.Task, parts ...string) {
+func say(t *kernel.Task, parts ...string) {
 	w := t.Out()
 	for _, p := range parts {
 		_, _ = w.WriteString(p) // the end of the program tells of an error
@@ -80,7 +80,7 @@ func say(t *proc.Task, parts ...string) {
 
 // become turns the task into another program, as execvp does, and gives the
 // status.
-func become(t *proc.Task, c proc.Command) int {
+func become(t *kernel.Task, c kernel.Command) int {
 	if err := t.Flush(); err != nil {
 		return 125
 	}

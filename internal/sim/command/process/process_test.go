@@ -7,24 +7,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/text"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // programs are the tools under test, and some that they start.
 func programs() []command.Command {
 	return slices.Concat(Commands(), text.Commands(), []command.Command{
-		{Name: "true", Run: func(*proc.Task) int { return 0 }},
-		{Name: "false", Run: func(*proc.Task) int { return 1 }},
-		{Name: "sleep", Run: func(t *proc.Task) int {
+		{Name: "true", Run: func(*kernel.Task) int { return 0 }},
+		{Name: "false", Run: func(*kernel.Task) int { return 1 }},
+		{Name: "sleep", Run: func(t *kernel.Task) int {
 			d, ok := duration(t.Args[1])
 			if !ok || t.Sleep(d) != nil {
 				return 1
 			}
 			return 0
 		}},
-		{Name: "deaf", Run: func(t *proc.Task) int {
-			t.On(linux.SIGTERM, proc.Ignore)
+		{Name: "deaf", Run: func(t *kernel.Task) int {
+			t.On(linux.SIGTERM, kernel.Ignore)
 			d, ok := duration(t.Args[1])
 			if !ok || t.Sleep(d) != nil {
 				return 1

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -18,11 +18,11 @@ type living struct {
 	pid, ppid, pgid, uid, gid int
 	args                      []string
 	comm, state               string
-	task                      *proc.Task
+	task                      *kernel.Task
 }
 
 // look tells what others may know of a task: what /proc says.
-func look(t, other *proc.Task) (living, bool) {
+func look(t, other *kernel.Task) (living, bool) {
 	p := living{pid: other.PID, ppid: other.PPID, pgid: other.PGID(), state: "S", task: other}
 	dir := "/proc/" + itoa(other.PID) + "/"
 	line, err := t.View.ReadFile(dir+"cmdline", 1<<26)
@@ -61,7 +61,7 @@ func look(t, other *proc.Task) (living, bool) {
 }
 
 // everyone lists all tasks that are alive.
-func everyone(t *proc.Task) []living {
+func everyone(t *kernel.Task) []living {
 	var list []living
 	for _, other := range t.K.Tasks() {
 		t.Step(8)
@@ -189,7 +189,7 @@ type psOptions struct {
 	selected, forest bool
 }
 
-func runPs(t *proc.Task) int {
+func runPs(t *kernel.Task) int {
 	o := psOptions{pids: map[int]bool{}, ppids: map[int]bool{}, users: map[int]bool{}, names: map[string]bool{}}
 	b := &command.Accounts{View: &t.View}
 	layout := ""
@@ -376,7 +376,7 @@ func (o *psOptions) take(b *command.Accounts, key, v string) string {
 	return ""
 }
 
-func (o *psOptions) print(t *proc.Task, b *command.Accounts) int {
+func (o *psOptions) print(t *kernel.Task, b *command.Accounts) int {
 	var list []living
 	for _, p := range everyone(t) {
 		switch {
@@ -453,7 +453,7 @@ func pgrepSpec(name string) *command.Spec {
 	}
 }
 
-func runPgrep(t *proc.Task) int {
+func runPgrep(t *kernel.Task) int {
 	killing := t.Name() == "pkill"
 	args := t.Args[1:]
 	sig := linux.SIGTERM
@@ -584,7 +584,7 @@ func runPgrep(t *proc.Task) int {
 }
 
 // A meter charges a task for matching.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var timeoutSpec = &command.Spec{
@@ -53,7 +53,7 @@ func duration(s string) (time.Duration, bool) {
 	return time.Duration(math.Ceil(f)), true
 }
 
-func runTimeout(t *proc.Task) int {
+func runTimeout(t *kernel.Task) int {
 	a, status, ok := timeoutSpec.Parse(t)
 	if !ok {
 		return status
@@ -82,14 +82,14 @@ func runTimeout(t *proc.Task) int {
 		t.SetPGID(0)
 	}
 	r := &run{t: t, group: !a.Has("foreground"), verbose: a.Has("v"), name: a.Operands[1]}
-	child, err := t.Spawn(proc.Command{Args: a.Operands[1:]}, nil)
+	child, err := t.Spawn(kernel.Command{Args: a.Operands[1:]}, nil)
 	if err != nil {
 		t.Errorf("failed to run command %s: %s", command.Quote(a.Operands[1]), reason(err))
 		return unstarted(err)
 	}
 	for _, s := range []linux.Signal{linux.SIGTERM, linux.SIGINT, linux.SIGHUP, linux.SIGQUIT, linux.SIGALRM} {
-		if t.Action(s) != proc.Ignore {
-			t.On(s, proc.Catch)
+		if t.Action(s) != kernel.Ignore {
+			t.On(s, kernel.Catch)
 		}
 	}
 	r.child = child
@@ -101,7 +101,7 @@ func runTimeout(t *proc.Task) int {
 	s, _ := child.Status()
 	if s.Signal != 0 {
 		if !timedOut {
-			t.On(s.Signal, proc.Default)
+			t.On(s.Signal, kernel.Default)
 			t.Die(s.Signal)
 		}
 		if s.Signal == linux.SIGKILL {
@@ -116,8 +116,8 @@ func runTimeout(t *proc.Task) int {
 
 // A run is a program that is watched.
 type run struct {
-	t       *proc.Task
-	child   *proc.Task
+	t       *kernel.Task
+	child   *kernel.Task
 	group   bool
 	verbose bool
 	name    string
@@ -177,7 +177,7 @@ var niceSpec = &command.Spec{
 	Options: []command.Option{{Short: 'n', Long: "adjustment", Arg: command.Required, Name: "N", Help: "add integer N to the niceness (default 10)"}},
 }
 
-func runNice(t *proc.Task) int {
+func runNice(t *kernel.Task) int {
 	args := t.Args[1:]
 	// The old form, "-5".
 	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -203,12 +203,12 @@ func runNice(t *proc.Task) int {
 		say(t, "0")
 		return 0
 	}
-	return become(t, proc.Command{Args: a.Operands})
+	return become(t, kernel.Command{Args: a.Operands})
 }
 
 var nohupSpec = &command.Spec{Name: "nohup", Synopsis: "COMMAND [ARG]...", Exit: 125, Ordered: true, About: "Run COMMAND, ignoring hangup signals."}
 
-func runNohup(t *proc.Task) int {
+func runNohup(t *kernel.Task) int {
 	a, status, ok := nohupSpec.Parse(t)
 	if !ok {
 		return status
@@ -264,11 +264,11 @@ func runNohup(t *proc.Task) int {
 			return 125
 		}
 	}
-	t.On(linux.SIGHUP, proc.Ignore)
+	t.On(linux.SIGHUP, kernel.Ignore)
 	if err := t.Flush(); err != nil {
 		return 125
 	}
-	code, err := t.Exec(proc.Command{Args: a.Operands})
+	code, err := t.Exec(kernel.Command{Args: a.Operands})
 	if err != nil {
 		t.Errorf("failed to run command %s: %s", command.QuoteAlways(a.Operands[0]), reason(err))
 		return unstarted(err)
@@ -285,7 +285,7 @@ var setsidSpec = &command.Spec{
 	},
 }
 
-func runSetsid(t *proc.Task) int {
+func runSetsid(t *kernel.Task) int {
 	a, status, ok := setsidSpec.Parse(t)
 	if !ok {
 		return status
@@ -296,7 +296,7 @@ func runSetsid(t *proc.Task) int {
 		return 1
 	}
 	if a.Has("f") {
-		child, err := t.Spawn(proc.Command{Args: a.Operands}, func(child *proc.Task) error { child.SetPGID(0); return nil })
+		child, err := t.Spawn(kernel.Command{Args: a.Operands}, func(child *kernel.Task) error { child.SetPGID(0); return nil })
 		if err != nil {
 			t.Errorf("failed to execute %s: %s", a.Operands[0], reason(err))
 			return unstarted(err)
@@ -314,7 +314,7 @@ func runSetsid(t *proc.Task) int {
 	if err := t.Flush(); err != nil {
 		return 1
 	}
-	code, err := t.Exec(proc.Command{Args: a.Operands})
+	code, err := t.Exec(kernel.Command{Args: a.Operands})
 	if err != nil {
 		t.Errorf("failed to execute %s: %s", a.Operands[0], reason(err))
 		return unstarted(err)
@@ -324,7 +324,7 @@ func runSetsid(t *proc.Task) int {
 
 var chrootSpec = &command.Spec{Name: "chroot", Synopsis: "[OPTION] NEWROOT [COMMAND [ARG]...]", Exit: 125, Ordered: true, About: "Run COMMAND with root directory set to NEWROOT."}
 
-func runChroot(t *proc.Task) int {
+func runChroot(t *kernel.Task) int {
 	a, status, ok := chrootSpec.Parse(t)
 	if !ok {
 		return status

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -79,8 +79,8 @@ func signalList(s string) ([]linux.Signal, bool) {
 
 // send sends a signal as kill(2) does: to one task, to a group (negative), to
 // the own group (0) or to all but the first (-1).
-func send(t *proc.Task, pid int, sig linux.Signal) error {
-	var to []*proc.Task
+func send(t *kernel.Task, pid int, sig linux.Signal) error {
+	var to []*kernel.Task
 	switch {
 	case pid > 0:
 		other, ok := t.K.Task(pid)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var unameSpec = &command.Spec{
@@ -39,7 +39,7 @@ func machine() string {
 	return runtime.GOARCH
 }
 
-func runUname(t *proc.Task) int {
+func runUname(t *kernel.Task) int {
 	a, status, ok := unameSpec.Parse(t)
 	if !ok {
 		return status
@@ -50,7 +50,7 @@ func runUname(t *proc.Task) int {
 	all := a.Has("a")
 	var parts []string
 	for _, x := range []struct{ key, text string }{
-		{"s", "Linux"}, {"n", t.K.Hostname}, {"r", proc.Release}, {"v", "#1 SMP"}, {"m", machine()},
+		{"s", "Linux"}, {"n", t.K.Hostname}, {"r", kernel.Release}, {"v", "#1 SMP"}, {"m", machine()},
 		{"p", "unknown"}, {"i", "unknown"}, {"o", "GNU/Linux"},
 	} {
 		if a.Has(x.key) || all && x.text != "unknown" || len(a.Flags) == 0 && x.key == "s" {
@@ -63,7 +63,7 @@ func runUname(t *proc.Task) int {
 
 var archSpec = &command.Spec{Name: "arch", Synopsis: "[OPTION]...", About: "Print machine architecture."}
 
-func runArch(t *proc.Task) int {
+func runArch(t *kernel.Task) int {
 	a, status, ok := archSpec.Parse(t)
 	if !ok {
 		return status
@@ -103,7 +103,7 @@ func validHostname(s string) bool {
 	return true
 }
 
-func runHostname(t *proc.Task) int {
+func runHostname(t *kernel.Task) int {
 	a, status, ok := hostnameSpec.Parse(t)
 	if !ok {
 		return status
@@ -141,7 +141,7 @@ var nprocSpec = &command.Spec{
 }
 
 // processors is how many processors the computer has.
-func processors(t *proc.Task) int {
+func processors(t *kernel.Task) int {
 	n := runtime.NumCPU()
 	if c := t.K.CPUs; c > 0 && int(c+0.999) < n {
 		n = max(1, int(c+0.999))
@@ -149,7 +149,7 @@ func processors(t *proc.Task) int {
 	return n
 }
 
-func runNproc(t *proc.Task) int {
+func runNproc(t *kernel.Task) int {
 	a, status, ok := nprocSpec.Parse(t)
 	if !ok {
 		return status
@@ -187,7 +187,7 @@ var uptimeSpec = &command.Spec{
 }
 
 // up tells for how long the computer has been running.
-func up(t *proc.Task) time.Duration {
+func up(t *kernel.Task) time.Duration {
 	b, err := t.View.ReadFile("/proc/uptime", 1<<10)
 	if err == nil {
 		first, _, _ := strings.Cut(string(b), " ")
@@ -198,7 +198,7 @@ func up(t *proc.Task) time.Duration {
 	return time.Since(t.Run.Started())
 }
 
-func uptimeLine(t *proc.Task, now time.Time) string {
+func uptimeLine(t *kernel.Task, now time.Time) string {
 	d := up(t)
 	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
 	s := " " + now.UTC().Format("15:04:05") + " up "
@@ -217,7 +217,7 @@ func uptimeLine(t *proc.Task, now time.Time) string {
 	return s + " 0 user,  load average: 0.00, 0.00, 0.00"
 }
 
-func runUptime(t *proc.Task) int {
+func runUptime(t *kernel.Task) int {
 	a, status, ok := uptimeSpec.Parse(t)
 	if !ok {
 		return status
@@ -261,7 +261,7 @@ var freeSpec = &command.Spec{
 	},
 }
 
-func runFree(t *proc.Task) int {
+func runFree(t *kernel.Task) int {
 	a, status, ok := freeSpec.Parse(t)
 	if !ok {
 		return status
@@ -337,7 +337,7 @@ func runFree(t *proc.Task) int {
 	return 0
 }
 
-func runGetconf(t *proc.Task) int {
+func runGetconf(t *kernel.Task) int {
 	args := t.Args[1:]
 	if len(args) == 2 && args[0] == "-v" {
 		args = args[2:]
@@ -384,7 +384,7 @@ var localeSpec = &command.Spec{
 	},
 }
 
-func runLocale(t *proc.Task) int {
+func runLocale(t *kernel.Task) int {
 	a, status, ok := localeSpec.Parse(t)
 	if !ok {
 		return status
@@ -445,7 +445,7 @@ var mountpointSpec = &command.Spec{
 	},
 }
 
-func runMountpoint(t *proc.Task) int {
+func runMountpoint(t *kernel.Task) int {
 	a, status, ok := mountpointSpec.Parse(t)
 	if !ok {
 		return status

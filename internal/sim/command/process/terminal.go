@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var ttySpec = &command.Spec{
@@ -16,7 +16,7 @@ var ttySpec = &command.Spec{
 	Options: []command.Option{{Short: 's', Long: "silent", Help: "print nothing, only return an exit status"}, {Long: "quiet", Help: "same as -s"}},
 }
 
-func runTTY(t *proc.Task) int {
+func runTTY(t *kernel.Task) int {
 	a, status, ok := ttySpec.Parse(t)
 	if !ok {
 		return status
@@ -47,7 +47,7 @@ var sttySpec = &command.Spec{
 	},
 }
 
-func runStty(t *proc.Task) int {
+func runStty(t *kernel.Task) int {
 	// Settings may begin with a dash: only these are options.
 	var options, settings []string
 	for i := 1; i < len(t.Args); i++ {
@@ -76,7 +76,7 @@ func runStty(t *proc.Task) int {
 		d, name = f.Hold(), file
 		defer f.Drop()
 	}
-	var y *proc.TTY
+	var y *kernel.TTY
 	if d != nil {
 		y, _ = d.TTY()
 	}
@@ -104,13 +104,13 @@ func runStty(t *proc.Task) int {
 		case "opost", "onlcr":
 			m.Output = on
 		case "raw":
-			m = proc.Modes{Canonical: !on, Echo: m.Echo, Signals: !on, NewlineIn: !on, Output: !on}
+			m = kernel.Modes{Canonical: !on, Echo: m.Echo, Signals: !on, NewlineIn: !on, Output: !on}
 		case "cooked":
-			m = proc.Modes{Canonical: on, Echo: m.Echo, Signals: on, NewlineIn: on, Output: on}
+			m = kernel.Modes{Canonical: on, Echo: m.Echo, Signals: on, NewlineIn: on, Output: on}
 		case "cbreak":
 			m.Canonical = !on
 		case "sane":
-			m = proc.Modes{Canonical: true, Echo: true, Signals: true, NewlineIn: true, Output: true}
+			m = kernel.Modes{Canonical: true, Echo: true, Signals: true, NewlineIn: true, Output: true}
 		case "size":
 			rows, cols := y.Size()
 			say(t, itoa(rows), " ", itoa(cols))
@@ -147,23 +147,23 @@ func runStty(t *proc.Task) int {
 }
 
 // restore reads what stty -g wrote.
-func restore(s string) (proc.Modes, bool) {
+func restore(s string) (kernel.Modes, bool) {
 	f := strings.Split(s, ":")
 	if len(f) < 4 {
-		return proc.Modes{}, false
+		return kernel.Modes{}, false
 	}
 	var v [4]uint64
 	for i := range v {
 		n, err := strconv.ParseUint(f[i], 16, 32)
 		if err != nil {
-			return proc.Modes{}, false
+			return kernel.Modes{}, false
 		}
 		v[i] = n
 	}
-	return proc.Modes{NewlineIn: v[0]&0o400 != 0, Output: v[1]&1 != 0, Signals: v[3]&1 != 0, Canonical: v[3]&2 != 0, Echo: v[3]&0o10 != 0}, true
+	return kernel.Modes{NewlineIn: v[0]&0o400 != 0, Output: v[1]&1 != 0, Signals: v[3]&1 != 0, Canonical: v[3]&2 != 0, Echo: v[3]&0o10 != 0}, true
 }
 
-func showModes(t *proc.Task, y *proc.TTY, m proc.Modes, all, save bool) {
+func showModes(t *kernel.Task, y *kernel.TTY, m kernel.Modes, all, save bool) {
 	flag := func(on bool, name string) string {
 		if on {
 			return name
@@ -210,15 +210,15 @@ func showModes(t *proc.Task, y *proc.TTY, m proc.Modes, all, save bool) {
 	say(t, flag(m.Signals, "isig"), " ", flag(m.Canonical, "icanon"), " iexten ", flag(m.Echo, "echo"), " echoe echok -echonl -noflsh -xcase -tostop -echoprt echoctl echoke -flusho -extproc")
 }
 
-func runClear(t *proc.Task) int {
+func runClear(t *kernel.Task) int {
 	_, _ = t.Out().WriteString("\x1b[H\x1b[2J\x1b[3J")
 	return 0
 }
 
-func runReset(t *proc.Task) int {
+func runReset(t *kernel.Task) int {
 	if d := t.FD(0); d != nil {
 		if y, ok := d.TTY(); ok {
-			y.SetModes(proc.Modes{Canonical: true, Echo: true, Signals: true, NewlineIn: true, Output: true})
+			y.SetModes(kernel.Modes{Canonical: true, Echo: true, Signals: true, NewlineIn: true, Output: true})
 		}
 	}
 	_, _ = t.Write(2, []byte("\x1bc\x1b[!p\x1b[?3;4l\x1b[4l\x1b>"))
@@ -317,7 +317,7 @@ func capability(name string, args []int) (string, bool) {
 	return "", false
 }
 
-func runTput(t *proc.Task) int {
+func runTput(t *kernel.Task) int {
 	args := t.Args[1:]
 	term := t.Getenv("TERM")
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -407,7 +407,7 @@ var topSpec = &command.Spec{
 	},
 }
 
-func runTop(t *proc.Task) int {
+func runTop(t *kernel.Task) int {
 	a, status, ok := topSpec.Parse(t)
 	if !ok {
 		return status
@@ -473,7 +473,7 @@ var watchSpec = &command.Spec{
 	},
 }
 
-func runWatch(t *proc.Task) int {
+func runWatch(t *kernel.Task) int {
 	a, status, ok := watchSpec.Parse(t)
 	if !ok {
 		return status
@@ -541,18 +541,18 @@ func runWatch(t *proc.Task) int {
 }
 
 // capture runs a program and gives what it writes.
-func capture(t *proc.Task, args []string) (string, proc.Status, error) {
-	d, buf := proc.NewBuffer(1 << 20)
+func capture(t *kernel.Task, args []string) (string, kernel.Status, error) {
+	d, buf := kernel.NewBuffer(1 << 20)
 	d.Hold()
 	defer d.Drop()
-	child, err := t.Spawn(proc.Command{Args: args}, func(child *proc.Task) error {
+	child, err := t.Spawn(kernel.Command{Args: args}, func(child *kernel.Task) error {
 		if err := child.SetFD(1, d, false); err != nil {
 			return err
 		}
 		return child.SetFD(2, d, false)
 	})
 	if err != nil {
-		return "", proc.Status{}, err
+		return "", kernel.Status{}, err
 	}
 	s, err := t.Wait(child)
 	return string(buf.Bytes()), s, err

@@ -7,12 +7,12 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/condition"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // runTest is test and [ as programs.
-func runTest(t *proc.Task) int {
+func runTest(t *kernel.Task) int {
 	args := t.Args[1:]
 	if t.Name() == "[" {
 		if len(args) == 0 || args[len(args)-1] != "]" {

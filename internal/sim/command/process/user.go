@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var whoamiSpec = &command.Spec{Name: "whoami", Synopsis: "[OPTION]...", About: "Print the user name associated with the current effective user ID. Same as id -un."}
 
-func runWhoami(t *proc.Task) int {
+func runWhoami(t *kernel.Task) int {
 	a, status, ok := whoamiSpec.Parse(t)
 	if !ok {
 		return status
@@ -60,7 +60,7 @@ func groupsOf(b *command.Accounts, name string, gid int) []int {
 	return list
 }
 
-func self(t *proc.Task) person {
+func self(t *kernel.Task) person {
 	p := person{t.View.UID, t.View.GID, []int{t.View.GID}}
 	for _, g := range t.View.Groups {
 		if !slices.Contains(p.groups, g) {
@@ -86,7 +86,7 @@ func find(b *command.Accounts, name string) (person, bool) {
 	return person{u.UID, u.GID, groupsOf(b, u.Name, u.GID)}, true
 }
 
-func runID(t *proc.Task) int {
+func runID(t *kernel.Task) int {
 	a, status, ok := idSpec.Parse(t)
 	if !ok {
 		return status
@@ -195,7 +195,7 @@ func full(b *command.Accounts, p person) string {
 
 var groupsSpec = &command.Spec{Name: "groups", Synopsis: "[OPTION]... [USERNAME]...", About: "Print group memberships for each USERNAME or, if no USERNAME is specified, for the current process."}
 
-func runGroups(t *proc.Task) int {
+func runGroups(t *kernel.Task) int {
 	a, status, ok := groupsSpec.Parse(t)
 	if !ok {
 		return status
@@ -232,7 +232,7 @@ func runGroups(t *proc.Task) int {
 
 var lognameSpec = &command.Spec{Name: "logname", Synopsis: "[OPTION]", About: "Print the user's login name."}
 
-func runLogname(t *proc.Task) int {
+func runLogname(t *kernel.Task) int {
 	a, status, ok := lognameSpec.Parse(t)
 	if !ok {
 		return status
@@ -245,7 +245,7 @@ func runLogname(t *proc.Task) int {
 }
 
 // runUsers is users and who: nobody ever logged in.
-func runUsers(t *proc.Task) int {
+func runUsers(t *kernel.Task) int {
 	s := &command.Spec{
 		Name: t.Name(), Synopsis: "[OPTION]... [FILE]", About: "Print who is currently logged in.",
 		Options: []command.Option{
@@ -276,7 +276,7 @@ var wSpec = &command.Spec{
 	Options: []command.Option{{Short: 'h', Long: "no-header", Help: "do not print header"}, {Short: 's', Long: "short", Help: "short format"}, {Short: 'f', Long: "from", Help: "show remote hostname field"}},
 }
 
-func runW(t *proc.Task) int {
+func runW(t *kernel.Task) int {
 	a, status, ok := wSpec.Parse(t)
 	if !ok {
 		return status
@@ -293,7 +293,7 @@ var getentSpec = &command.Spec{
 	Options: []command.Option{{Short: 's', Long: "service", Arg: command.Required, Name: "CONFIG", Help: "(ignored)"}, {Short: 'i', Long: "no-idn", Help: "(ignored)"}},
 }
 
-func runGetent(t *proc.Task) int {
+func runGetent(t *kernel.Task) int {
 	a, status, ok := getentSpec.Parse(t)
 	if !ok {
 		return status
@@ -342,7 +342,7 @@ func runGetent(t *proc.Task) int {
 	return status
 }
 
-func hosts(t *proc.Task) (lines []string, names [][]string) {
+func hosts(t *kernel.Task) (lines []string, names [][]string) {
 	text, err := t.View.ReadFile("/etc/hosts", 1<<20)
 	if err != nil {
 		return nil, nil

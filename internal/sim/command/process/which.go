@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // runWhich is which as Debian has it.
-func runWhich(t *proc.Task) int {
+func runWhich(t *kernel.Task) int {
 	args := t.Args[1:]
 	all, silent := false, false
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -77,7 +77,7 @@ var whereisSpec = &command.Spec{
 	Options: []command.Option{{Short: 'b', Help: "search only for binaries"}, {Short: 'm', Help: "search only for manuals and infos"}, {Short: 's', Help: "search only for sources"}, {Short: 'u', Help: "search for unusual entries"}},
 }
 
-func runWhereis(t *proc.Task) int {
+func runWhereis(t *kernel.Task) int {
 	a, status, ok := whereisSpec.Parse(t)
 	if !ok {
 		return status
@@ -119,7 +119,7 @@ var timeSpec = &command.Spec{
 	},
 }
 
-func runTime(t *proc.Task) int {
+func runTime(t *kernel.Task) int {
 	a, status, ok := timeSpec.Parse(t)
 	if !ok {
 		return status
@@ -157,7 +157,7 @@ func runTime(t *proc.Task) int {
 	}
 	begin, busy := time.Now(), t.Run.Busy()
 	var result string
-	s, err := t.Call(proc.Command{Args: a.Operands})
+	s, err := t.Call(kernel.Command{Args: a.Operands})
 	switch {
 	case err != nil:
 		t.Errorf("cannot run %s: %s", a.Operands[0], reason(err))

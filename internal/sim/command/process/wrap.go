@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -21,7 +21,7 @@ var stdbufSpec = &command.Spec{
 	},
 }
 
-func runStdbuf(t *proc.Task) int {
+func runStdbuf(t *kernel.Task) int {
 	a, status, ok := stdbufSpec.Parse(t)
 	if !ok {
 		return status
@@ -42,11 +42,11 @@ func runStdbuf(t *proc.Task) int {
 			return 125
 		}
 	}
-	return become(t, proc.Command{Args: a.Operands})
+	return become(t, kernel.Command{Args: a.Operands})
 }
 
 // runIfne runs a program if there is something on standard input.
-func runIfne(t *proc.Task) int {
+func runIfne(t *kernel.Task) int {
 	args := t.Args[1:]
 	empty := len(args) > 0 && args[0] == "-n"
 	if empty {
@@ -66,8 +66,8 @@ func runIfne(t *proc.Task) int {
 		}
 		return 0
 	}
-	r, w := proc.Pipe()
-	child, err := t.Spawn(proc.Command{Args: args}, func(c *proc.Task) error { return c.SetFD(0, r, false) })
+	r, w := kernel.Pipe()
+	child, err := t.Spawn(kernel.Command{Args: args}, func(c *kernel.Task) error { return c.SetFD(0, r, false) })
 	if err != nil {
 		w.Drop()
 		t.Errorf("%s: %s", args[0], reason(err))
@@ -94,7 +94,7 @@ func runIfne(t *proc.Task) int {
 }
 
 // runChronic runs a program and shows what it says only where it fails.
-func runChronic(t *proc.Task) int {
+func runChronic(t *kernel.Task) int {
 	args := t.Args[1:]
 	verbose, errors := false, false
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") && len(args[0]) > 1 {
@@ -116,9 +116,9 @@ func runChronic(t *proc.Task) int {
 		return 1
 	}
 	limit := t.K.Limits.Input
-	out, stdout := proc.NewBuffer(limit)
-	errs, stderr := proc.NewBuffer(limit)
-	child, err := t.Spawn(proc.Command{Args: args}, func(c *proc.Task) error {
+	out, stdout := kernel.NewBuffer(limit)
+	errs, stderr := kernel.NewBuffer(limit)
+	child, err := t.Spawn(kernel.Command{Args: args}, func(c *kernel.Task) error {
 		if err := c.SetFD(1, out, false); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ var tsSpec = &command.Spec{
 	Options: []command.Option{{Short: 'i', Help: "the time since the line before"}, {Short: 's', Help: "the time since the start"}, {Short: 'm', Help: "use the system's monotonic clock"}, {Short: 'u', Help: "use UTC"}},
 }
 
-func runTS(t *proc.Task) int {
+func runTS(t *kernel.Task) int {
 	a, status, ok := tsSpec.Parse(t)
 	if !ok {
 		return status
@@ -208,7 +208,7 @@ func runTS(t *proc.Task) int {
 	}
 }
 
-func runHostid(t *proc.Task) int {
+func runHostid(t *kernel.Task) int {
 	a, status, ok := (&command.Spec{Name: "hostid", About: "Print the numeric identifier (in hexadecimal) for the current host."}).Parse(t)
 	if !ok {
 		return status
@@ -226,7 +226,7 @@ var uuidgenSpec = &command.Spec{
 	Options: []command.Option{{Short: 'r', Long: "random", Help: "generate random-based uuid"}, {Short: 't', Long: "time", Help: "(refused: a time and an address would tell of the host)"}},
 }
 
-func runUUIDGen(t *proc.Task) int {
+func runUUIDGen(t *kernel.Task) int {
 	a, status, ok := uuidgenSpec.Parse(t)
 	if !ok {
 		return status

@@ -10,8 +10,8 @@ import (
 	ours "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -217,7 +217,7 @@ func moment(ns int64) time.Time {
 type open struct {
 	ours.UnimplementedFile
 	f      *files
-	d      *proc.Desc
+	d      *kernel.Desc
 	fd     int
 	name   string
 	append bool
@@ -292,7 +292,7 @@ func (o *open) Pwrite(b []byte, off int64) (int, ours.Errno) {
 
 func (o *open) Seek(off int64, whence int) (now int64, no ours.Errno) { //nolint:govet // stdmethods: the runtime's interface has this one
 	no = o.f.try(func() (err error) {
-		s, ok := o.d.File.(proc.Seeker)
+		s, ok := o.d.File.(kernel.Seeker)
 		if !ok {
 			return linux.EINVAL
 		}

@@ -3,12 +3,12 @@ package python
 import (
 	"github.com/tetratelabs/wazero/experimental"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A memory is what an interpreter holds. It counts for the computer.
 type memory struct {
-	t       *proc.Task
+	t       *kernel.Task
 	limit   int64
 	b       []byte
 	counted int64

@@ -26,7 +26,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // Commands lists the programs. The directory is one that [Install] filled;
@@ -99,7 +99,7 @@ func compile(ctx context.Context, dir string) (wazero.Runtime, wazero.CompiledMo
 
 // A process is a Python that runs.
 type process struct {
-	t      *proc.Task
+	t      *kernel.Task
 	cancel context.CancelFunc
 	ended  any // the panic that ends the task
 	began  time.Time
@@ -107,7 +107,7 @@ type process struct {
 	memory *memory
 }
 
-func (in *interpreter) run(t *proc.Task) int {
+func (in *interpreter) run(t *kernel.Task) int {
 	if in.dir == "" {
 		t.Errorf("not set up: run paddock sim setup")
 		return 127

@@ -8,13 +8,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/ripgrep/gitignore"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A filter says which files are searched.
 type filter struct {
-	t *proc.Task
+	t *kernel.Task
 	o *options
 
 	cwd     string

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -238,7 +238,7 @@ type typeChange struct {
 }
 
 type parser struct {
-	t   *proc.Task
+	t   *kernel.Task
 	o   *options
 	err error
 
@@ -247,7 +247,7 @@ type parser struct {
 	colour       string
 }
 
-func parse(t *proc.Task) (*options, int, bool) {
+func parse(t *kernel.Task) (*options, int, bool) {
 	a, status, ok := spec().Parse(t)
 	if !ok {
 		return nil, status, false
@@ -596,11 +596,11 @@ func (p *parser) finish(operands []string) (*options, int, bool) {
 	return o, 0, true
 }
 
-func terminal(t *proc.Task) bool {
+func terminal(t *kernel.Task) bool {
 	d := t.FD(1)
 	if d == nil {
 		return false
 	}
-	_, ok := d.File.(proc.Terminal)
+	_, ok := d.File.(kernel.Terminal)
 	return ok
 }

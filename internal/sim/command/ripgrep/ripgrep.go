@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -23,7 +23,7 @@ const (
 )
 
 // A meter charges a task; what it cannot pay ends the task.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)
@@ -43,7 +43,7 @@ type finder struct {
 	paths []candidate // where they are to be sorted
 }
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	o, status, ok := parse(t)
 	if !ok {
 		return status
@@ -122,7 +122,7 @@ func (f *finder) readable() bool {
 	if d == nil {
 		return false
 	}
-	if _, ok := d.File.(proc.Terminal); ok {
+	if _, ok := d.File.(kernel.Terminal); ok {
 		return false
 	}
 	i, err := d.File.Info()

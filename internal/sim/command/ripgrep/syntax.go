@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -18,7 +18,7 @@ var (
 )
 
 // compile makes the expression.
-func compile(t *proc.Task, o *options) (*regex.Regexp, error) {
+func compile(t *kernel.Task, o *options) (*regex.Regexp, error) {
 	opt := regex.Options{
 		Flavour: regex.Perl, IgnoreCase: o.letters == 'i' || o.letters == 'S' && !capital(o), Lines: !o.multiline, NULSep: o.nul, Multiline: o.multiline,
 		WholeLine: o.line && !o.multiline, Word: o.word, NoSub: o.replace == nil, Meter: meter{t},

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // An input is the files that are edited, one line after the other.
@@ -238,8 +238,8 @@ func (in *input) last() bool {
 
 // A single reads lines and nothing behind them.
 type single struct {
-	t    *proc.Task
-	d    *proc.Desc
+	t    *kernel.Task
+	d    *kernel.Desc
 	buf  []byte
 	held []byte // of a file that cannot show what it has: one byte at most
 	done bool
@@ -257,7 +257,7 @@ func (s *single) peek() []byte {
 	if len(s.held) > 0 {
 		return s.held
 	}
-	if p, ok := s.d.File.(proc.Peeker); ok {
+	if p, ok := s.d.File.(kernel.Peeker); ok {
 		b, err := p.Peek(s.t)
 		s.done = err != nil
 		return b
@@ -278,7 +278,7 @@ func (s *single) take(n int) {
 		s.held = s.held[n:]
 		return
 	}
-	if p, ok := s.d.File.(proc.Peeker); ok {
+	if p, ok := s.d.File.(kernel.Peeker); ok {
 		p.Discard(n)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -18,7 +18,7 @@ type buffer struct {
 
 // A machine runs a program.
 type machine struct {
-	t     *proc.Task
+	t     *kernel.Task
 	o     *options
 	bytes bool // characters are bytes
 
@@ -49,7 +49,7 @@ type addition struct {
 	file string // to copy, if it is not empty
 }
 
-func newMachine(t *proc.Task, o *options) *machine {
+func newMachine(t *kernel.Task, o *options) *machine {
 	m := &machine{t: t, o: o, bytes: bytewise(t)}
 	m.stdout = newStdout(m)
 	m.out = m.stdout
@@ -59,7 +59,7 @@ func newMachine(t *proc.Task, o *options) *machine {
 }
 
 // bytewise says whether the locale is one in which characters are bytes.
-func bytewise(t *proc.Task) bool {
+func bytewise(t *kernel.Task) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := t.Getenv(name); v != "" {
 			return v == "C" || v == "POSIX"

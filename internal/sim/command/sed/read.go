@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // include copies a file to an output, if it can be read.
@@ -105,9 +105,9 @@ func (m *machine) shell(text []byte, take func([]byte)) {
 	if i := bytes.IndexByte(text, 0); i >= 0 {
 		text = text[:i]
 	}
-	r, w := proc.Pipe()
+	r, w := kernel.Pipe()
 	defer r.Drop()
-	child, err := m.t.Spawn(proc.Command{Args: []string{"sh", "-c", string(text)}}, func(c *proc.Task) error { return c.SetFD(1, w, false) })
+	child, err := m.t.Spawn(kernel.Command{Args: []string{"sh", "-c", string(text)}}, func(c *kernel.Task) error { return c.SetFD(1, w, false) })
 	if err != nil {
 		w.Drop()
 		m.die(trouble, "error running subprocess: %s", reason(err))

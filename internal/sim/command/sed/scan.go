@@ -2,7 +2,7 @@ package sed
 
 import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // eof is what stands behind a piece of the script.
@@ -10,7 +10,7 @@ const eof = -1
 
 // A parser reads the script, which comes in pieces.
 type parser struct {
-	t *proc.Task
+	t *kernel.Task
 	o *options
 	m *machine
 

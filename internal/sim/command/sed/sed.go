@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -59,7 +59,7 @@ type options struct {
 	delim           byte
 }
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	a, status, ok := spec.Parse(t)
 	if !ok {
 		if status != 0 {
@@ -120,7 +120,7 @@ func run(t *proc.Task) int {
 	return edit(t, o, pieces, files)
 }
 
-func edit(t *proc.Task, o *options, pieces []command.Flag, files []string) int {
+func edit(t *kernel.Task, o *options, pieces []command.Flag, files []string) int {
 	m := newMachine(t, o)
 	defer m.close()
 	p := &parser{t: t, o: o, m: m}
@@ -139,7 +139,7 @@ func edit(t *proc.Task, o *options, pieces []command.Flag, files []string) int {
 	return m.run(files)
 }
 
-func usage(t *proc.Task) {
+func usage(t *kernel.Task) {
 	_, _ = t.Write(2, []byte("Usage: "+t.Name()+" "+spec.Synopsis+"\nTry '"+t.Name()+" --help' for more information.\n"))
 }
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -28,7 +28,7 @@ var commSpec = &command.Spec{
 }
 
 type comm struct {
-	t     *proc.Task
+	t     *kernel.Task
 	names []string
 	r     [2]*command.Reader
 	line  [2][]byte // the next ones
@@ -41,7 +41,7 @@ type comm struct {
 	end   byte
 }
 
-func runComm(t *proc.Task) int {
+func runComm(t *kernel.Task) int {
 	a, status, ok := commSpec.Parse(t)
 	if !ok {
 		return status

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var joinSpec = command.Spec{
@@ -58,7 +58,7 @@ type side struct {
 }
 
 type joiner struct {
-	t        *proc.Task
+	t        *kernel.Task
 	w        *command.Writer
 	field    [2]int
 	alone    [2]bool // lines without a partner are shown
@@ -77,7 +77,7 @@ type joiner struct {
 	status   int
 }
 
-func runJoin(t *proc.Task) int {
+func runJoin(t *kernel.Task) int {
 	a, status, ok := joinSpec.Parse(t)
 	if !ok {
 		return status

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var lookSpec = command.Spec{
@@ -20,7 +20,7 @@ var lookSpec = command.Spec{
 	NoHelp: true,
 }
 
-func runLook(t *proc.Task) int {
+func runLook(t *kernel.Task) int {
 	a, status, ok := lookSpec.Parse(t)
 	if !ok {
 		return status

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var shufSpec = command.Spec{
@@ -30,7 +30,7 @@ var shufSpec = command.Spec{
 // A chooser draws numbers from random bytes, as GNU's tools do, so that the
 // same bytes give the same choice. It keeps what randomness is left over.
 type chooser struct {
-	t        *proc.Task
+	t        *kernel.Task
 	file     *command.Reader // nil is true randomness
 	name     string
 	buf      []byte
@@ -87,7 +87,7 @@ func (c *chooser) choose(most uint64) uint64 {
 }
 
 type shuffle struct {
-	t     *proc.Task
+	t     *kernel.Task
 	w     *command.Writer
 	c     *chooser
 	lines [][]byte
@@ -96,7 +96,7 @@ type shuffle struct {
 	end   byte
 }
 
-func runShuf(t *proc.Task) int {
+func runShuf(t *kernel.Task) int {
 	a, status, ok := shufSpec.Parse(t)
 	if !ok {
 		return status

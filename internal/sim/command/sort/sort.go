@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -55,7 +55,7 @@ var sortWords = &command.Spec{Name: "sort"}
 
 // A sorter is what was asked for.
 type sorter struct {
-	t      *proc.Task
+	t      *kernel.Task
 	global ordering
 	keys   []*key
 	tab    int
@@ -68,7 +68,7 @@ type sorter struct {
 	one, two []byte
 }
 
-func runSort(t *proc.Task) int {
+func runSort(t *kernel.Task) int {
 	s := &sorter{t: t, tab: -1, end: '\n'}
 	a, status, ok := sortSpec.ParseArgs(t, s.old(t.Args[1:]))
 	if !ok {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var tsortSpec = &command.Spec{
@@ -26,7 +26,7 @@ type edge struct {
 	next *edge
 }
 
-func runTsort(t *proc.Task) int {
+func runTsort(t *kernel.Task) int {
 	a, status, ok := tsortSpec.Parse(t)
 	if !ok {
 		return status
@@ -54,7 +54,7 @@ func runTsort(t *proc.Task) int {
 }
 
 // vertices reads pairs of names.
-func vertices(t *proc.Task, r *command.Reader) (list []*vertex, odd bool) {
+func vertices(t *kernel.Task, r *command.Reader) (list []*vertex, odd bool) {
 	known := map[string]*vertex{}
 	var first *vertex
 	take := func(word []byte) {
@@ -105,7 +105,7 @@ func vertices(t *proc.Task, r *command.Reader) (list []*vertex, odd bool) {
 	return list, first != nil
 }
 
-func topological(t *proc.Task, name string, list []*vertex) int {
+func topological(t *kernel.Task, name string, list []*vertex) int {
 	w := command.Stdout(t)
 	status, left := 0, len(list)
 	for left > 0 {
@@ -140,7 +140,7 @@ func topological(t *proc.Task, name string, list []*vertex) int {
 }
 
 // breakLoop finds a loop, shows it, and takes out one edge of it.
-func breakLoop(t *proc.Task, list []*vertex) {
+func breakLoop(t *kernel.Task, list []*vertex) {
 	var at *vertex
 	for {
 		for _, v := range list {

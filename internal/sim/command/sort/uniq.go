@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var uniqSpec = &command.Spec{
@@ -31,7 +31,7 @@ var uniqSpec = &command.Spec{
 }
 
 type uniq struct {
-	t                  *proc.Task
+	t                  *kernel.Task
 	fields, skip, most int
 	fold               bool
 	counts             bool
@@ -42,7 +42,7 @@ type uniq struct {
 	w                  *command.Writer
 }
 
-func runUniq(t *proc.Task) int {
+func runUniq(t *kernel.Task) int {
 	u := &uniq{t: t, most: math.MaxInt, single: true, repeated: true}
 	args, plus := u.old(t.Args[1:])
 	a, status, ok := uniqSpec.ParseArgs(t, args)

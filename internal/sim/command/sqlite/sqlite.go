@@ -10,8 +10,8 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -22,7 +22,7 @@ func Commands() []command.Command {
 
 // A console is one run of sqlite3.
 type console struct {
-	t    *proc.Task
+	t    *kernel.Task
 	db   *sql.DB
 	conn *sql.Conn
 	ctx  context.Context
@@ -55,7 +55,7 @@ const (
 	limitAttached = 7
 )
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	c := &console{t: t, mode: "list", separator: "|", newline: "\n"}
 	sqlText, before, ok := c.arguments(t.Args[1:])
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var catSpec = command.Spec{
@@ -37,7 +37,7 @@ type cat struct {
 	cr     bool // a \r that was held back
 }
 
-func runCat(t *proc.Task) int {
+func runCat(t *kernel.Task) int {
 	a, status, ok := catSpec.Parse(t)
 	if !ok {
 		return status
@@ -77,7 +77,7 @@ func runCat(t *proc.Task) int {
 }
 
 // ownOutput reports whether r has something to read that the task writes.
-func ownOutput(t *proc.Task, r *command.Reader) bool {
+func ownOutput(t *kernel.Task, r *command.Reader) bool {
 	out := t.FD(1)
 	if out == nil {
 		return false

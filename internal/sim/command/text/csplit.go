@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -45,7 +45,7 @@ type border struct {
 // that would be written next, current the one that was looked at last; both
 // count from 1.
 type contextSplitter struct {
-	t        *proc.Task
+	t        *kernel.Task
 	data     []byte
 	ends     []int // of the lines, behind their newlines
 	next     int
@@ -64,7 +64,7 @@ type contextSplitter struct {
 	name    string
 }
 
-func runCsplit(t *proc.Task) int {
+func runCsplit(t *kernel.Task) int {
 	a, status, ok := csplitSpec.Parse(t)
 	if !ok {
 		return status

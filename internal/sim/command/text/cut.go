@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var cutSpec = command.Spec{
@@ -24,7 +24,7 @@ var cutSpec = command.Spec{
 }
 
 type cutter struct {
-	t      *proc.Task
+	t      *kernel.Task
 	list   []command.Span
 	fields bool
 	strict bool // -s
@@ -36,7 +36,7 @@ type cutter struct {
 	out    []byte
 }
 
-func runCut(t *proc.Task) int {
+func runCut(t *kernel.Task) int {
 	a, status, ok := cutSpec.Parse(t)
 	if !ok {
 		return status

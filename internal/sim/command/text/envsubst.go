@@ -2,8 +2,8 @@ package text
 
 import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var envsubstSpec = command.Spec{
@@ -16,7 +16,7 @@ var envsubstSpec = command.Spec{
 	NoHelp: true,
 }
 
-func runEnvsubst(t *proc.Task) int {
+func runEnvsubst(t *kernel.Task) int {
 	a, status, ok := envsubstSpec.Parse(t)
 	if !ok {
 		return status
@@ -95,7 +95,7 @@ var spongeSpec = command.Spec{
 	NoHelp:  true,
 }
 
-func runSponge(t *proc.Task) int {
+func runSponge(t *kernel.Task) int {
 	a, status, ok := spongeSpec.Parse(t)
 	if !ok {
 		return status

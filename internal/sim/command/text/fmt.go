@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var fmtSpec = command.Spec{
@@ -55,7 +55,7 @@ type fmtWord struct {
 
 // A formatter fills paragraphs. A byte is an int here, and -1 the end.
 type formatter struct {
-	t *proc.Task
+	t *kernel.Task
 	w *command.Writer
 	r *command.Reader
 
@@ -73,7 +73,7 @@ type formatter struct {
 	text                              []byte
 }
 
-func runFmt(t *proc.Task) int {
+func runFmt(t *kernel.Task) int {
 	args := t.Args[1:]
 	f := &formatter{t: t, w: command.Stdout(t), width: 75}
 	width, goal := "", ""

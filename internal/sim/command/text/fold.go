@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var foldSpec = command.Spec{
@@ -22,7 +22,7 @@ var foldSpec = command.Spec{
 
 // A folder breaks lines. out is the line that is being made.
 type folder struct {
-	t      *proc.Task
+	t      *kernel.Task
 	w      *command.Writer
 	bytes  bool
 	spaces bool
@@ -31,7 +31,7 @@ type folder struct {
 	column int
 }
 
-func runFold(t *proc.Task) int {
+func runFold(t *kernel.Task) int {
 	a, status, ok := foldSpec.Parse(t)
 	if !ok {
 		return status

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -143,7 +143,7 @@ func ended(done <-chan struct{}) bool {
 // A waker wakes a task when one of several files changes. Whoever makes one
 // closes it, which waits for its goroutines.
 type waker struct {
-	t      *proc.Task
+	t      *kernel.Task
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -151,7 +151,7 @@ type waker struct {
 	blind  bool // there are files that cannot be watched
 }
 
-func newWaker(t *proc.Task) *waker {
+func newWaker(t *kernel.Task) *waker {
 	w := &waker{t: t, ready: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w

@@ -6,17 +6,17 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // following runs tail beside a program that writes, and gives what tail wrote.
-func following(t *testing.T, args []string, files map[string]string, write func(t *proc.Task, tail func() string)) string {
+func following(t *testing.T, args []string, files map[string]string, write func(t *kernel.Task, tail func() string)) string {
 	t.Helper()
 	got := ""
-	main := command.Command{Name: "main", Run: func(task *proc.Task) int {
-		r, w := proc.Pipe()
-		child, err := task.Spawn(proc.Command{Args: args}, func(c *proc.Task) error { return c.SetFD(1, w, false) })
+	main := command.Command{Name: "main", Run: func(task *kernel.Task) int {
+		r, w := kernel.Pipe()
+		child, err := task.Spawn(kernel.Command{Args: args}, func(c *kernel.Task) error { return c.SetFD(1, w, false) })
 		if err != nil {
 			task.Errorf("%v", err)
 			return 1
@@ -44,7 +44,7 @@ func following(t *testing.T, args []string, files map[string]string, write func(
 	return got
 }
 
-func put(t *proc.Task, name, text string, flags int) {
+func put(t *kernel.Task, name, text string, flags int) {
 	o, err := command.Create(t, name, flags)
 	if err != nil {
 		t.Errorf("%v", err)
@@ -58,7 +58,7 @@ func put(t *proc.Task, name, text string, flags int) {
 }
 
 func TestTailFollowsWhatIsAppended(t *testing.T) {
-	got := following(t, []string{"tail", "-n1", "-f", "log"}, map[string]string{"log": "1\n2\n"}, func(t *proc.Task, tail func() string) {
+	got := following(t, []string{"tail", "-n1", "-f", "log"}, map[string]string{"log": "1\n2\n"}, func(t *kernel.Task, tail func() string) {
 		tail()
 		put(t, "log", "3\n", linux.O_APPEND)
 		tail()
@@ -71,7 +71,7 @@ func TestTailFollowsWhatIsAppended(t *testing.T) {
 }
 
 func TestTailFollowsANameToANewFile(t *testing.T) {
-	got := following(t, []string{"tail", "-F", "log"}, map[string]string{"log": "old\n", "new": "rotated\n"}, func(t *proc.Task, tail func() string) {
+	got := following(t, []string{"tail", "-F", "log"}, map[string]string{"log": "old\n", "new": "rotated\n"}, func(t *kernel.Task, tail func() string) {
 		tail()
 		if err := t.View.Rename("new", "log"); err != nil {
 			t.Errorf("%v", err)
@@ -99,13 +99,13 @@ func TestToolsEndWhenTheirReaderDoes(t *testing.T) {
 		if args[0] == "seq-like" {
 			args = []string{"yes", "a", "b"}
 		}
-		main := command.Command{Name: "main", Run: func(task *proc.Task) int {
-			r, w := proc.Pipe()
+		main := command.Command{Name: "main", Run: func(task *kernel.Task) int {
+			r, w := kernel.Pipe()
 			zero, err := task.Open("/dev/zero", linux.O_RDONLY, 0)
 			if err != nil {
 				return 1
 			}
-			child, err := task.Spawn(proc.Command{Args: args}, func(c *proc.Task) error {
+			child, err := task.Spawn(kernel.Command{Args: args}, func(c *kernel.Task) error {
 				if err := c.SetFD(0, zero, false); err != nil {
 					return err
 				}

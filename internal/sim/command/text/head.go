@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var headSpec = command.Spec{
@@ -33,7 +33,7 @@ type cutting struct {
 	delim    byte
 }
 
-func runHead(t *proc.Task) int {
+func runHead(t *kernel.Task) int {
 	args := t.Args[1:]
 	var old []string
 	if len(args) > 0 {
@@ -103,7 +103,7 @@ func header(w *command.Writer, name string, first *bool) {
 
 // headObsolete reads -5, -5c, -5k and the like, which only the first argument
 // can be.
-func headObsolete(t *proc.Task, arg string) (args []string, status int) {
+func headObsolete(t *kernel.Task, arg string) (args []string, status int) {
 	if len(arg) < 2 || arg[0] != '-' || arg[1] < '0' || arg[1] > '9' {
 		return nil, 0
 	}
@@ -131,7 +131,7 @@ func headObsolete(t *proc.Task, arg string) (args []string, status int) {
 	return append(args, what, number+factor), 0
 }
 
-func (c *cutting) head(t *proc.Task, w *command.Writer, r *command.Reader) {
+func (c *cutting) head(t *kernel.Task, w *command.Writer, r *command.Reader) {
 	switch {
 	case c.bytes && c.opposite:
 		c.butBytes(t, w, r)
@@ -146,7 +146,7 @@ func (c *cutting) head(t *proc.Task, w *command.Writer, r *command.Reader) {
 }
 
 // headBytes reads no more than it shows: what is left of a pipe is another's.
-func (c *cutting) headBytes(t *proc.Task, w *command.Writer, r *command.Reader) {
+func (c *cutting) headBytes(t *kernel.Task, w *command.Writer, r *command.Reader) {
 	if c.n == 0 {
 		return
 	}
@@ -186,7 +186,7 @@ func (c *cutting) lines(w *command.Writer, r *command.Reader) {
 }
 
 // butBytes shows all but the last bytes, which it holds.
-func (c *cutting) butBytes(t *proc.Task, w *command.Writer, r *command.Reader) {
+func (c *cutting) butBytes(t *kernel.Task, w *command.Writer, r *command.Reader) {
 	var held []byte
 	counted := 0
 	for b, ok := r.Piece(); ok; b, ok = r.Piece() {
@@ -208,7 +208,7 @@ func (c *cutting) butBytes(t *proc.Task, w *command.Writer, r *command.Reader) {
 }
 
 // hold counts what a tool holds, and gives the new count.
-func hold(t *proc.Task, counted, now int) int {
+func hold(t *kernel.Task, counted, now int) int {
 	if now > counted {
 		t.Bound("input", int64(now), t.K.Limits.Input)
 		t.Grow(now - counted)
@@ -218,7 +218,7 @@ func hold(t *proc.Task, counted, now int) int {
 }
 
 // butLines shows all but the last lines, which it holds.
-func (c *cutting) butLines(t *proc.Task, w *command.Writer, r *command.Reader) {
+func (c *cutting) butLines(t *kernel.Task, w *command.Writer, r *command.Reader) {
 	if c.n == 0 {
 		for b, ok := r.Piece(); ok; b, ok = r.Piece() {
 			w.Bytes(b)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -18,7 +18,7 @@ type style struct {
 
 // A numberer is what nl does. The sections are header, body and footer.
 type numberer struct {
-	t       *proc.Task
+	t       *kernel.Task
 	w       *command.Writer
 	styles  [3]style
 	section int
@@ -33,7 +33,7 @@ type numberer struct {
 	renumber          bool
 }
 
-func runNl(t *proc.Task) int {
+func runNl(t *kernel.Task) int {
 	a, status, ok := nlSpec.Parse(t)
 	if !ok {
 		return status

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // runPager is less and more where nobody turns pages: they pass their input
 // on, as the real ones do when standard output is no terminal. Options change
 // what a terminal shows, and are read over.
-func runPager(t *proc.Task) int {
+func runPager(t *kernel.Task) int {
 	var names []string
 	args := t.Args[1:]
 	for i := 0; i < len(args); i++ {
@@ -82,7 +82,7 @@ func runPager(t *proc.Task) int {
 }
 
 // runCombine puts the lines of two files together as sets.
-func runCombine(t *proc.Task) int {
+func runCombine(t *kernel.Task) int {
 	if len(t.Args) != 4 {
 		_, _ = t.Write(2, []byte("usage: combine file1 OP file2\nop: and, not, or, xor\n"))
 		return 1
@@ -136,7 +136,7 @@ var isutf8Spec = &command.Spec{
 	Options: []command.Option{{Short: 'q', Long: "quiet", Help: "print nothing"}, {Short: 'l', Long: "list", Help: "print the names of files that are not UTF-8"}, {Short: 'i', Long: "invert", Help: "print the names of files that are UTF-8"}},
 }
 
-func runIsUTF8(t *proc.Task) int {
+func runIsUTF8(t *kernel.Task) int {
 	a, status, ok := isutf8Spec.Parse(t)
 	if !ok {
 		return status

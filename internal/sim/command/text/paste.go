@@ -2,7 +2,7 @@ package text
 
 import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var pasteSpec = command.Spec{
@@ -22,7 +22,7 @@ type paster struct {
 	w      *command.Writer
 }
 
-func runPaste(t *proc.Task) int {
+func runPaste(t *kernel.Task) int {
 	a, status, ok := pasteSpec.Parse(t)
 	if !ok {
 		return status

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // A piece is an open file, or a command that is fed.
@@ -15,8 +15,8 @@ type piece struct {
 	name   string
 	out    *command.Output
 	w      *command.Writer
-	pipe   *proc.Desc
-	child  *proc.Task
+	pipe   *kernel.Desc
+	child  *kernel.Task
 	closed bool // the command does not read any more
 }
 
@@ -71,7 +71,7 @@ func (s *splitter) sameAsInput(name string) (bool, error) {
 
 // spawn starts the filter for a piece.
 func (s *splitter) spawn(p *piece) {
-	r, w := proc.Pipe()
+	r, w := kernel.Pipe()
 	p.pipe = w.Hold()
 	shell := s.t.Getenv("SHELL")
 	if shell == "" {
@@ -85,7 +85,7 @@ func (s *splitter) spawn(p *piece) {
 	}
 	env = append(env, "FILE="+p.name)
 	args := []string{shell[strings.LastIndexByte(shell, '/')+1:], "-c", s.filter}
-	child, err := s.t.Spawn(proc.Command{Path: shell, Args: args, Env: env}, func(c *proc.Task) error {
+	child, err := s.t.Spawn(kernel.Command{Path: shell, Args: args, Env: env}, func(c *kernel.Task) error {
 		return c.SetFD(0, r, false)
 	})
 	if err != nil {

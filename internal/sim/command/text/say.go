@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/printf"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var trueSpec = command.Spec{Name: "true", Synopsis: "[ignored command line arguments]", About: "Exit with a status code indicating success."}
 
-func runTrue(t *proc.Task) int {
+func runTrue(t *kernel.Task) int {
 	if len(t.Args) == 2 && (t.Args[1] == "--help" || t.Args[1] == "--version") {
 		_, _, _ = trueSpec.Parse(t)
 	}
@@ -23,7 +23,7 @@ func runTrue(t *proc.Task) int {
 
 var falseSpec = command.Spec{Name: "false", Synopsis: "[ignored command line arguments]", About: "Exit with a status code indicating failure."}
 
-func runFalse(t *proc.Task) int {
+func runFalse(t *kernel.Task) int {
 	if len(t.Args) == 2 && (t.Args[1] == "--help" || t.Args[1] == "--version") {
 		_, _, _ = falseSpec.Parse(t)
 	}
@@ -32,7 +32,7 @@ func runFalse(t *proc.Task) int {
 
 var yesSpec = command.Spec{Name: "yes", Synopsis: "[STRING]...", About: "Repeatedly output a line with all specified STRING(s), or 'y'.", Ordered: true}
 
-func runYes(t *proc.Task) int {
+func runYes(t *kernel.Task) int {
 	a, status, ok := yesSpec.Parse(t)
 	if !ok {
 		return status
@@ -62,7 +62,7 @@ var echoSpec = command.Spec{
 	},
 }
 
-func runEcho(t *proc.Task) int {
+func runEcho(t *kernel.Task) int {
 	args := t.Args[1:]
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "--version") {
 		_, status, _ := echoSpec.Parse(t)
@@ -153,7 +153,7 @@ func echoEscaped(w *command.Writer, s string) bool {
 
 var printfSpec = command.Spec{Name: "printf", Synopsis: "FORMAT [ARGUMENT]...", About: "Print ARGUMENT(s) according to FORMAT."}
 
-func runPrintf(t *proc.Task) int {
+func runPrintf(t *kernel.Task) int {
 	args := t.Args[1:]
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "--version") {
 		_, status, _ := printfSpec.Parse(t)
@@ -196,7 +196,7 @@ var sleepSpec = command.Spec{
 	About: "Pause for NUMBER seconds. SUFFIX may be 's' for seconds (the default), 'm' for minutes, 'h' for hours or 'd' for days.",
 }
 
-func runSleep(t *proc.Task) int {
+func runSleep(t *kernel.Task) int {
 	a, status, ok := sleepSpec.Parse(t)
 	if !ok {
 		return status

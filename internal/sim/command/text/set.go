@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // The kinds of what stands in a string of tr.
@@ -35,7 +35,7 @@ type char struct {
 	escaped bool
 }
 
-func decode(t *proc.Task, s string) []char {
+func decode(t *kernel.Task, s string) []char {
 	var list []char
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {
@@ -83,7 +83,7 @@ func decode(t *proc.Task, s string) []char {
 	return list
 }
 
-func parseSet(t *proc.Task, s string) (*set, error) {
+func parseSet(t *kernel.Task, s string) (*set, error) {
 	in := decode(t, s)
 	x := &set{}
 	is := func(i int, c byte) bool { return i < len(in) && in[i].c == c && !in[i].escaped }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var splitSpec = command.Spec{
@@ -37,7 +37,7 @@ var splitSpec = command.Spec{
 
 // A splitter writes pieces. kind is l, b, C, or of -n: n (bytes), N (lines), r.
 type splitter struct {
-	t        *proc.Task
+	t        *kernel.Task
 	kind     byte
 	size     int64
 	chunk    int64 // the only one that is wanted, or 0
@@ -98,7 +98,7 @@ func (s *suffixes) step() error {
 	return errSuffixes
 }
 
-func runSplit(t *proc.Task) int {
+func runSplit(t *kernel.Task) int {
 	a, status, ok := splitSpec.Parse(t)
 	if !ok {
 		return status

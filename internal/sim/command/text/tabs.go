@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // digitOptions are -1 to -9 of old, which begin a list of tab stops.
@@ -46,7 +46,7 @@ type stops struct {
 }
 
 // parse reads a list; several are one.
-func (s *stops) parse(t *proc.Task, text string) bool {
+func (s *stops) parse(t *kernel.Task, text string) bool {
 	s.given = true
 	for text != "" {
 		c := text[0]
@@ -88,7 +88,7 @@ func (s *stops) parse(t *proc.Task, text string) bool {
 	return true
 }
 
-func (s *stops) take(t *proc.Task, prefix byte, v uint64) bool {
+func (s *stops) take(t *kernel.Task, prefix byte, v uint64) bool {
 	switch prefix {
 	case '/':
 		if s.every != 0 {
@@ -117,7 +117,7 @@ func (s *stops) take(t *proc.Task, prefix byte, v uint64) bool {
 }
 
 // settle looks whether the list makes sense, and gives it its short forms.
-func (s *stops) settle(t *proc.Task) bool {
+func (s *stops) settle(t *kernel.Task) bool {
 	last := uint64(0)
 	for _, v := range s.list {
 		if v == 0 {
@@ -167,7 +167,7 @@ func (s *stops) next(column uint64, at *int) (stop uint64, ok bool) {
 	return 0, false
 }
 
-func runExpand(t *proc.Task) int {
+func runExpand(t *kernel.Task) int {
 	spec := expandSpec
 	spec.Options = append(digitOptions(), spec.Options...)
 	a, status, ok := spec.Parse(t)
@@ -260,7 +260,7 @@ func plainRun(b []byte) int {
 	return n
 }
 
-func runUnexpand(t *proc.Task) int {
+func runUnexpand(t *kernel.Task) int {
 	spec := unexpandSpec
 	spec.Options = append(digitOptions(), spec.Options...)
 	for i := range spec.Options[:10] {
@@ -312,7 +312,7 @@ func runUnexpand(t *proc.Task) int {
 
 // An unexpander holds blanks back until it knows whether a tab is as good.
 type unexpander struct {
-	t       *proc.Task
+	t       *kernel.Task
 	w       *command.Writer
 	stops   stops
 	all     bool

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -19,7 +19,7 @@ var tacSpec = command.Spec{
 	},
 }
 
-func runTac(t *proc.Task) int {
+func runTac(t *kernel.Task) int {
 	a, status, ok := tacSpec.Parse(t)
 	if !ok {
 		return status
@@ -55,7 +55,7 @@ func runTac(t *proc.Task) int {
 }
 
 // lastMatch finds the match that begins last.
-func lastMatch(t *proc.Task, re *regex.Regexp, b []byte) (at, n int) {
+func lastMatch(t *kernel.Task, re *regex.Regexp, b []byte) (at, n int) {
 	var m []int
 	for at := len(b) - 1; at >= 0; at-- {
 		t.Step(1)
@@ -71,7 +71,7 @@ func lastMatch(t *proc.Task, re *regex.Regexp, b []byte) (at, n int) {
 	return -1, 0
 }
 
-func backwards(t *proc.Task, w *command.Writer, b []byte, before bool, find func([]byte) (int, int)) {
+func backwards(t *kernel.Task, w *command.Writer, b []byte, before bool, find func([]byte) (int, int)) {
 	end := len(b) // of what is not written yet
 	for look := len(b); ; {
 		at, n := find(b[:look])
@@ -96,7 +96,7 @@ var revSpec = command.Spec{
 	NoHelp:  true,
 }
 
-func runRev(t *proc.Task) int {
+func runRev(t *kernel.Task) int {
 	a, status, ok := revSpec.Parse(t)
 	if !ok {
 		return status

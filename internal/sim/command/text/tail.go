@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -36,7 +36,7 @@ var tailSpec = command.Spec{
 type tail struct {
 	cutting
 
-	t       *proc.Task
+	t       *kernel.Task
 	w       *command.Writer
 	headers bool
 	first   bool
@@ -44,7 +44,7 @@ type tail struct {
 	shown   *followed // whose header was last
 }
 
-func runTail(t *proc.Task) int {
+func runTail(t *kernel.Task) int {
 	x := &tail{t: t, w: command.Stdout(t), first: true, cutting: cutting{n: 10}}
 	args := t.Args[1:]
 	if old, ok := tailObsolete(args); ok {
@@ -351,7 +351,7 @@ func (x *tail) seek(f *vfs.File, start, size int64) {
 
 // A window holds the end of what was read.
 type window struct {
-	t       *proc.Task
+	t       *kernel.Task
 	b       []byte
 	start   int
 	counted int

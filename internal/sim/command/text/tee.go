@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 var teeSpec = &command.Spec{
@@ -19,7 +19,7 @@ var teeSpec = &command.Spec{
 	},
 }
 
-func runTee(t *proc.Task) int {
+func runTee(t *kernel.Task) int {
 	a, status, ok := teeSpec.Parse(t)
 	if !ok {
 		return status
@@ -28,7 +28,7 @@ func runTee(t *proc.Task) int {
 	for _, f := range a.Flags {
 		switch f.Key {
 		case "i":
-			t.On(linux.SIGINT, proc.Ignore)
+			t.On(linux.SIGINT, kernel.Ignore)
 		case "p":
 			mode = "warn-nopipe"
 		case "output-error":
@@ -43,7 +43,7 @@ func runTee(t *proc.Task) int {
 		}
 	}
 	if mode != "" {
-		t.On(linux.SIGPIPE, proc.Ignore)
+		t.On(linux.SIGPIPE, kernel.Ignore)
 	}
 	flags := linux.O_TRUNC
 	if a.Has("a") {
@@ -87,7 +87,7 @@ func runTee(t *proc.Task) int {
 }
 
 type tee struct {
-	t      *proc.Task
+	t      *kernel.Task
 	mode   string
 	out    []*command.Output // nil where writing has failed
 	names  []string

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var trSpec = command.Spec{
@@ -29,7 +29,7 @@ type translation struct {
 	squeezs bool
 }
 
-func runTr(t *proc.Task) int {
+func runTr(t *kernel.Task) int {
 	a, status, ok := trSpec.Parse(t)
 	if !ok {
 		return status
@@ -67,7 +67,7 @@ func runTr(t *proc.Task) int {
 	return 0
 }
 
-func trOperands(t *proc.Task, operands []string, del, squeeze bool) int {
+func trOperands(t *kernel.Task, operands []string, del, squeeze bool) int {
 	least, most := 2, 2
 	switch {
 	case del && !squeeze:

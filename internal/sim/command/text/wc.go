@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 var wcSpec = command.Spec{
@@ -32,7 +32,7 @@ type wc struct {
 	w                                 *command.Writer
 }
 
-func runWC(t *proc.Task) int {
+func runWC(t *kernel.Task) int {
 	a, status, ok := wcSpec.Parse(t)
 	if !ok {
 		return status
@@ -86,7 +86,7 @@ func runWC(t *proc.Task) int {
 }
 
 // listed reads names that NULs end.
-func listed(t *proc.Task, from string) ([]string, bool) {
+func listed(t *kernel.Task, from string) ([]string, bool) {
 	r, err := command.OpenReader(t, from)
 	if err != nil {
 		t.Errorf("cannot open %s for reading: %s", command.QuoteAlways(from), reason(err))
@@ -109,7 +109,7 @@ func listed(t *proc.Task, from string) ([]string, bool) {
 	return names, true
 }
 
-func (c *wc) one(t *proc.Task, r *command.Reader, name string, named bool, total *tally) bool {
+func (c *wc) one(t *kernel.Task, r *command.Reader, name string, named bool, total *tally) bool {
 	defer r.Close()
 	n := c.count(r)
 	if err := r.Err(); err != nil {
@@ -126,7 +126,7 @@ func (c *wc) one(t *proc.Task, r *command.Reader, name string, named bool, total
 
 // measure finds how wide the columns are: as wide as the sum of the sizes, if
 // they are known.
-func (c *wc) measure(t *proc.Task, names []string) int {
+func (c *wc) measure(t *kernel.Task, names []string) int {
 	columns := 0
 	for _, on := range []bool{c.lines, c.words, c.chars, c.bytes, c.width} {
 		if on {

@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
 // A table is one that is read row by row.
 type table struct {
-	t    *proc.Task
+	t    *kernel.Task
 	in   *command.Input
 	r    *csv.Reader
 	name string
@@ -54,7 +54,7 @@ func byName(name string) (byte, bool) {
 	return 0, false
 }
 
-func create(t *proc.Task, name string) (*command.Output, error) {
+func create(t *kernel.Task, name string) (*command.Output, error) {
 	f, err := command.Create(t, name, linux.O_TRUNC)
 	if err != nil {
 		return nil, fileError(name, err)
@@ -204,7 +204,7 @@ func cost(row []string) int {
 
 // A writer writes rows.
 type writer struct {
-	t     *proc.Task
+	t     *kernel.Task
 	w     io.Writer
 	b     []byte
 	comma byte

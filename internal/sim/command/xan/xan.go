@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -90,7 +90,7 @@ func verbs() []verb {
 
 // A job is a verb at work.
 type job struct {
-	t     *proc.Task
+	t     *kernel.Task
 	a     *command.Args
 	spec  *command.Spec
 	rest  []string // operands that are not used yet
@@ -106,7 +106,7 @@ type usageError struct{ msg string }
 
 func (e *usageError) Error() string { return e.msg }
 
-func run(t *proc.Task) int {
+func run(t *kernel.Task) int {
 	if len(t.Args) < 2 || t.Args[1] == "--help" || t.Args[1] == "help" || t.Args[1] == "-h" {
 		help(t)
 		return 0
@@ -127,7 +127,7 @@ func run(t *proc.Task) int {
 	return 1
 }
 
-func help(t *proc.Task) {
+func help(t *kernel.Task) {
 	w := t.Out()
 	fmt.Fprintf(w, "Usage: xan COMMAND [OPTION]... [ARGUMENT]...\nWork with tables of comma-separated values. 'xan COMMAND --help' tells more.\n\n")
 	for _, v := range verbs() {
@@ -167,7 +167,7 @@ func wrapped(words []string, width int) []string {
 	return append(lines, line)
 }
 
-func (v *verb) start(t *proc.Task) int {
+func (v *verb) start(t *kernel.Task) int {
 	spec := &command.Spec{Name: "xan " + v.name, Synopsis: "[OPTION]... " + v.synopsis, About: v.about, Options: append(v.options, shared()...), NoTry: true}
 	a, status, ok := spec.ParseArgs(t, shielded(spec, t.Args[2:]))
 	if !ok {

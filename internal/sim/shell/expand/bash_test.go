@@ -9,8 +9,8 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
@@ -19,7 +19,7 @@ import (
 
 // A mini is as much of a shell as words need.
 type mini struct {
-	t      *proc.Task
+	t      *kernel.Task
 	vars   *variable.Store
 	flags  expand.Flags
 	params []string
@@ -28,7 +28,7 @@ type mini struct {
 	status int
 }
 
-func (m *mini) Task() *proc.Task           { return m.t }
+func (m *mini) Task() *kernel.Task         { return m.t }
 func (m *mini) Variables() *variable.Store { return m.vars }
 func (m *mini) Flags() *expand.Flags       { return &m.flags }
 func (m *mini) Params() []string           { return m.params }
@@ -262,7 +262,7 @@ func newMini(t testing.TB) *mini {
 	if err := view.Chdir("/w"); err != nil {
 		t.Fatal(err)
 	}
-	k := proc.New(proc.Options{FS: fs})
+	k := kernel.New(kernel.Options{FS: fs})
 	run := k.NewRun()
 	t.Cleanup(func() { run.End(); k.Close() })
 	task, err := run.NewTask(view, []string{"bash"}, nil)
@@ -272,7 +272,7 @@ func newMini(t testing.TB) *mini {
 	return newMiniOn(task)
 }
 
-func newMiniOn(task *proc.Task) *mini {
+func newMiniOn(task *kernel.Task) *mini {
 	m := &mini{t: task}
 	m.vars = variable.New(task, m, task.K.Limits)
 	_ = m.vars.Set("HOME", "/h")

@@ -4,7 +4,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/arith"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 )
@@ -12,7 +12,7 @@ import (
 // An Env is the shell whose words are expanded.
 type Env interface {
 	// Task is where to count, and whose files names match.
-	Task() *proc.Task
+	Task() *kernel.Task
 	// Variables are the shell's.
 	Variables() *variable.Store
 	// Flags are the shell's options; the caller may change them.
@@ -61,7 +61,7 @@ type Expander struct {
 	env   Env
 	flags *Flags
 	vars  *variable.Store
-	task  *proc.Task
+	task  *kernel.Task
 	ifs   separators
 	depth int // of expansions within expansions
 	free  []*builder

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -19,7 +19,7 @@ func FuzzWords(f *testing.F) {
 	f.Add(`c {1..999999999}`)
 	f.Add(`x=aaaaaaaaaa; x=$x$x$x$x; x=$x$x$x$x; x=${x//a/$x}; x=${x//a/$x}; x=${x//a/$x}`)
 	f.Fuzz(func(t *testing.T, script string) {
-		k := proc.New(proc.Options{FS: vfs.New(vfs.Options{}), Limits: budget.Limits{
+		k := kernel.New(kernel.Options{FS: vfs.New(vfs.Options{}), Limits: budget.Limits{
 			Steps: 200_000, Heap: 8 << 20, String: 1 << 20, Array: 10_000, Brace: 10_000,
 		}})
 		run := k.NewRun()
@@ -28,7 +28,7 @@ func FuzzWords(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task.Do(func(task *proc.Task) int {
+		task.Do(func(task *kernel.Task) int {
 			newMiniOn(task).run(script)
 			return 0
 		})

@@ -1,14 +1,14 @@
 package expand
 
 import (
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A meter counts the work of patterns for a task.
-type meter struct{ t *proc.Task }
+type meter struct{ t *kernel.Task }
 
 func (m meter) Step(n int) error {
 	m.t.Step(n)
@@ -29,7 +29,7 @@ func (x *Expander) glob(pat string) ([]string, error) {
 }
 
 // files shows a task's files to a glob.
-type files struct{ t *proc.Task }
+type files struct{ t *kernel.Task }
 
 func (f files) ReadDir(dir string) ([]pattern.Entry, error) {
 	list, err := f.t.View.ReadDir(dir)

@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
-// A Meter counts what values take. A proc.Task is one.
+// A Meter counts what values take. A kernel.Task is one.
 type Meter interface {
 	Grow(n int)
 	Shrink(n int)

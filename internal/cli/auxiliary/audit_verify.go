@@ -1,0 +1,311 @@
+package auxiliary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+	"github.com/paddock-sandbox/paddock/internal/audit/segment"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+)
+
+func auditCommand(a *cli.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "audit",
+		Short: "Verify and read what paddock run --audit recorded",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(auditVerifyCommand(a), auditTailCommand(a), auditKeyCommand(a))
+	return c
+}
+
+func auditKeyCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "key",
+		Short: "Print the public key that records are signed with",
+		Long: `Print the fingerprint and the public key, in PEM, that records of this user are
+signed with. Whoever is to verify them elsewhere needs either. The key is made
+where there is none yet.
+
+Exit status: 0, or 125 if there is no key and none can be made.`,
+		Example: `  paddock audit key > public.pem
+  paddock audit verify events.jsonl --key public.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			key, err := a.AuditKey(chain.MakeKey)
+			if err != nil {
+				return err
+			}
+			text, err := chain.PublicPEM(key.Public())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Stdout, "%s\n%s", key.Fingerprint(), text)
+			return err
+		},
+	}
+}
+
+// A verification is what `paddock audit verify --json` answers.
+type verification struct {
+	Version int    `json:"version"` // of this format: 1
+	File    string `json:"file"`
+	chain.Report
+}
+
+func auditVerifyCommand(a *cli.App) *cobra.Command {
+	var key, seen string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "verify FILE|DIR|URL",
+		Short: "Tell whether a record is as it was written",
+		Long: `Tell whether a file of paddock run --audit is as it was written: every line is
+there, in its place and unchanged, and the key signed them. The first line that
+is wrong is told, and why.
+
+Without --key it is this user's own key that must have signed it. Whoever has
+the key can write a whole new file, and anybody can cut a file off behind a
+signed line: note the last head, SEQ:HASH, elsewhere, and ask for it with --head.
+
+A directory is that of paddock serve --audit: its segments, and those in "sent" below
+it, are verified as one record, in which none may be missing, replaced, moved or cut
+short. Whether there were others before the first or behind the last nobody can tell but
+by --head, which may be of any of them.
+
+An address, as paddock serve --audit-bucket takes it, is that of a bucket: its segments
+are verified as those of a directory, each as it comes, and nothing of it is kept. The
+region and keys are AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; they must
+be let list the bucket and read its objects.
+
+A file without its closing head is open: it is being written, its writer was
+killed, or its end was cut off. That is no error, and told with a status of its
+own. docs/security/audit.md tells what is proved and what is not.
+
+Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
+and the file is open, or the directory or bucket lacks its first segments or the end of
+its last; 125 if it or the key cannot be read.`,
+		Example: `  paddock audit verify events.jsonl
+  paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  paddock audit verify https://s3.eu-central-1.amazonaws.com/records/server-1/ --key public.pem`,
+		Args: cli.OneArgument("FILE|DIR|URL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o, err := wanted(a, key, seen)
+			if err != nil {
+				return err
+			}
+			if strings.Contains(args[0], "://") {
+				return verifyBucket(c.Context(), a, args[0], o, asJSON)
+			}
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				return verifySeries(a, args[0], o, asJSON)
+			}
+			return verify(a, args[0], o, asJSON)
+		},
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringVar(&key, "key", "", "the `key` that must have signed it: a file with the public key, or its fingerprint sha256:… (default your own)")
+	c.Flags().StringVar(&seen, "head", "", "a line that it must have, as `SEQ:HASH`: a head that was noted elsewhere")
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+// wanted says what a file is to be.
+func wanted(a *cli.App, key, seen string) (o chain.Options, err error) {
+	if seen != "" {
+		p, err := chain.ParsePoint(seen)
+		if err != nil {
+			return o, cli.WithHint(fmt.Errorf("--head: %w", err), "paddock audit verify prints it: \"head: SEQ:HASH\"")
+		}
+		o.Seen = &p
+	}
+	switch {
+	case key == "":
+		own, err := a.AuditKey(chain.ReadKey)
+		if errors.Is(err, paddock.NotFound) {
+			return o, cli.WithHint(fmt.Errorf("there is no key to check the record with, because this user has signed no record on this machine: %w", paddock.NotFound), "--key FILE or --key FINGERPRINT; `paddock audit key` prints both where the file was written")
+		}
+		if err != nil {
+			return o, err
+		}
+		o.Fingerprint = own.Fingerprint()
+	case chain.IsFingerprint(key):
+		o.Fingerprint = key
+	default:
+		data, err := cli.ReadDocument("public key", key)
+		if err != nil {
+			return o, err
+		}
+		public, err := chain.ParsePublic(data)
+		if err != nil {
+			return o, cli.WithHint(fmt.Errorf("--key %s: %w", key, err), "`paddock audit key` prints one; a fingerprint is sha256: and 64 digits")
+		}
+		o.Fingerprint = chain.Fingerprint(public)
+	}
+	return o, nil
+}
+
+func verify(a *cli.App, name string, o chain.Options, asJSON bool) error {
+	f, size, err := openLog(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rep, err := chain.Verify(io.NewSectionReader(f, 0, size), o) // what is added meanwhile is not waited for
+	if err != nil {
+		return cli.WithHint(fmt.Errorf("%s: %w", name, err), "is the disk all right?")
+	}
+	if asJSON {
+		if err := cli.PrintJSON(a.Stdout, verification{Version: 1, File: name, Report: rep}); err != nil {
+			return err
+		}
+	} else {
+		tellReport(a, name, rep)
+	}
+	return verified(rep.State)
+}
+
+// verified gives the exit status of a state.
+func verified(s chain.State) error {
+	switch s {
+	case chain.Whole:
+		return nil
+	case chain.Open:
+		return cli.ExitStatus(2)
+	default:
+		return cli.ExitStatus(1)
+	}
+}
+
+// verifySeries verifies the segments of a directory.
+func verifySeries(a *cli.App, name string, o chain.Options, asJSON bool) error {
+	dir, err := os.OpenRoot(name)
+	if err != nil {
+		return cli.WithHint(fmt.Errorf("%s: %w: %w", name, err, paddock.Denied), "a record is its owner's alone")
+	}
+	defer dir.Close()
+	s, err := segment.Verify(dir, o)
+	if err != nil {
+		return cli.WithHint(fmt.Errorf("%s: %w", name, err), "name a directory of paddock serve --audit")
+	}
+	if asJSON {
+		err = cli.PrintJSON(a.Stdout, struct {
+			Version int    `json:"version"` // of this format: 1
+			Dir     string `json:"dir"`
+			segment.Series
+		}{1, name, s})
+	} else {
+		err = tellSeries(a, name, s)
+	}
+	if err != nil {
+		return err
+	}
+	return verified(s.State)
+}
+
+// verifyBucket verifies the segments of a bucket.
+func verifyBucket(ctx context.Context, a *cli.App, address string, o chain.Options, asJSON bool) error {
+	b, err := segment.ParseBucket(address, a.Lookup)
+	if err != nil {
+		return cli.WithHint(fmt.Errorf("%s: %w", cli.OneLine(address), err), segment.BucketHint)
+	}
+	s, err := segment.VerifyBucket(ctx, b, o)
+	if err != nil {
+		return cli.WithHint(fmt.Errorf("%s: %w", b, err),
+			"name it as paddock serve --audit-bucket has it, https://HOST/BUCKET/PREFIX/; AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are its region and keys, which must be let list it and read from it")
+	}
+	if asJSON {
+		err = cli.PrintJSON(a.Stdout, struct {
+			Version int    `json:"version"` // of this format: 1
+			Bucket  string `json:"bucket"`
+			segment.Series
+		}{1, b.String(), s})
+	} else {
+		err = tellSeries(a, b.String(), s)
+	}
+	if err != nil {
+		return err
+	}
+	return verified(s.State)
+}
+
+func tellSeries(a *cli.App, name string, s segment.Series) error {
+	if s.State == chain.Wrong {
+		fmt.Fprintf(a.Stderr, "paddock: %s: %s\n", cli.OneLine(strings.TrimSuffix(name, "/")+"/"+s.Wrong), cli.OneLineOf(s.Why, cli.Paragraph))
+		return nil
+	}
+	events := 0
+	for _, v := range s.Segments {
+		events += int(v.Events)
+	}
+	if err := a.Say("%s: %s: %s in %s\n", cli.OneLine(name), s.State, cli.Plural(events, "event", "events"), cli.Plural(len(s.Segments), "segment", "segments")); err != nil {
+		return err
+	}
+	if s.Why != "" {
+		if err := a.Say("  note:   %s\n", cli.OneLineOf(s.Why, cli.Paragraph)); err != nil {
+			return err
+		}
+	}
+	last := s.Segments[len(s.Segments)-1]
+	if last.Head == nil {
+		return nil
+	}
+	return a.Say("  key:    %s\n  signed: %s\n  head:   %s\n", last.Fingerprint, last.Head.Time.Format(time.RFC3339), last.Head.Point)
+}
+
+func tellReport(a *cli.App, name string, rep chain.Report) {
+	if rep.State == chain.Wrong {
+		fmt.Fprintf(a.Stderr, "paddock: %s:%d: %s\n", cli.OneLine(name), rep.Line, cli.OneLineOf(rep.Why, cli.Paragraph))
+		if rep.Head != nil && rep.Problem != chain.BadHead {
+			fmt.Fprintf(a.Stderr, "hint: the lines up to %d are as they were signed, at %s\n", rep.Head.Seq, rep.Head.Time.Format(time.RFC3339))
+		}
+		return
+	}
+	fmt.Fprintf(a.Stdout, "%s: %s: %s in %s\n", cli.OneLine(name), rep.State, cli.Plural(int(rep.Events), "event", "events"), cli.Plural(int(rep.Lines), "line", "lines"))
+	if rep.Why != "" {
+		fmt.Fprintf(a.Stdout, "  note:   %s\n", cli.OneLineOf(rep.Why, cli.Paragraph))
+	}
+	if rep.Log != "" {
+		fmt.Fprintf(a.Stdout, "  log:    %s, begun %s\n", rep.Log, rep.Begun.Format(time.RFC3339))
+		fmt.Fprintf(a.Stdout, "  key:    %s\n", rep.Fingerprint)
+	}
+	if rep.Head != nil {
+		fmt.Fprintf(a.Stdout, "  signed: %s\n", rep.Head.Time.Format(time.RFC3339))
+		fmt.Fprintf(a.Stdout, "  head:   %s\n", rep.Head.Point)
+	}
+}
+
+// openLog opens a plain file and tells how long it is now. Where it is might be a
+// place that commands could write to, so its kind is looked at after.
+func openLog(name string) (*os.File, int64, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for the other end of a FIFO
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0, cli.WithHint(fmt.Errorf("%s: there is no such file: %w", name, paddock.NotFound), "check the name")
+	case err != nil:
+		return nil, 0, cli.WithHint(fmt.Errorf("%s: %w: %w", name, errors.Unwrap(err), paddock.Denied), "a record is its owner's alone")
+	}
+	st, err := f.Stat()
+	hint := "name a file of paddock run --audit"
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("it is no plain file: %w", paddock.Invalid)
+		if st.IsDir() {
+			hint = "name a file in it"
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, cli.WithHint(fmt.Errorf("%s: %w", name, err), "%s", hint)
+	}
+	return f, st.Size(), nil
+}

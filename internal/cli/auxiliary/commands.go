@@ -1,0 +1,12 @@
+package auxiliary
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock/internal/cli"
+)
+
+// Commands returns the commands of this package.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{auditCommand(a), simCommand(a), vmCommand(a)}
+}

@@ -1,3 +1,0 @@
-// Package tools has the commands that are rarely used and need much code: audit, sim
-// and vm.
-package tools

@@ -1,0 +1,489 @@
+package parent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/inventory"
+	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// Options say how children are made.
+type Options struct {
+	// Limits bound each computer, as [sim.Options] has them.
+	Limits budget.Limits
+
+	// Python is the directory of the Python interpreter, as [sim.Options] has
+	// it. Children can read it.
+	Python string
+
+	// Snapshots is a directory for snapshots, as [sim.Options] has it. Empty
+	// keeps them in a temporary one, which goes with the driver.
+	Snapshots string
+
+	// Gateway opens the program of the way out (cmd/paddock-gateway). Without it
+	// the calling program itself is executed as one: it must call gateway.Main
+	// first.
+	Gateway func() (*os.File, error)
+
+	// Ask, Hosts, Roots and Audit are those of package way: who is asked where
+	// no rule decides, addresses of names, certificates that are trusted besides
+	// the system's, and who is told what is decided.
+	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	Hosts map[string][]netip.Addr
+	Roots []byte
+	Audit audit.Sink
+
+	// Program is what computers run in (cmd/paddock-sim). Without it the calling
+	// program itself is executed as one: it must call child.Main first.
+	Program program.Program
+}
+
+// A Driver makes simulated computers in child processes. Make one with [New].
+type Driver struct {
+	o      Options
+	answer time.Duration // how long a child may take to answer
+	walls  []paddock.Finding
+
+	boxes inventory.Set[*sandbox]
+
+	mu        sync.Mutex
+	snapshots string // guarded by mu: their directory; empty until one of its own is needed
+
+	opening sync.Mutex
+	program *os.File // guarded by opening: what children execute; nil until it is needed
+}
+
+// New makes a driver.
+func New(o Options) (*Driver, error) {
+	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(sys.LandlockABI())}, nil
+}
+
+// lacks returns the wall that this host cannot build; nil if there is none.
+func (d *Driver) lacks() *paddock.Finding {
+	for _, f := range d.walls {
+		if f.Strength == paddock.Absent {
+			return &f
+		}
+	}
+	return nil
+}
+
+// Info implements paddock.Driver.
+func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	info, err := description.Info(tier, description.Facts{Limits: d.o.Limits, Networked: true, Walls: d.walls})
+	if err != nil {
+		return info, err
+	}
+	if d.lacks() != nil {
+		info.Available, info.Capabilities = false, nil
+	}
+	return info, nil
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("create: %w", paddock.Canceled)
+	}
+	if spec.ID == "" {
+		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
+	}
+	if f := d.lacks(); f != nil && !slices.Contains(spec.AllowMissing, f.Control) {
+		return nil, &paddock.MissingError{Finding: *f}
+	}
+	out, err := d.wayOut(&spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.boxes.Reserve(spec.ID); err != nil {
+		return nil, err
+	}
+	var sb *sandbox
+	err = d.begins(&spec, func(files iter.Seq2[snapshot.Entry, error]) (err error) {
+		sb, err = d.start(ctx, beginning{spec, files, out})
+		return err
+	})
+	if err != nil {
+		if out != nil {
+			out.Stop()
+		}
+		d.boxes.Forget(spec.ID)
+		return nil, err
+	}
+	if err := d.boxes.Add(sb); err != nil {
+		sb.kill()
+		return nil, err
+	}
+	return sb, nil
+}
+
+// A beginning is what a child makes a sandbox of.
+type beginning struct {
+	spec  paddock.Spec
+	files iter.Seq2[snapshot.Entry, error] // nil is none
+	out   *gatewayclient.Gateway           // nil is none
+}
+
+// start has a child make the sandbox.
+func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err error) {
+	spec := from.spec
+	if from.out != nil {
+		if err := d.startGateway(ctx, from.out); err != nil {
+			return nil, err
+		}
+	}
+	c, err := d.child()
+	if err != nil {
+		return nil, err
+	}
+	sb := &sandbox{child: c, d: d, spec: spec, link: protocol.Link{Conn: c.control}, out: from.out}
+	defer func() {
+		if err != nil {
+			sb.kill()
+		}
+	}()
+	if err = sb.control.SetDeadline(time.Now().Add(createTime)); err != nil {
+		return nil, fmt.Errorf("start the computer: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
+	first := protocol.Order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python, Landlock: d.lacks() == nil}
+	if from.out != nil {
+		first.Roots = append(believed(), slices.Concat(d.o.Roots, from.out.Certificate())...)
+	}
+	if err = protocol.Send(c.control, first); err != nil {
+		err = fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+	}
+	if err == nil && from.out != nil {
+		err = give(c.control, from.out)
+	}
+	if err == nil && from.files != nil {
+		err = protocol.SendFiles(protocol.Patient{Conn: c.control, Time: createTime}, from.files)
+	}
+	var r protocol.Reply
+	if err == nil {
+		// What the child's answer need not be waited for. A child that refuses
+		// ends, and this with it: its answer says why.
+		var ended error
+		sb.Guest, ended = guestclient.New(c.conn, guestclient.Options{
+			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
+		})
+		if r, err = sb.link.Answer(); err == nil {
+			err = ended
+		}
+		if err == nil && from.out != nil {
+			err = from.out.Ready(ctx)
+		}
+	}
+	if !stop() {
+		err = errors.Join(fmt.Errorf("create: %w", paddock.Canceled), err)
+	} else if errors.Is(err, paddock.Unavailable) {
+		err = fmt.Errorf("start the computer: %s: %w", sb.reason(), paddock.Internal)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Status == nil {
+		return nil, fmt.Errorf("the child answered nothing: %w", paddock.Internal)
+	}
+	sb.made = *r.Status
+	sb.network(&sb.made)
+	return sb, nil
+}
+
+// child starts a child.
+func (d *Driver) child() (*child, error) {
+	path := "/proc/self/exe"
+	if !d.o.Program.Self() {
+		f, err := d.openProgram()
+		if err != nil {
+			return nil, fmt.Errorf("the program of simulated computers: %w", err)
+		}
+		defer f.Close()
+		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	}
+	return begin(path)
+}
+
+// openProgram opens the program of children, which is unpacked once: where there is no
+// cache, that takes longer than the start. The file is the caller's.
+func (d *Driver) openProgram() (*os.File, error) {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if err := d.boxes.Err(); err != nil { // the driver is closed
+		return nil, err
+	}
+	if d.program == nil {
+		f, err := d.o.Program.Open(program.Cache(os.LookupEnv))
+		if err != nil {
+			return nil, err
+		}
+		d.program = f
+	}
+	return sys.Duplicate(d.program)
+}
+
+// closeProgram undoes openProgram.
+func (d *Driver) closeProgram() error {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if d.program == nil {
+		return nil
+	}
+	err := d.program.Close()
+	d.program = nil
+	return err
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	sb, err := d.boxes.Open(id)
+	if err != nil {
+		return nil, err
+	}
+	return sb, nil
+}
+
+// RemoveSnapshot implements paddock.Driver.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) (err error) {
+	if _, err := d.boxes.List(ctx); err != nil { // the driver is closed
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	s, err := d.store()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Discard(ctx, id); err != nil {
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	return nil
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.boxes.List(ctx) }
+
+// Close removes every sandbox: none outlives this process.
+func (d *Driver) Close() error {
+	return errors.Join(d.boxes.Close(), d.closeProgram(), d.removeStore())
+}
+
+// A sandbox is a child process with a simulated computer.
+type sandbox struct {
+	*guestclient.Guest
+	*child
+	d    *Driver
+	spec paddock.Spec
+	out  *gatewayclient.Gateway // nil is no network
+	made paddock.Status         // as the child told it at first
+
+	grown atomic.Int64 // the largest limit of the disk that an update asked for
+
+	asking sync.Mutex
+	link   protocol.Link // guarded by asking
+
+	mu     sync.Mutex
+	paused bool   // guarded by mu
+	gone   bool   // guarded by mu
+	why    string // guarded by mu: why the child was ended by the host; empty is that it was not
+}
+
+func (s *sandbox) kill() {
+	s.end()
+	if s.out != nil {
+		s.out.Stop()
+	}
+	if s.Guest != nil {
+		_ = s.Close()
+	}
+}
+
+// patience is how long the end of a child may take to be known.
+const patience = 5 * time.Second
+
+// reason says why the child is no longer there.
+func (s *sandbox) reason() string {
+	s.mu.Lock()
+	gone, why := s.gone, s.why
+	s.mu.Unlock()
+	if gone {
+		return "the sandbox was removed"
+	}
+	if why != "" {
+		return why
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		return "its process does not answer"
+	}
+	text := s.last.String()
+	switch {
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"):
+		return "its process ran out of memory that no limit had counted"
+	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
+		return "its process nested deeper than a limit had counted"
+	case strings.Contains(text, "panic:"), strings.Contains(text, "fatal error:"):
+		line, _, _ := strings.Cut(text[max(strings.Index(text, "panic:"), strings.Index(text, "fatal error:")):], "\n")
+		return "its process failed: " + protocol.Plain(line[:min(len(line), 200)])
+	}
+	return "its process ended: " + s.state.String()
+}
+
+func (s *sandbox) isPaused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paused
+}
+
+func (s *sandbox) ID() paddock.ID { return s.spec.ID }
+
+// Born is false: Create and Open return the same sandbox.
+func (*sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
+
+// Times that bound an exchange over the control socket, and the first one.
+const (
+	answerTime = 30 * time.Second
+	createTime = time.Minute
+)
+
+func (s *sandbox) ask(o protocol.Order) (r protocol.Reply, err error) {
+	err = s.converse(func() error {
+		r, err = s.link.Ask(o)
+		return err
+	})
+	return r, err
+}
+
+// converse holds the control socket for an exchange, alone.
+func (s *sandbox) converse(exchange func() error) error {
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	if gone {
+		return fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
+		return fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
+	}
+	err := exchange()
+	if errors.Is(err, protocol.ErrNonsense) || errors.Is(err, protocol.ErrSilent) {
+		// What comes next could be the answer to this, or anything: it is of
+		// no use any more.
+		s.lost(err)
+		s.kill()
+	}
+	return err
+}
+
+// lost notes why the child is ended.
+func (s *sandbox) lost(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why == "" {
+		s.why = "its process was ended: " + err.Error()
+	}
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	if s.out != nil {
+		s.out.Settle(ctx)
+	}
+	r, err := s.ask(protocol.Order{Op: "status"})
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	switch {
+	case err != nil && gone:
+		return paddock.Status{}, fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
+	case err != nil && errors.Is(err, paddock.Unavailable):
+		st := s.made
+		st.State, st.Reason, st.Usage = paddock.Dead, s.reason(), paddock.Usage{Wall: time.Since(st.Created), CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}
+		s.network(&st)
+		return st, nil
+	case err != nil:
+		return paddock.Status{}, err
+	case r.Status == nil:
+		return paddock.Status{}, fmt.Errorf("sandbox %s: the child answered nothing: %w", s.spec.ID, paddock.Internal)
+	}
+	st := *r.Status
+	// What the host knows itself it does not believe from the child.
+	st.ID, st.Tier, st.Created, st.User, st.Dir, st.Enforced = s.spec.ID, paddock.Sim, s.made.Created, s.made.User, s.made.Dir, s.made.Enforced
+	s.network(&st)
+	return st, nil
+}
+
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	undo, err := s.updateNetwork(ctx, u.Policy)
+	if err != nil {
+		return err
+	}
+	if u.Policy != nil {
+		p := *u.Policy
+		p.Network = hidden(p.Network)
+		u.Policy = &p
+	}
+	_, err = s.ask(protocol.Order{Op: "update", Update: u})
+	if err != nil {
+		undo()
+	}
+	if err == nil && u.Limits != nil {
+		s.grown.Store(max(s.grown.Load(), u.Limits.Disk))
+	}
+	return err
+}
+
+func (s *sandbox) Pause(context.Context) error {
+	if _, err := s.ask(protocol.Order{Op: "pause"}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = true
+	return nil
+}
+
+func (s *sandbox) Resume(context.Context) error {
+	if _, err := s.ask(protocol.Order{Op: "resume"}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = false
+	return nil
+}
+
+func (s *sandbox) Remove(context.Context) error {
+	s.mu.Lock()
+	gone := s.gone
+	s.gone = true
+	s.mu.Unlock()
+	if gone {
+		<-s.ended
+		return nil
+	}
+	s.kill()
+	s.d.boxes.Forget(s.spec.ID)
+	return nil
+}

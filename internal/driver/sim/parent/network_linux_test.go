@@ -1,0 +1,234 @@
+package parent
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+)
+
+// loopback is where the names of a test lead.
+func loopback(names ...string) map[string][]netip.Addr {
+	hosts := map[string][]netip.Addr{}
+	for _, n := range names {
+		hosts[n] = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	}
+	return hosts
+}
+
+// allow is a policy for names on one port, and for the address that they lead to.
+func allow(port uint16, names ...string) paddock.NetworkPolicy {
+	p := paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "127.0.0.1", Ports: []uint16{port}}}}
+	for _, n := range names {
+		p.Rules = append(p.Rules, paddock.NetworkRule{Host: n, Ports: []uint16{port}})
+	}
+	return p
+}
+
+func portOf(t *testing.T, s *httptest.Server) uint16 {
+	t.Helper()
+	a, err := netip.ParseAddrPort(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Port()
+}
+
+// boxOf makes a sandbox with a network.
+func boxOf(t *testing.T, o Options, p paddock.Policy) paddock.Sandbox {
+	t.Helper()
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	sb, err := d.Create(t.Context(), paddock.Spec{Policy: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sb
+}
+
+// said runs a script and gives all that it wrote.
+func said(t *testing.T, sb paddock.Sandbox, script string) string {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", script}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// events keeps what is recorded.
+type events struct {
+	mu   sync.Mutex
+	list []audit.Event // guarded by mu
+}
+
+func (e *events) Record(x audit.Event) { e.mu.Lock(); e.list = append(e.list, x); e.mu.Unlock() }
+
+func (e *events) has(verdict, host string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.list, func(x audit.Event) bool {
+		return x.Kind == audit.Network && x.Network.Verdict == verdict && x.Network.Host == host
+	})
+}
+
+func TestWhatRulesAllowIsReachedAndNothingElse(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "welcome to "+r.Host) }))
+	defer s.Close()
+	port := portOf(t, s)
+	record := &events{}
+	sb := boxOf(t, Options{Hosts: loopback("web.test", "other.test"), Audit: record}, paddock.Policy{Network: allow(port, "web.test"), Audit: []paddock.AuditKind{paddock.AuditNetwork}})
+
+	at := fmt.Sprintf("web.test:%d", port)
+	if got := said(t, sb, "curl -sS http://"+at+"/"); got != "welcome to "+at {
+		t.Errorf("curl: %q", got)
+	}
+	if got := said(t, sb, "wget -qO- http://"+at+"/"); got != "welcome to "+at {
+		t.Errorf("wget: %q", got)
+	}
+	if got := said(t, sb, fmt.Sprintf(`exec 3<>/dev/tcp/web.test/%d; printf 'GET / HTTP/1.0\r\nHost: %s\r\n\r\n' >&3; cat <&3`, port, at)); !strings.HasSuffix(got, "welcome to "+at) {
+		t.Errorf("the shell: %q", got)
+	}
+	for target, status := range map[string]string{
+		"http://other.test:" + strconv.Itoa(int(port)): "6", "http://web.test:1/": "6", "http://localhost:" + strconv.Itoa(int(port)): "6", "http://169.254.169.254/": "7",
+	} {
+		if got := said(t, sb, "curl -sS "+target+"; echo status=$?"); !strings.Contains(got, "status="+status+"\n") || !strings.Contains(got, "no rule allows") {
+			t.Errorf("%s: %q", target, got)
+		}
+	}
+	st, err := sb.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool {
+		return strings.HasPrefix(r.Target, "other.test:") && strings.Contains(r.Remedy, "--allow other.test") && r.Count == 1
+	}) {
+		t.Errorf("refused: %+v", st.Refused)
+	}
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !record.has("allow", "web.test") || !record.has("deny", "other.test") {
+		t.Errorf("recorded: %+v", record.list)
+	}
+}
+
+func TestRulesChangeWhileTheSandboxRuns(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
+	defer s.Close()
+	port := portOf(t, s)
+	sb := boxOf(t, Options{Hosts: loopback("a.test", "b.test")}, paddock.Policy{Network: allow(port, "a.test")})
+	reach := func(host string) bool { return said(t, sb, fmt.Sprintf("curl -s http://%s:%d/", host, port)) == "yes" }
+	if !reach("a.test") || reach("b.test") {
+		t.Error("the rules at the beginning do not hold")
+	}
+	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{Network: allow(port, "b.test")}}); err != nil {
+		t.Fatal(err)
+	}
+	if reach("a.test") || !reach("b.test") {
+		t.Error("other rules do not hold")
+	}
+	wrong := paddock.Policy{Network: allow(port, "a.test"), Files: paddock.FilePolicy{Protect: []string{"x"}}}
+	if err := sb.Update(t.Context(), paddock.Update{Policy: &wrong}); !errors.Is(err, paddock.Unsupported) {
+		t.Errorf("a policy that cannot be: %v", err)
+	}
+	if reach("a.test") || !reach("b.test") {
+		t.Error("half of a policy that was refused holds")
+	}
+	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList}}}); err != nil {
+		t.Fatal(err)
+	}
+	if reach("a.test") || reach("b.test") {
+		t.Error("there is a network that was taken away")
+	}
+	if err := boxOf(t, Options{}, paddock.Policy{}).Update(t.Context(), paddock.Update{Policy: &paddock.Policy{Network: allow(port)}}); !errors.Is(err, paddock.Unsupported) {
+		t.Errorf("a network for a sandbox that began without: %v", err)
+	}
+}
+
+func TestASecretIsUsedAndNeverInTheSandbox(t *testing.T) {
+	var got string
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		fmt.Fprint(w, "you sent "+got)
+	}))
+	defer s.Close()
+	port := portOf(t, s)
+	const value = "sk-0123456789abcdefghij"
+	p := allow(port, "example.com") // which the test server has a certificate for
+	p.Secrets = []paddock.Secret{{Name: "KEY", Value: value, Hosts: []string{fmt.Sprintf("example.com:%d", port)}}}
+	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	sb := boxOf(t, Options{Hosts: loopback("example.com"), Roots: roots}, paddock.Policy{Network: p})
+	out := said(t, sb, fmt.Sprintf(`env; curl -sS -H "Authorization: Bearer $KEY" https://example.com:%d/`, port))
+	if got != "Bearer "+value {
+		t.Errorf("the server got %q, and the sandbox %q", got, out)
+	}
+	if strings.Contains(out, value) || !strings.Contains(out, "you sent Bearer ") {
+		t.Errorf("the sandbox has %q", out)
+	}
+}
+
+func TestAnOwnerIsAskedWhereNoRuleDecides(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
+	defer s.Close()
+	port := portOf(t, s)
+	var asked []gatewayclient.Question
+	o := Options{Hosts: loopback("web.test"), Ask: func(_ context.Context, q gatewayclient.Question) gatewayclient.Answer {
+		asked = append(asked, q)
+		return gatewayclient.AnswerOnce
+	}}
+	sb := boxOf(t, o, paddock.Policy{Network: allow(port)})
+	if got := said(t, sb, fmt.Sprintf("curl -sS http://web.test:%d/", port)); got != "yes" || len(asked) != 1 || asked[0].Host != "web.test" || asked[0].Port != port {
+		t.Errorf("%q, asked %+v", got, asked)
+	}
+}
+
+func TestWithoutItsGatewayASandboxHasNoWayOut(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
+	defer s.Close()
+	port := portOf(t, s)
+	sb := boxOf(t, Options{Hosts: loopback("web.test")}, paddock.Policy{Network: allow(port, "web.test")})
+	sb.(*sandbox).out.Stop()
+	if got := said(t, sb, fmt.Sprintf("curl -sS http://web.test:%d/; echo status=$?", port)); !strings.Contains(got, "status=7") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestRulesThatMakeNoSenseAreRefusedAtOnce(t *testing.T) {
+	d, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, rule := range []paddock.NetworkRule{{Host: "a b"}, {Host: "example.com", Answer: &paddock.NetworkAnswer{}, Deny: true}} {
+		_, err := d.Create(t.Context(), paddock.Spec{Policy: paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{rule}}}})
+		if !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "rules[0]") {
+			t.Errorf("%+v: %v", rule, err)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/encoding"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+)
+
+// An Order is a request of the host to a child. The child trusts it.
+type Order struct {
+	Op     string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
+	Spec   paddock.Spec
+	Limits budget.Limits
+	Python string // the directory of the interpreter
+	Roots  []byte // certificates that tools believe, in PEM
+	Update paddock.Update
+
+	// Landlock is false only if this kernel has none, and the caller accepted that by name.
+	Landlock bool
+}
+
+// A Reply is a child's answer. The host does not trust it: its size is bounded, and the parser
+// accepts any input.
+type Reply struct {
+	Kind   paddock.Kind
+	Error  string // empty is none
+	Status *paddock.Status
+}
+
+// MaxReply is the maximum size of an encoded reply, in bytes. A status with 1,000 refusals of long
+// paths fits. A decoded reply can take about twenty times as much memory.
+const MaxReply = 8 << 20
+
+// Failure returns the reply that carries an error and its kind.
+func Failure(err error) Reply {
+	return Reply{Kind: paddock.KindOf(err), Error: err.Error()}
+}
+
+func (r Reply) err() error {
+	if r.Error == "" {
+		return nil
+	}
+	kind := r.Kind
+	if kind > paddock.Canceled {
+		kind = paddock.Internal
+	}
+	return &told{Plain(r.Error), kind}
+}
+
+// MaxText is the maximum length of a text from a child, in bytes.
+const MaxText = 4096
+
+// Plain makes a text of a child safe to show. It replaces every character that is not printable by
+// a question mark, and cuts the text at MaxText.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), MaxText)])
+}
+
+// A told error is one that the child had: its words already name the kind.
+type told struct {
+	text string
+	kind paddock.Kind
+}
+
+func (e *told) Error() string { return e.text }
+func (e *told) Unwrap() error { return e.kind }
+
+// A Link is the host's end of the control socket. It carries one exchange at a time.
+type Link struct{ Conn io.ReadWriter }
+
+// Ask sends an order and returns the checked reply.
+func (l Link) Ask(o Order) (Reply, error) {
+	if err := Send(l.Conn, o); err != nil {
+		return Reply{}, fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+	}
+	return l.Answer()
+}
+
+// Answer reads and checks the next reply. An error in the reply is returned as an error.
+func (l Link) Answer() (Reply, error) {
+	var r Reply
+	if err := Receive(l.Conn, &r, MaxReply); err != nil {
+		return Reply{}, l.Failed(err)
+	}
+	if err := r.err(); err != nil {
+		return Reply{}, err
+	}
+	return r, nil
+}
+
+// Failed converts an error of reading a message into an error about the child.
+func (Link) Failed(err error) error {
+	switch {
+	case errors.Is(err, ErrNonsense):
+		return fmt.Errorf("the child answered nonsense: %w: %w", err, paddock.Internal)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrSilent, paddock.Unavailable)
+	}
+	return fmt.Errorf("the child has ended: %w", paddock.Unavailable)
+}
+
+// A Patient is a writer that gives each message its own deadline.
+type Patient struct {
+	Conn net.Conn
+	Time time.Duration
+}
+
+func (p Patient) Write(b []byte) (int, error) {
+	if err := p.Conn.SetDeadline(time.Now().Add(p.Time)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Write(b)
+}
+
+// ErrSilent is the error of a reply that did not arrive in time.
+var ErrSilent = errors.New("the child does not answer")
+
+// ErrNonsense is the error of a complete message that cannot be decoded.
+var ErrNonsense = errors.New("no message")
+
+// Send writes a message: its length, and the encoded value.
+func Send(w io.Writer, v any) error {
+	b, err := encoding.Append(make([]byte, 4, 1024), v)
+	if err != nil {
+		return fmt.Errorf("write a message: %w", err)
+	}
+	if uint64(len(b)-4) > math.MaxUint32 {
+		return fmt.Errorf("a message of %d bytes: %w", len(b), paddock.Invalid)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	_, err = w.Write(b)
+	return err
+}
+
+// Receive reads a message that [Send] wrote, of at most the given number of bytes, into v.
+func Receive(r io.Reader, v any, most uint32) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > most {
+		return fmt.Errorf("%d bytes: %w", n, ErrNonsense)
+	}
+	// It grows with what comes: a length alone is no reason for memory.
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
+		return err
+	}
+	if err := encoding.Parse(b.Bytes(), v); err != nil {
+		return fmt.Errorf("%w: %w", ErrNonsense, err)
+	}
+	return nil
+}
+
+// FileConn returns a connection for a socket descriptor, and closes the descriptor.
+func FileConn(fd int) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// Findings lists the controls around the child process, on a kernel with this version of Landlock;
+// zero is none.
+func Findings(landlock int) []paddock.Finding {
+	full := func(c paddock.Control, how string) paddock.Finding {
+		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
+	}
+	// A version that knows of reading is enough: the allow-list refuses all changes of files.
+	files := full(paddock.ControlLandlock, "only the sources of mounts can be opened, to be read")
+	if landlock < 1 {
+		files = paddock.Finding{
+			Control: paddock.ControlLandlock, Strength: paddock.Absent,
+			Cause:  "this kernel has no Landlock, or it is not in use; a tool that was taken over could read the files that its user can",
+			Remedy: "boot with lsm=landlock,… (see /sys/kernel/security/lsm), on Linux 5.13 or later",
+		}
+	}
+	return []paddock.Finding{full(paddock.ControlSeccomp, "an allow-list: the process can compute, answer its host, and read what is open to it"), files}
+}
+
+// ChildName is argument 0 of a child process.
+const ChildName = "paddock-sim"
+
+// Descriptors of a child beside the usual three.
+const (
+	GuestFD   = 3
+	ControlFD = 4
+)

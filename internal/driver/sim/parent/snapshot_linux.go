@@ -1,0 +1,108 @@
+package parent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+)
+
+// snapshotTime bounds the taking of one.
+const snapshotTime = 10 * time.Minute
+
+// store opens the place for snapshots. Where it is a temporary one, it is made
+// when it is first needed.
+func (d *Driver) store() (*snapshot.Store, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.snapshots == "" {
+		dir, err := os.MkdirTemp("", "paddock-snapshots-")
+		if err != nil {
+			return nil, fmt.Errorf("make a directory for snapshots: %w: %w", err, paddock.Unavailable)
+		}
+		d.snapshots = dir
+	}
+	s, err := snapshot.Open(d.snapshots, snapshot.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("open the snapshots in %s: %w", d.snapshots, err)
+	}
+	return s, nil
+}
+
+// removeStore takes away snapshots that nobody could find again.
+func (d *Driver) removeStore() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.snapshots == d.o.Snapshots {
+		return nil
+	}
+	dir := d.snapshots
+	d.snapshots = d.o.Snapshots
+	return os.RemoveAll(dir)
+}
+
+// begins has use read the files that a spec begins with, if that is a snapshot.
+func (d *Driver) begins(spec *paddock.Spec, use func(iter.Seq2[snapshot.Entry, error]) error) (err error) {
+	if spec.Root.Kind != paddock.RootSnapshot {
+		return use(nil)
+	}
+	s, err := d.store()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	x, err := s.Read(spec.Root.Snapshot)
+	if err != nil {
+		return fmt.Errorf("snapshot %q: %w", string(spec.Root.Snapshot), err)
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	if err := description.CheckBase(x.Meta); err != nil {
+		return err
+	}
+	return use(x.Entries())
+}
+
+// Snapshot keeps the files as they are now, in the store of the host. It takes
+// time by what differs from the system that every computer begins with.
+func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ paddock.SnapshotID, err error) {
+	if o.Memory {
+		return "", fmt.Errorf("a snapshot of memory: tasks are not kept on this tier: %w", paddock.Unsupported)
+	}
+	store, err := s.d.store()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	meta := description.NewMeta(o.Name, s.spec.Root.Snapshot)
+	err = s.converse(func() error {
+		if err := protocol.Send(s.control, protocol.Order{Op: "snapshot"}); err != nil {
+			return fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+		}
+		limits := s.d.o.Limits.Filled()
+		x := protocol.Bounded(s.control, max(limits.Disk, s.spec.Limits.Disk, s.grown.Load()), limits.Inodes)
+		last := time.Now().Add(snapshotTime)
+		x.Ready = func() error {
+			until := time.Now().Add(s.d.answer)
+			if until.After(last) {
+				until = last
+			}
+			return s.control.SetDeadline(until)
+		}
+		err := store.Write(ctx, meta, x.Entries())
+		if rest := x.Drain(); rest != nil {
+			return s.link.Failed(rest)
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("snapshot of sandbox %s: %w", s.spec.ID, err)
+	}
+	return meta.ID, nil
+}
