@@ -94,7 +94,7 @@ type Status struct {
 	ID       ID                `json:"id"`
 	Tier     Tier              `json:"tier"`
 	State    State             `json:"state"`
-	Reason   string            `json:"reason,omitempty"` // why the state is Dead
+	Reason   string            `json:"reason,omitempty"` // why the state is Dead, or what of the status is missing
 	Created  time.Time         `json:"created"`
 	User     string            `json:"user"`
 	Dir      string            `json:"dir"`

@@ -340,33 +340,54 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}
-	for _, id := range kept {
-		if sb := d.recents.find(id); sb != nil && sb.shown() && sb.stands() {
-			found = append(found, sb)
-			continue
-		}
-		sb, err := d.look(ctx, id)
-		if errors.Is(err, paddock.NotFound) {
-			continue // removed meanwhile
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list sandboxes: %w", err)
-		}
-		found = append(found, sb)
-		defer sb.letGo()
+	inside, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	states, errs := make([]paddock.Status, len(found)+len(kept)), make([]error, len(found)+len(kept))
+	var asking sync.WaitGroup
+	places := make(chan struct{}, listAtOnce)
+	for i := range states {
+		places <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-places }()
+			if i < len(found) {
+				states[i], errs[i] = found[i].status(ctx, inside)
+				return
+			}
+			states[i], errs[i] = d.statusOf(ctx, inside, kept[i-len(found)])
+		})
 	}
-	for _, sb := range found {
-		st, err := sb.Status(ctx)
-		if errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable) {
-			continue
-		}
-		if err != nil {
+	asking.Wait()
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			list = append(list, states[i])
+		case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // removed meanwhile
+		default:
 			return nil, fmt.Errorf("list sandboxes: %w", err)
 		}
-		list = append(list, st)
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Created.Before(list[j].Created) })
 	return list, nil
+}
+
+// Sandboxes that do not answer must not delay the list by the sum of their times, because it may
+// be of many users.
+const (
+	listTime   = 5 * time.Second // how long the list waits for what only the insides of sandboxes know
+	listAtOnce = 64              // sandboxes that are asked at the same time
+)
+
+// statusOf returns the status of a sandbox that a keeper owns.
+func (d *Driver) statusOf(ctx, inside context.Context, id paddock.ID) (paddock.Status, error) {
+	if sb := d.recents.find(id); sb != nil && sb.shown() && sb.stands() {
+		return sb.status(ctx, inside)
+	}
+	sb, err := d.look(ctx, id)
+	if err != nil {
+		return paddock.Status{}, err
+	}
+	defer sb.letGo()
+	return sb.status(ctx, inside)
 }
 
 // RemoveSnapshot implements paddock.Driver.

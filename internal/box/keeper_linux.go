@@ -529,6 +529,7 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 	case "inspect":
 		var i boxinit.Inspection
 		if i, err = k.life.Inspect(ctx); err == nil {
+			fit(&i)
 			return response{Inspect: &i}, nil
 		}
 	case "egress":
@@ -574,6 +575,12 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 	a := k.about
 	a.Labels = maps.Clone(a.Labels)
 	return response{Measure: &m, About: &a}, nil
+}
+
+// fit shortens an inspection to what fits into an answer, because a command chooses how many
+// refusals there are, and how long they are.
+func fit(i *boxinit.Inspection) {
+	i.Refusals = boxinit.FitNewest(i.Refusals, sys.PacketMax-16<<10)
 }
 
 // pause pauses the sandbox. A saved sandbox needs no keeper, because its directory has

@@ -319,6 +319,18 @@ func (s *Sandbox) gone() string {
 
 // Status implements paddock.Sandbox.
 func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	inside, cancel := context.WithTimeout(ctx, insideTime)
+	defer cancel()
+	return s.status(ctx, inside)
+}
+
+// insideTime is how long a status may wait for what only the inside of a sandbox knows.
+const insideTime = 10 * time.Second
+
+// status returns the status that the sandbox's owner knows. Refusals come from the inside, which
+// may be hostile: it can delay the status until the context inside ends, and it can hide its
+// refusals, which the status then says. It cannot make the status fail.
+func (s *Sandbox) status(ctx, inside context.Context) (paddock.Status, error) {
 	m, err := s.owner.Measure(ctx)
 	if err != nil {
 		return paddock.Status{}, fmt.Errorf("status of sandbox %s: %w", s.id, err)
@@ -327,25 +339,42 @@ func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if m.State != paddock.Ready {
 		return st, nil
 	}
-	g, err := s.guest(ctx)
-	if err != nil {
-		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	if err = s.tellInside(ctx, inside, m, &st); err == nil {
+		return st, nil
 	}
-	err = s.driver.tier.Client.Refusals(ctx, s, g, &st)
-	if err == nil && s.networked() {
-		var e gatewayclient.State
-		if e, err = s.owner.egress(ctx); err == nil {
-			s.tellEgress(&st, e)
-		}
+	switch now, e := s.owner.Measure(ctx); {
+	case ctx.Err() != nil:
+		return st, fmt.Errorf("status of sandbox %s: %w: %w", s.id, ctx.Err(), EndKind(ctx.Err()))
+	case e != nil: // it was removed meanwhile
+		return st, fmt.Errorf("status of sandbox %s: %w", s.id, e)
+	case now.State != paddock.Ready: // it ended meanwhile
+		return s.tell(now), nil
 	}
-	if err != nil {
-		if now, e := s.owner.Measure(ctx); e == nil && now.State != paddock.Ready { // it ended meanwhile
-			return s.tell(now), nil
-		}
-		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
-	}
+	st.Reason = boxinit.Words("not all that was refused is known: "+err.Error(), boxinit.MaxWords)
 	return st, nil
 }
+
+// tellInside adds what the box and its gateway know to a status. The text of its error may be
+// hostile, and its kind means nothing.
+func (s *Sandbox) tellInside(ctx, inside context.Context, m Measure, st *paddock.Status) error {
+	err := errSilent
+	if !m.Silent { // else it would not answer now either
+		var g *guestclient.Guest
+		if g, err = s.guest(inside); err == nil {
+			err = s.driver.tier.Client.Refusals(inside, s, g, st)
+		}
+	}
+	if !s.networked() {
+		return err
+	}
+	e, failed := s.owner.egress(ctx)
+	if failed == nil {
+		s.tellEgress(st, e)
+	}
+	return errors.Join(err, failed)
+}
+
+var errSilent = errors.New("the machine does not answer")
 
 // tell makes a status from a measure, without queries.
 func (s *Sandbox) tell(m Measure) paddock.Status {

@@ -213,6 +213,10 @@ func (d *driver) sweep(ctx context.Context) (bool, error) {
 		if known || b.State != store.Ready || (b.Maker != "" && b.Maker != d.maker) {
 			continue
 		}
+		// A list may leave out what does not answer, and what is forgotten runs on without a quota.
+		if _, err := d.ts.open(ctx, b); !errors.Is(err, paddock.NotFound) {
+			continue
+		}
 		if err := d.ts.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
 			return found, err
 		}
@@ -254,6 +258,9 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	return &sandbox{sb, d, b, nil}, nil
 }
 
+// listAtOnce is how many sandboxes of a tenant are asked for their status at the same time.
+const listAtOnce = 16
+
 // List implements paddock.Driver.
 func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if err := d.alive(); err != nil {
@@ -266,23 +273,36 @@ func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if d.ts.o.Whole {
 		return d.ts.listWhole(ctx, rows)
 	}
-	var list []paddock.Status
-	for _, b := range rows {
+	// Ask for each sandbox separately, so that the list does not ask for those of all tenants, and
+	// for several at once, because some may not answer.
+	states, errs := make([]paddock.Status, len(rows)), make([]error, len(rows))
+	var asking sync.WaitGroup
+	places := make(chan struct{}, listAtOnce)
+	for i, b := range rows {
 		switch b.State {
 		case store.Lost:
-			list = append(list, told(b))
+			states[i] = told(b)
 		case store.Ready, store.Removing:
-			// Ask for each sandbox separately, so that the list does not ask for those of
-			// all tenants.
-			st, err := d.ts.look(ctx, b)
-			switch {
-			case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has ended
-			case err != nil:
-				return nil, err
-			default:
-				list = append(list, plain(b.Since(st)))
-			}
+			places <- struct{}{}
+			asking.Go(func() {
+				defer func() { <-places }()
+				if states[i], errs[i] = d.ts.look(ctx, b); errs[i] == nil {
+					states[i] = plain(b.Since(states[i]))
+				}
+			})
 		case store.Making: // its creator does not have it yet
+			errs[i] = paddock.NotFound
+		}
+	}
+	asking.Wait()
+	var list []paddock.Status
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			list = append(list, states[i])
+		case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has ended
+		default:
+			return nil, err
 		}
 	}
 	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })

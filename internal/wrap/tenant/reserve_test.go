@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/store/storetest"
+	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
 func (r rig) memory(t *testing.T, who string) int64 {
@@ -131,4 +132,27 @@ func TestLabelsAreBounded(t *testing.T) {
 	for _, labels := range []map[string]string{many(64, 128, 128), many(1, 128, 1024)} {
 		must(t, sb.Update(ctx, paddock.Update{Labels: labels}))
 	}
+}
+
+// A forgetful driver leaves every sandbox out of its list, as a tier does with one that does not answer.
+type forgetful struct{ *fake }
+
+func (forgetful) List(context.Context) ([]paddock.Status, error) { return nil, nil }
+
+func TestASandboxThatIsMissingFromTheListIsNotForgotten(t *testing.T) {
+	quota := unbounded()
+	quota.Sandboxes = 1
+	r := build(t, storetest.SQLite(), quota)
+	ctx := t.Context()
+	ts, err := tenant.New(forgetful{r.f}, tenant.Options{Store: r.s, Place: "here", Now: r.c.now, Meter: r.m})
+	must(t, err)
+	r.Set = ts
+	r.create(t, "acme", paddock.Spec{ID: "one"})
+	_, err = r.Driver("acme").Create(ctx, paddock.Spec{ID: "two"})
+	wantKind(t, err, paddock.Exhausted)
+	if _, err := r.s.Sandbox(ctx, "acme", "one"); err != nil || len(r.f.boxes) != 1 {
+		t.Errorf("the record of what runs on: %v; there are %d", err, len(r.f.boxes))
+	}
+	r.f.set(func() { delete(r.f.boxes, "one") })
+	r.create(t, "acme", paddock.Spec{ID: "two"})
 }

@@ -1,0 +1,132 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// A hostileInside is a tier whose boxes answer what an attacker chose.
+type hostileInside struct {
+	Client
+
+	refusals func(ctx context.Context) error
+}
+
+func (h hostileInside) Refusals(ctx context.Context, _ *Sandbox, _ *guestclient.Guest, _ *paddock.Status) error {
+	return h.refusals(ctx)
+}
+
+// A standingOwner owns a box that runs.
+type standingOwner struct{ boxOwner }
+
+func (standingOwner) Measure(context.Context) (Measure, error) {
+	return Measure{Standing: Standing{State: paddock.Ready}}, nil
+}
+
+func (standingOwner) Standing(context.Context) (Standing, error) {
+	return Standing{State: paddock.Ready}, nil
+}
+
+func (standingOwner) connect(context.Context) (net.Conn, *statusBoard, error) {
+	ours, theirs := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }() // an agent that only reads; ends with the connection
+	return ours, nil, nil
+}
+
+// hostileSandboxes returns a driver with sandboxes whose inside answers with refusals.
+func hostileSandboxes(t *testing.T, n int, refusals func(ctx context.Context) error) (*Driver, []*Sandbox) {
+	t.Helper()
+	d := &Driver{site: &Site{state: t.TempDir()}}
+	d.tier.Client = hostileInside{refusals: refusals}
+	var list []*Sandbox
+	for i := range n {
+		id := paddock.ID(fmt.Sprintf("hostile-%d", i))
+		sb := &Sandbox{id: id, driver: d, owner: standingOwner{}, dialing: make(chan struct{}, 1)}
+		t.Cleanup(sb.letGo)
+		if err := d.ephemeral.Reserve(id); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.ephemeral.Add(sb); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, sb)
+	}
+	return d, list
+}
+
+func TestTheInsideOfASandboxCannotHideItOrBreakTheList(t *testing.T) {
+	for _, kind := range []paddock.Kind{paddock.NotFound, paddock.Unavailable, paddock.Timeout, paddock.Internal, paddock.Canceled} {
+		t.Run(kind.Error(), func(t *testing.T) {
+			d, boxes := hostileSandboxes(t, 2, func(context.Context) error { return fmt.Errorf("no\nsuch sandbox: %w", kind) })
+			st, err := boxes[0].Status(t.Context())
+			if err != nil || st.State != paddock.Ready || !strings.Contains(st.Reason, "no such sandbox") {
+				t.Errorf("status: %+v, %v", st, err)
+			}
+			if list, err := d.List(t.Context()); err != nil || len(list) != 2 {
+				t.Errorf("list: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+func TestSandboxesThatDoNotAnswerDelayTheListOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, boxes := hostileSandboxes(t, 200, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		defer func() {
+			for _, sb := range boxes {
+				sb.letGo()
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		list, err := d.List(ctx)
+		if took := time.Since(began); err != nil || len(list) != len(boxes) || took > listTime {
+			t.Errorf("%d sandboxes after %v, %v", len(list), took, err)
+		}
+	})
+}
+
+func TestACallerWhoGivesUpIsToldSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, boxes := hostileSandboxes(t, 1, func(ctx context.Context) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if _, err := boxes[0].Status(ctx); !errors.Is(err, paddock.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestAKeepersAnswerFitsIntoAPacket(t *testing.T) {
+	var many []paddock.Refusal
+	for i := range 1000 {
+		many = append(many, paddock.Refusal{What: "make", Target: fmt.Sprintf("/%d/%s", i, strings.Repeat("\x01", 4000)), Rule: ".git/hooks", Count: 1})
+	}
+	i := boxinit.Inspection{Refusals: many}
+	fit(&i)
+	data, err := json.Marshal(response{Inspect: &i})
+	if err != nil || len(data) > sys.PacketMax {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	if n := len(i.Refusals); n == 0 || i.Refusals[n-1].Target != many[999].Target {
+		t.Errorf("%d refusals, and not the newest", n)
+	}
+}
