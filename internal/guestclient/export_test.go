@@ -1,9 +1,16 @@
 package guestclient
 
-import "time"
+import (
+	"io"
+	"net/http"
+	"time"
+)
 
 // SetGrace shortens the time that a guest has to report an exit.
 func (g *Guest) SetGrace(d time.Duration) { g.grace = d }
 
 // StartsAtOnce is how many starts a guest is asked for at a time.
 const StartsAtOnce = startsAtOnce
+
+// Guard bounds the messages of an answer to a call.
+func Guard(res *http.Response, procedure string) io.ReadCloser { return guard(res, room(procedure)) }

@@ -69,6 +69,9 @@ const (
 	exitGrace = 10 * time.Second
 	// startsAtOnce is how many processes a guest is asked to start at a time.
 	startsAtOnce = 32
+	// listsAtOnce is how many lists of processes or refusals are received from a guest at a time,
+	// because their messages may be large.
+	listsAtOnce = 2
 	// protocol is the version that this package speaks.
 	protocol = 1
 )
@@ -84,6 +87,7 @@ type Guest struct {
 	grace time.Duration // exitGrace, shorter in tests
 
 	starts chan struct{} // has a place for each process that is being started
+	lists  chan struct{} // has a place for each list that is being received
 
 	goneOnce sync.Once
 	gone     string // written under goneOnce
@@ -97,9 +101,10 @@ func New(conn net.Conn, o Options) (*Guest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to guest: %w", err)
 	}
-	g := &Guest{o: o, wire: w, grace: exitGrace, starts: make(chan struct{}, startsAtOnce)}
+	g := &Guest{o: o, wire: w, grace: exitGrace, starts: make(chan struct{}, startsAtOnce), lists: make(chan struct{}, listsAtOnce)}
 	g.rpc = guestpb.NewClient(holder{g}, "http://guest",
 		connect.WithReadMaxBytes(maxMessage),
+		connect.WithCodec(meteredCodec{}),
 		connect.WithAcceptCompression("gzip", nil, nil),
 	)
 	// A sandbox that is opened for one call is dropped after it, and HTTP/2 keeps
@@ -141,6 +146,11 @@ func (g *Guest) Hello(ctx context.Context) (Hello, error) {
 func (g *Guest) Refusals(ctx context.Context) ([]paddock.Refusal, error) {
 	ctx, cancel := g.bound(ctx)
 	defer cancel()
+	leave, err := g.enter(ctx, g.lists)
+	if err != nil {
+		return nil, fmt.Errorf("list refusals: %w", err)
+	}
+	defer leave()
 	res, err := g.rpc.Refusals(ctx, connect.NewRequest(&guestpb.RefusalsRequest{}))
 	if err != nil {
 		return nil, fmt.Errorf("list refusals: %w", g.failure(ctx, err))

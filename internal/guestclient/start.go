@@ -126,7 +126,7 @@ func (p *process) open(ctx context.Context, o opening) error {
 	leave := func() {}
 	if o.fresh {
 		var err error
-		if leave, err = g.queue(ctx); err != nil {
+		if leave, err = g.enter(ctx, g.starts); err != nil {
 			return err
 		}
 	}
@@ -175,13 +175,12 @@ func (p *process) open(ctx context.Context, o opening) error {
 	return nil
 }
 
-// queue waits until there is room for one more start, and gives how to leave. A
-// guest on a slow machine answers each in time when it is not asked for hundreds at
-// once.
-func (g *Guest) queue(ctx context.Context) (leave func(), err error) {
+// enter waits until there is a place for one more call, and gives how to leave. A guest on a slow
+// machine answers each start in time when it is not asked for hundreds at once.
+func (g *Guest) enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
 	select {
-	case g.starts <- struct{}{}:
-		return func() { <-g.starts }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, stopped(ctx)
 	case <-g.Done():
@@ -212,6 +211,11 @@ func (o *opening) begin(ctx context.Context, cancel func()) (*stream, error) {
 func (g *Guest) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 	ctx, cancel := g.bound(ctx)
 	defer cancel()
+	leave, err := g.enter(ctx, g.lists)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer leave()
 	res, err := g.rpc.Processes(ctx, connect.NewRequest(&guestpb.ProcessesRequest{}))
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", g.failure(ctx, err))

@@ -76,7 +76,7 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	res.Body = guard(res)
+	res.Body = guard(res, room(req.URL.Path))
 	return res, nil
 }
 
@@ -151,13 +151,16 @@ func (c *watchedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// guard stops reading an answer as soon as it is longer than any can be.
+// guard stops reading an answer as soon as one message of it is longer than the call can have.
 // Without it Connect reads a too long message to its end before it complains.
-func guard(res *http.Response) io.ReadCloser {
+func guard(res *http.Response, most int) io.ReadCloser {
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/connect+") {
-		return &guardedStream{body: res.Body}
+		return &guardedStream{body: res.Body, most: uint32(most)}
 	}
-	return &guardedBody{body: res.Body, left: maxMessage}
+	if res.StatusCode != http.StatusOK {
+		most = smallMessage // an error
+	}
+	return &guardedBody{body: res.Body, left: most}
 }
 
 var errTooLong = fmt.Errorf("the guest's answer is too long: %w", paddock.Internal)
@@ -182,6 +185,7 @@ func (b *guardedBody) Close() error { return b.body.Close() }
 // of length, and that many bytes.
 type guardedStream struct {
 	body   io.ReadCloser
+	most   uint32 // of a message
 	prefix [5]byte
 	have   int    // bytes of prefix that were read
 	left   uint32 // of the message
@@ -225,7 +229,7 @@ func (b *guardedStream) check(p []byte) error {
 		switch flags := b.prefix[0]; {
 		case flags != 0 && flags != flagEnd:
 			return fmt.Errorf("the guest sends a message of unknown form %d: %w", flags, paddock.Internal)
-		case b.left > maxMessage:
+		case b.left > b.most, flags == flagEnd && b.left > smallMessage:
 			return errTooLong
 		default:
 			b.last = flags == flagEnd
