@@ -3,6 +3,7 @@ package jsonbody_test
 import (
 	"bytes"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +70,30 @@ func TestAnErrorNamesTheFieldAndNoTypeOfGo(t *testing.T) {
 	}
 	if jsonbody.Explain(nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+func TestTheCostOfJSONIsThatOfItsValues(t *testing.T) {
+	small, large := jsonbody.Cost([]byte(`{"args":["a","b"]}`)), jsonbody.Cost([]byte(`{"args":["`+strings.Repeat(`{,[\"`, 1000)+`"]}`))
+	if small == 0 || large > small {
+		t.Errorf("%d for a short text, %d for a long one with as many values", small, large)
+	}
+	type mount struct {
+		Source, Target string
+		Write          bool
+		More           [4]string
+	}
+	for name, one := range map[string]string{"objects": "{},", "nested objects": `{"More":["",""]},`} {
+		text := []byte("[" + strings.Repeat(one, 10_000) + "{}]")
+		var list []mount
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := json.Unmarshal(text, &list); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if took, cost := int64(after.TotalAlloc-before.TotalAlloc), jsonbody.Cost(text); took > 2*cost {
+			t.Errorf("%s: %d bytes, estimated were %d", name, took, cost)
+		}
 	}
 }

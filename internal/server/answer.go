@@ -24,6 +24,7 @@ type request struct {
 	id      string
 	caller  Caller
 	account *account
+	bodies  []*metered // decoded, and still needed
 }
 
 // A recorder notes the status and size of the answer, for the log.
@@ -223,6 +224,7 @@ func (s *Server) known(h handler) http.HandlerFunc {
 		}
 		q.account = a
 		defer a.leave()
+		defer q.settle()
 		q.patient()
 		return h(q)
 	})
@@ -295,10 +297,20 @@ func (q *request) body(v any) error {
 	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // HTTP/2 sets its own
 	defer q.cutAtEnd()()
 	body := &metered{r: q.Body, b: &q.account.bodies}
-	defer body.done()
-	err := api.Decode(body, maxBody, v)
+	q.bodies = append(q.bodies, body)
+	err := api.Decode(body, maxBody, v, body.hold)
 	_ = control.SetReadDeadline(time.Time{})
 	return err
+}
+
+// settle stops to count the bodies that were decoded. A request that goes on for long calls it when
+// it does not need its body any more. Others count theirs up to their end, because a guest that does
+// not answer can hold them up.
+func (q *request) settle() {
+	for _, b := range q.bodies {
+		b.done()
+	}
+	q.bodies = nil
 }
 
 // deadline sets a deadline for the next write. It ignores an error, because HTTP/2 sets its

@@ -12,7 +12,7 @@ import (
 const (
 	maxOutput    = 64 << 20 // output of processes, not yet acknowledged
 	allOutput    = 1 << 30
-	maxBodies    = 32 << 20 // bodies in JSON, in progress
+	maxBodies    = 32 << 20 // bodies in JSON and their decoded values, of requests in progress
 	allBodies    = 256 << 20
 	maxInputHeld = 64 << 20 // input that its process has not accepted
 	allInputHeld = 256 << 20
@@ -94,12 +94,23 @@ type metered struct {
 
 func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	got, _ := m.b.take(int64(n))
-	m.held += got
-	if got < int64(n) {
-		return 0, fmt.Errorf("the bodies of pending requests are too large in total: %w", paddock.Exhausted)
+	if full := m.hold(int64(n)); full != nil {
+		return 0, full
 	}
 	return n, err
 }
 
-func (m *metered) done() { m.b.give(m.held) }
+// hold counts n more bytes: the memory that a decoded body takes beside its text.
+func (m *metered) hold(n int64) error {
+	got, _ := m.b.take(n)
+	m.held += got
+	if got < n {
+		return fmt.Errorf("the bodies of pending requests are too large in total: %w", paddock.Exhausted)
+	}
+	return nil
+}
+
+func (m *metered) done() {
+	m.b.give(m.held)
+	m.held = 0
+}

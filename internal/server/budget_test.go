@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,8 +218,8 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 	tr := newTrial(t)
 	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)
 	a := tr.s.accounts["one"]
-	a.bodies.max, a.inputHeld.max = 100, 100
-	tr.want(429, "POST", "/v1/sandboxes", `{"id":"b"}`+strings.Repeat(" ", 100))
+	a.bodies.max, a.inputHeld.max = 1000, 100
+	tr.want(429, "POST", "/v1/sandboxes", `{"id":"b"}`+strings.Repeat(" ", 1000))
 	tr.want(429, "POST", "/v1/sandboxes/a/processes/1/input", strings.Repeat("x", 101))
 	tr.want(201, "POST", "/v1/sandboxes", `{"id":"b"}`)
 	if a.bodies.used != 0 || a.inputHeld.used != 0 || tr.s.bodies.used != 0 || tr.s.inputHeld.used != 0 {
@@ -226,6 +227,55 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 	}
 	if _, err := io.ReadAll(&metered{r: strings.NewReader("xx"), b: &budget{max: 1}}); !errors.Is(err, paddock.Exhausted) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestABodyCountsWithTheMemoryOfItsValues(t *testing.T) {
+	tr := newTrial(t)
+	mounts := `{"id":"a","mounts":[` + strings.Repeat("{},", 200_000) + `{}]}` // 600 KB
+	tr.want(429, "POST", "/v1/sandboxes", mounts)
+	if used := tr.s.accountOf("one").bodies.used; used != 0 {
+		t.Errorf("%d bytes are still counted", used)
+	}
+}
+
+// A starter is a sandbox that notes what is counted while it starts a process.
+type starter struct {
+	*talker
+	starts func()
+}
+
+func (s *starter) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+	s.starts()
+	return s.Attach(ctx, 1, cmd.Output)
+}
+
+func TestABodyIsCountedAsLongAsItsStartTakes(t *testing.T) {
+	sb := &starter{talker: newTalker(32 << 20)}
+	tr := newTrial(t, func(c *Caller) { c.Driver = &shelf{sb: sb} })
+	a := tr.s.accountOf("one")
+	used := func() int64 {
+		a.bodies.mu.Lock()
+		defer a.bodies.mu.Unlock()
+		return a.bodies.used
+	}
+	body := `{"args":["true","` + strings.Repeat("x", 1<<20) + `"]}`
+	var during atomic.Int64
+	sb.starts = func() { during.Store(used()) }
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", tr.web.URL+"/v1/sandboxes/a/processes", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer good")
+	res, err := tr.web.Client().Do(req) // and reads nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if n := during.Load(); n < 1<<20 || used() != 0 {
+		t.Errorf("%d bytes are counted while the process starts, and %d while it runs; the body has %d", n, used(), len(body))
 	}
 }
 

@@ -44,6 +44,7 @@ func (q *request) start() error {
 	}
 	return q.with(func(sb paddock.Sandbox) error {
 		return q.attach(sb, 0, c.Attachment, from, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
+			defer q.settle()
 			cmd.Output = out
 			return sb.Start(ctx, cmd)
 		})

@@ -89,6 +89,13 @@ func (p *Place) Body(r io.Reader) io.Reader {
 	return m
 }
 
+// Hold counts n more bytes of memory until Leave, which the decoded content of a body takes beside its text.
+func (p *Place) Hold(n int64) error {
+	m := &metered{b: &p.a.bodies}
+	p.bodies = append(p.bodies, m)
+	return m.hold(n)
+}
+
 // A Room counts the bytes that the server holds of one caller's data. Data of supervised requests and of this API's
 // requests count together.
 type Room struct{ b *budget }

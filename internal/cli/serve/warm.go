@@ -124,7 +124,7 @@ func template(a *cli.App, name string) (spec paddock.Spec, err error) {
 		return spec, fmt.Errorf("neither a tier nor a file: %w: %w", err, paddock.Invalid)
 	}
 	defer f.Close()
-	if err := api.Decode(f, cli.MaxSiteFile, &spec); err != nil {
+	if err := api.Decode(f, cli.MaxSiteFile, &spec, nil); err != nil {
 		return spec, fmt.Errorf("it is no spec: %w", err)
 	}
 	return spec, nil

@@ -123,6 +123,9 @@ func (c *call) body(v any, optional bool) error {
 	case len(data) == 0 && optional:
 		return nil
 	}
+	if err := c.place.Hold(jsonbody.Cost(data)); err != nil {
+		return err
+	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return invalid("the body does not fit this request: %v", jsonbody.Explain(err))
 	}

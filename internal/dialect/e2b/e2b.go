@@ -37,6 +37,8 @@ type Place interface {
 	// Body counts the bytes read as held, until Leave. Reading fails with
 	// [paddock.Exhausted] if that exceeds the bound.
 	Body(r io.Reader) io.Reader
+	// Hold counts n more bytes as held, until Leave.
+	Hold(n int64) error
 	Leave()
 }
 
@@ -44,6 +46,7 @@ type Place interface {
 type boundless struct{}
 
 func (boundless) Body(r io.Reader) io.Reader { return r }
+func (boundless) Hold(int64) error           { return nil }
 func (boundless) Leave()                     {}
 
 // A Store keeps texts across restarts, by kind, tenant and ID.

@@ -85,6 +85,8 @@ func TestOnlyWhoIsLetInTakesTimeToSendABody(t *testing.T) {
 // A meter is a place whose bodies have a bound.
 type meter struct{ left int }
 
+func (m *meter) Hold(int64) error { return nil }
+
 func (m *meter) Leave() {}
 
 func (m *meter) Body(r io.Reader) io.Reader { return &metered{r, m} }

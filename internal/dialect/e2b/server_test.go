@@ -93,6 +93,7 @@ type bench struct {
 type counted struct{}
 
 func (counted) Body(r io.Reader) io.Reader { return r }
+func (counted) Hold(int64) error           { return nil }
 func (counted) Leave()                     {}
 
 func newBench(t *testing.T) *bench {

@@ -90,7 +90,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"args":["a",{"base64":"/w=="}],"env":{"A":"b"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var c Command
-		if err := Decode(bytes.NewReader(data), 1<<16, &c); err != nil {
+		if err := Decode(bytes.NewReader(data), 1<<16, &c, nil); err != nil {
 			return
 		}
 		again, err := json.Marshal(FromCmd(c.Cmd()))
@@ -98,7 +98,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		var d Command
-		if err := Decode(bytes.NewReader(again), 1<<20, &d); err != nil {
+		if err := Decode(bytes.NewReader(again), 1<<20, &d, nil); err != nil {
 			t.Fatalf("%s: %v", again, err)
 		}
 	})

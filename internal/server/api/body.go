@@ -12,14 +12,20 @@ import (
 )
 
 // Decode decodes exactly one JSON value of at most limit bytes. An unknown field is an
-// error, because its sender expects an effect.
-func Decode(r io.Reader, limit int64, v any) error {
+// error, because its sender expects an effect. Before it decodes, it calls hold with the memory
+// that the value will take beside its text; hold may be nil.
+func Decode(r io.Reader, limit int64, v any, hold func(n int64) error) error {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return fmt.Errorf("read the body: %w", err)
 	}
 	if int64(len(data)) > limit {
 		return fmt.Errorf("the body is larger than %d bytes: %w", limit, paddock.Exhausted)
+	}
+	if hold != nil {
+		if err := hold(jsonbody.Cost(data)); err != nil {
+			return err
+		}
 	}
 	if err := strict(data, v); err != nil {
 		return fmt.Errorf("the body: %w: %w", err, paddock.Invalid)
