@@ -3,6 +3,7 @@ package interpreter
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -200,4 +201,27 @@ func FuzzTag(f *testing.F) {
 			t.Errorf("%q is %+v", text, got)
 		}
 	})
+}
+
+func TestAResultWithManyFormsIsRefusedBeforeItIsDecoded(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(`{"t":"error","data":{`)
+	for i := range 300_000 {
+		fmt.Fprintf(&text, `"%x":1,`, i)
+	}
+	text.WriteString(`"a/b":1}}`)
+	b := []byte(text.String())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := parseMessage(b)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("%d bytes of text take %d", len(b), took)
+	}
+	if len(m.Data) > maxForms+1 {
+		t.Errorf("%d forms, %v", len(m.Data), err)
+	}
+	if m, err := parseMessage([]byte(`{"t":"result","n":"1","data":null}`)); err == nil {
+		t.Errorf("a result without a form: %+v", m)
+	}
 }

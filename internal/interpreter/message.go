@@ -90,12 +90,43 @@ type message struct {
 
 	Count int `json:"count"`
 
-	Main bool                       `json:"main"`
-	Data map[string]json.RawMessage `json:"data"`
+	Main bool  `json:"main"`
+	Data forms `json:"data"`
 
 	Name      string `json:"name"`
 	Value     string `json:"value"`
 	Traceback string `json:"traceback"`
+}
+
+// Forms are the values of a result by media type. Decoding stops at one form too many, because each
+// takes much more memory than text.
+type forms map[string]json.RawMessage
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *forms) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	begin, err := d.Token()
+	if err != nil || begin == nil { // null is no form
+		return err
+	}
+	if begin != json.Delim('{') {
+		return errBroken
+	}
+	*f = forms{}
+	for d.More() && len(*f) <= maxForms {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		if kind, ok := name.(string); ok {
+			(*f)[kind] = value
+		}
+	}
+	return nil
 }
 
 // Types of messages.

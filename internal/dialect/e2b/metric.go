@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -61,33 +62,49 @@ func (h *Handler) sample(ctx context.Context) {
 			tenants[rec.Tenant][rec.name()] = b
 		}
 	}
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	places := make(chan struct{}, samplesAtOnce)
 	for tenant, boxes := range tenants {
-		d, err := h.o.Tenant(ctx, tenant)
-		var list []paddock.Status
-		if err == nil {
-			list, err = d.List(ctx)
+		places <- struct{}{}
+		sampling.Go(func() {
+			defer func() { <-places }()
+			h.sampleTenant(ctx, tenant, boxes)
+		})
+	}
+}
+
+// samplesAtOnce is how many tenants are sampled at the same time, because sandboxes of one may not
+// answer.
+const samplesAtOnce = 16
+
+// sampleTenant samples the usage of a tenant's sandboxes.
+func (h *Handler) sampleTenant(ctx context.Context, tenant string, boxes map[paddock.ID]*box) {
+	d, err := h.o.Tenant(ctx, tenant)
+	var list []paddock.Status
+	if err == nil {
+		list, err = d.List(ctx)
+	}
+	if err != nil {
+		h.log.Warn("e2b: cannot read the usage of sandboxes", "error", err)
+		return
+	}
+	now := time.Now()
+	for _, st := range list {
+		b := boxes[st.ID]
+		delete(boxes, st.ID)
+		switch {
+		case b == nil:
+		case st.State == paddock.Dead:
+			b.cut()
+		case st.State == paddock.Ready:
+			b.add(st, now)
 		}
-		if err != nil {
-			h.log.Warn("e2b: cannot read the usage of sandboxes", "error", err)
-			continue
-		}
-		now := time.Now()
-		for _, st := range list {
-			b := boxes[st.ID]
-			delete(boxes, st.ID)
-			switch {
-			case b == nil:
-			case st.State == paddock.Dead:
-				b.cut()
-			case st.State == paddock.Ready:
-				b.add(st, now)
-			}
-		}
-		for name, b := range boxes { // gone, unless it is being made, or was paused or restarted meanwhile
-			if rec, _ := b.record(); rec.Cold == "" && rec.name() == name && now.Sub(rec.Started) > time.Minute {
-				if err := b.end(ctx); err != nil {
-					h.log.Warn("e2b: the record of a removed sandbox was not deleted", "id", b.id, "error", err)
-				}
+	}
+	for name, b := range boxes { // gone, unless it is being made, or was paused or restarted meanwhile
+		if rec, _ := b.record(); rec.Cold == "" && rec.name() == name && now.Sub(rec.Started) > time.Minute {
+			if err := b.end(ctx); err != nil {
+				h.log.Warn("e2b: the record of a removed sandbox was not deleted", "id", b.id, "error", err)
 			}
 		}
 	}

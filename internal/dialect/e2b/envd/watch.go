@@ -38,6 +38,7 @@ type watch struct {
 	root    string // the resolved path
 	entries bool   // include a description of the file in each event
 	w       paddock.Watcher
+	lost    bool // a loss was logged; only next uses it
 }
 
 // A watchRequest is the common part of both kinds of requests.
@@ -67,7 +68,8 @@ func (w *watch) next(ctx context.Context) (*envdpb.FilesystemEvent, error) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Lost {
+		if e.Lost && !w.lost { // once, because the guest says how often
+			w.lost = true
 			w.b.o.Log.WarnContext(ctx, "events of a watch were lost", "sandbox", w.b.o.SandboxID)
 		}
 		if kind := kindOf(e.Op); kind != envdpb.EventType_EVENT_TYPE_UNSPECIFIED {
