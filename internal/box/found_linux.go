@@ -21,6 +21,9 @@ import (
 // was saved is not.
 const recordName = "sandbox.json"
 
+// SealName is the file that completes the directory of a saved box. It is written last.
+const SealName = "checkpoint.json"
+
 // A record describes a paused sandbox.
 type record struct {
 	ID    paddock.ID `json:"id"`
@@ -199,7 +202,7 @@ func (d *Driver) nameless(saved string) (*record, error) {
 	}
 	for _, id := range ids {
 		a, err := (remoteOwner{dir: filepath.Join(d.site.state, string(id))}).read()
-		if err != nil || a.Saved == saved {
+		if err != nil || a.Saved == saved || a.Saving == saved {
 			return nil, err
 		}
 	}

@@ -103,10 +103,10 @@ func keeperMain(runtimes []*Runtime) {
 // keep makes the sandbox, reports to the maker, and serves until the sandbox ends. A goroutine of
 // hearing ends with the maker's channel. An error comes with the keeper if there is one already.
 func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *keeper, err error) {
-	o, plan, lock, err := receiveOrder(maker, runtimes)
-	if lock != nil {
-		defer lock.Close() // the maker holds the lock of the sandbox's directory until the sandbox runs
-	}
+	o, plan, locks, err := receiveOrder(maker, runtimes)
+	// The maker holds the lock of the sandbox's directory, and of what it resumes, until the sandbox runs and what was
+	// saved is gone. This process holds them too, because the maker may be killed before.
+	defer CloseAll(locks)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *
 			cancel()
 		}
 	})
-	at, err := holdDirectory(o.Dir, lock) // until the process ends
+	at, err := holdDirectory(o.Dir, locks[0]) // until the process ends
 	if err != nil {
 		return nil, fmt.Errorf("the directory of the sandbox: %w", err)
 	}
@@ -152,7 +152,7 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *
 		return k, errors.Join(err, k.box.Remove(rm))
 	}
 	_ = maker.Close() // it has its answer
-	_ = lock.Close()
+	CloseAll(locks)
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(math.MaxInt64)
 	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // does not delay short-lived sandboxes
@@ -173,7 +173,7 @@ func (k *keeper) forget() {
 
 // receiveOrder reads the order, and rebuilds the plan of the box with the files that come
 // with it.
-func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, lock *os.File, err error) {
+func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, locks []*os.File, err error) {
 	data, files, err := maker.Receive()
 	if err != nil || len(files) == 0 {
 		return nil, nil, nil, fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
@@ -183,8 +183,8 @@ func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, l
 		return nil, nil, nil, fmt.Errorf("read the order: %w", err)
 	}
 	p = &Plan{Name: string(o.ID), Root: o.Root, User: o.User, Policy: o.Policy, Layout: o.Layout.Layout(), Limits: o.Limits, host: cgroup.Probe(), Groups: o.Groups}
-	if lock, err = o.Tables.fill(p, files); err != nil {
-		return nil, nil, lock, err
+	if locks, err = o.Tables.fill(p, files); err != nil {
+		return nil, nil, nil, err
 	}
 	if o.Gateway != nil {
 		var carried paddock.Traffic
@@ -196,10 +196,10 @@ func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, l
 	for _, r := range runtimes {
 		if r.Argv0 == o.Argv0 {
 			p.Runtime = r
-			return o, p, lock, nil
+			return o, p, locks, nil
 		}
 	}
-	return nil, nil, lock, fmt.Errorf("this program knows no runtime %q: %w", o.Argv0, paddock.Internal)
+	return nil, nil, locks, fmt.Errorf("this program knows no runtime %q: %w", o.Argv0, paddock.Internal)
 }
 
 // begin makes the box, and returns the first connection to its agent. If k.box is set after
@@ -211,7 +211,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
 		return nil, err
 	}
-	k.life = &Life{plan: *p, data: o.Data}
+	k.life = &Life{plan: *p, data: o.Data, saving: k.saving}
 	conn, err := k.life.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -257,14 +257,34 @@ func (k *keeper) handOver(ctx context.Context, maker *sys.Channel, first *os.Fil
 	if !<-accepted {
 		return fmt.Errorf("the maker went away: %w", paddock.Canceled)
 	}
-	if k.about.Saved != "" {
-		// Only now the saved box is obsolete: the sandbox runs, and the maker knows. Nobody
-		// may find it again.
-		_ = os.Remove(filepath.Join(k.about.Saved, recordName)) // the maker removes all of it
-		k.about.Saved = ""
-		_ = k.write() // it is detected after this process has ended
-	}
+	k.discard()
 	return nil
+}
+
+// discard removes the saved box that the sandbox was resumed from. Only now it is obsolete: the
+// sandbox runs, and the maker knows. Nobody may find it again, nor resume it from another state
+// directory. If this process is killed meanwhile, what is left is not complete any more.
+func (k *keeper) discard() {
+	saved := k.about.Saved
+	if saved == "" {
+		return
+	}
+	for _, name := range []string{recordName, SealName} {
+		_ = os.Remove(filepath.Join(saved, name)) // it is removed again below
+	}
+	_ = os.RemoveAll(saved) // as the maker does, who may have been killed
+	k.about.Saved = ""
+	_ = k.write() // it is detected after this process has ended
+}
+
+// saving notes where a box is about to be saved, before anything is. If this process is killed
+// before it has noted that the sandbox is paused, the next driver finds the saved box, and Remove
+// removes it.
+func (k *keeper) saving(dir string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.about.Saving = dir
+	return k.writeLocked()
 }
 
 type keeper struct {
@@ -597,7 +617,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.about.Saved, k.about.Traffic = saved.Dir(), k.life.traffic()
+	k.about.Saved, k.about.Saving, k.about.Traffic = saved.Dir(), "", k.life.traffic()
 	r := record{ID: paddock.ID(filepath.Base(k.dir)), Dir: k.dir, About: k.about}
 	return errors.Join(r.write(saved.Dir()), k.writeLocked())
 }

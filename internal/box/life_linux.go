@@ -25,6 +25,8 @@ type Life struct {
 	ephemeral bool      // what is saved goes when this process ends
 	made      time.Time // when the first box was made
 
+	saving func(dir string) error // called before a box is saved; may be nil
+
 	turn sync.Mutex // held while boxes are made or removed
 
 	mu      sync.Mutex
@@ -41,6 +43,15 @@ func (l *Life) Plan() *Plan { return &l.plan }
 
 // Data returns the directory where boxes are saved.
 func (l *Life) Data() string { return l.data }
+
+// Saving must be called with the directory in which a box is about to be saved to pause the sandbox,
+// before anything but the directory is there.
+func (l *Life) Saving(dir string) error {
+	if l.saving == nil {
+		return nil // what is saved goes when this process ends
+	}
+	return l.saving(dir)
+}
 
 // Ephemeral reports whether saved boxes are useless after this process ends.
 func (l *Life) Ephemeral() bool { return l.ephemeral }

@@ -64,6 +64,7 @@ type Tables struct {
 	Programs []string `json:"programs,omitempty"`
 	Files    []string `json:"files,omitempty"`
 	First    []string `json:"first,omitempty"`
+	Found    bool     `json:"found,omitempty"` // the last file is the lock of the saved box that is resumed
 
 	// Places are the paths of programs by name, because descriptors do not carry paths.
 	Places map[string]string `json:"places,omitempty"`
@@ -83,9 +84,14 @@ func tablesOf(programs, own, first *boxinit.Files) (Tables, []*os.File) {
 	return t, files
 }
 
-// fill adds the files that came with an order to a plan, and returns the lock.
-func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
-	if n := len(t.Programs) + len(t.Files) + len(t.First) + 1; len(files) != n {
+// fill adds the files that came with an order to a plan, and returns the locks, that of the
+// sandbox's directory first.
+func (t *Tables) fill(p *Plan, files []*os.File) (locks []*os.File, err error) {
+	n := len(t.Programs) + len(t.Files) + len(t.First) + 1
+	if t.Found {
+		n++
+	}
+	if len(files) != n {
 		CloseAll(files)
 		return nil, fmt.Errorf("%d descriptors came with an order for %d: %w", len(files), n, paddock.Internal)
 	}
@@ -101,5 +107,5 @@ func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
 	for i, f := range files[:len(t.First)] {
 		p.First.Add(t.First[i], f)
 	}
-	return files[len(t.First)], nil
+	return files[len(t.First):], nil
 }

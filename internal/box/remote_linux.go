@@ -106,10 +106,28 @@ func (r remoteOwner) read() (about, error) {
 	if r.other(a.Created) {
 		return about{}, fmt.Errorf("%w", paddock.NotFound)
 	}
+	if a.Saved == "" && r.whole(a.Saving) { // the keeper was killed just before it noted that
+		a.Saved, a.Saving = a.Saving, ""
+	}
 	if a.Dead == "" && a.Saved == "" {
 		a.Dead = "its keeper was killed, and the sandbox with it"
 	}
 	return a, nil
+}
+
+// holds reports whether dir is a directory of saved boxes of this driver's.
+func (r remoteOwner) holds(dir string) bool {
+	return dir != "" && r.driver != nil && r.driver.tier.Snapshots != nil && filepath.Dir(dir) == filepath.Clean(r.driver.site.Data)
+}
+
+// whole reports whether dir has a box that was saved completely. Such a box has stopped, and cannot
+// continue without a keeper.
+func (r remoteOwner) whole(dir string) bool {
+	if !r.holds(dir) {
+		return false
+	}
+	_, whole := r.driver.tier.Snapshots.Paused(dir)
+	return whole
 }
 
 func (r remoteOwner) connect(ctx context.Context) (net.Conn, *statusBoard, error) {
@@ -290,7 +308,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if a.Saved == "" {
 		return fmt.Errorf("resume: nothing of the sandbox was saved, and its keeper is gone; remove the sandbox: %w", paddock.Conflict)
 	}
-	if d.tier.Snapshots == nil || filepath.Dir(a.Saved) != filepath.Clean(d.site.Data) {
+	if !r.holds(a.Saved) {
 		return fmt.Errorf("resume: what was saved is in %q, not in %s; resume it with that directory, or remove the sandbox: %w", filepath.Dir(a.Saved), d.site.Data, paddock.Conflict)
 	}
 	// Another driver may have found it, too, and remember it in a state directory of its own.
@@ -319,7 +337,8 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	}
 	var files []*os.File
 	o.Tables, files = tablesOf(programs, &re.Files, &re.First)
-	_, way, err := d.employ(ctx, o, append(files, lock)...)
+	o.Tables.Found = true
+	_, way, err := d.employ(ctx, o, append(files, lock, found)...)
 	CloseAll(way) // the connection is made when needed
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
@@ -368,8 +387,11 @@ func (r remoteOwner) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.Saved != "" && filepath.Dir(a.Saved) == filepath.Clean(r.driver.site.Data) {
-		if err := os.RemoveAll(a.Saved); err != nil {
+	for _, saved := range []string{a.Saved, a.Saving} {
+		if !r.holds(saved) {
+			continue
+		}
+		if err := os.RemoveAll(saved); err != nil {
 			return fmt.Errorf("remove what was saved: %w", err)
 		}
 	}

@@ -54,6 +54,7 @@ type about struct {
 	Peak     int64             `json:"peak,omitempty"`    // maximum memory use at its death, in bytes
 	Network  bool              `json:"network,omitempty"` // it has a gateway
 	Saved    string            `json:"saved,omitempty"`   // directory of the saved box while it is paused
+	Saving   string            `json:"saving,omitempty"`  // directory where a pause last began to save the box
 
 	Traffic *paddock.Traffic  `json:"traffic,omitempty"` // at its pause or death
 	Refused []paddock.Refusal `json:"refused,omitempty"` // until its death

@@ -57,7 +57,7 @@ type part struct {
 
 const (
 	checkpointFormat = 1
-	checkpointFile   = "checkpoint.json"
+	checkpointFile   = box.SealName
 )
 
 // Parts of an image, in the order of the kernel.

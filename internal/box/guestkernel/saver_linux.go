@@ -89,6 +89,11 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 		return nil, err
 	}
 	m.unnamed = l.Ephemeral() && stop
+	if stop {
+		if err := l.Saving(m.dir); err != nil {
+			return nil, errors.Join(err, m.Remove())
+		}
+	}
 	// Everything is safe on disk before the box ends.
 	if err = m.fill(ctx, s, b, op); err == nil && p.Gateway != nil {
 		if err = p.Gateway.Remember(ctx); err == nil {
