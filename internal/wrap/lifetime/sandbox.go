@@ -33,10 +33,14 @@ func (e *entry) told(err error) error {
 func (e *entry) amend(st *paddock.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.failure == nil || st.Reason != "" {
+	if e.failure == nil || st.Reason != "" && st.State == paddock.Dead {
 		return
 	}
-	st.Reason = fmt.Sprintf("its terms could not be applied, %d times so far: %v", e.failures, e.failure)
+	why := fmt.Sprintf("its terms could not be applied, %d times so far: %v", e.failures, e.failure)
+	if st.Reason != "" { // the sandbox itself may have caused it, and must not hide this one
+		why += "; " + st.Reason
+	}
+	st.Reason = why
 }
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
