@@ -57,15 +57,18 @@ func stopped(ctx context.Context) error {
 // answered reads an error that the guest sent. Nothing in it is trusted: the
 // text is cleaned and cut, and a kind that does not exist is Internal.
 func answered(err error) error {
+	var known paddock.Kind
+	if !connect.IsWireError(err) && errors.As(err, &known) {
+		return err // ours: what it sent was refused
+	}
 	var wire *connect.Error
 	if !errors.As(err, &wire) {
-		var known paddock.Kind
-		if errors.As(err, &known) {
-			return err // ours: what it sent was refused
-		}
 		return fmt.Errorf("%s: %w", text(err.Error()), paddock.Internal)
 	}
 	kind, start := detail(wire)
+	if !connect.IsWireError(err) && wire.Code() == connect.CodeInvalidArgument {
+		kind = paddock.Internal // Connect could not read the answer; it does not say that a request was wrong
+	}
 	out := &guestError{text: text(wire.Message()), kind: kind}
 	if out.text == "" {
 		out.text = kind.Error()
