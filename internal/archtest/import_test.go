@@ -153,19 +153,19 @@ func simLayers() []layer {
 		{sim + "strftime", nil, "text to time and back"},
 		{sim + "printf", below("quote"), "an engine, of the builtin and of the tool"},
 		{sim + "vfs", below("linux"), "files know no tasks, and no limits but numbers"},
-		{sim + "proc", below("budget", "linux", "vfs"), "the kernel knows files, and no program"},
+		{sim + "kernel", below("budget", "linux", "vfs"), "the kernel knows files, and no program"},
 		{sim + "condition", below("linux", "vfs"), "what test and [ ask of files"},
 		{sim + "shell/variable", below("budget"), "variables know the shell by what they need of it"},
-		{sim + "shell/expand", below("arith", "linux", "pattern", "proc", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},
+		{sim + "shell/expand", below("arith", "kernel", "linux", "pattern", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},
 		{sim + "shell/parse", below("shell/expand"), "syntax; words are compiled once, while they are read"},
 		{sim + "shell/readline", below("command"), "an editor of lines knows no shell"},
-		{sim + "shell", below("budget", "condition", "linux", "printf", "proc", "quote", "shell/expand", "shell/parse", "shell/readline", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
-		{sim + "command", below("linux", "proc", "quote", "regex", "vfs"), "what a tool is, and what tools of several kinds share"},
-		{sim + "command/commandtest", below("budget", "command", "linux", "proc", "vfs"), "the referee, for tests"},
-		{sim + "command/ripgrep/gitignore", below("linux", "pattern", "proc", "regex", "vfs"), "what rg passes over"},
+		{sim + "shell", below("budget", "condition", "kernel", "linux", "printf", "quote", "shell/expand", "shell/parse", "shell/readline", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
+		{sim + "command", below("kernel", "linux", "quote", "regex", "vfs"), "what a tool is, and what tools of several kinds share"},
+		{sim + "command/commandtest", below("budget", "command", "kernel", "linux", "vfs"), "the referee, for tests"},
+		{sim + "command/ripgrep/gitignore", below("kernel", "linux", "pattern", "regex", "vfs"), "what rg passes over"},
 		{sim + "command/javascript/quickjs", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{"internal/driver/sim/snapshotentry", append(below("vfs"), "internal/snapshot"), "the engine's changes as entries of stored snapshots, and back"},
-		{"internal/driver/sim/toolcommand", append(below("command", "command/javascript", "linux", "proc"), "tool"), "the caller's tools as commands"},
+		{"internal/driver/sim/toolcommand", append(below("command", "command/javascript", "kernel", "linux"), "tool"), "the caller's tools as commands"},
 		{"internal/driver/sim/parent/encoding", nil, "bytes of Go values"},
 		{"internal/driver/sim/description", []string{"internal/sim/budget", "internal/snapshot"}, "what a computer can do, without one: for who only asks"},
 		{"internal/driver/sim/parent", []string{"internal/audit", "internal/driver/sim/parent/protocol", "internal/driver/sim/description", "internal/egress/gatewayclient", "internal/guestclient", "internal/hostroot", "internal/sys", "internal/program", "internal/inventory", "internal/sim/budget", "internal/snapshot"}, "the host's side of a child process: it distrusts what that says, and knows nothing of the engine"},
@@ -173,8 +173,8 @@ func simLayers() []layer {
 		{"internal/driver/sim/child", []string{"internal/driver/sim", "internal/driver/sim/parent/protocol", "internal/egress/gatewayclient", "internal/guest", "internal/guest/guestpb", "internal/sys", "internal/sim/command/python"}, "the child's side: it answers as a guest does, with the engine inside"},
 		{"cmd/paddock-sim", []string{"internal/driver/sim/child"}, "the process of a simulated computer"},
 	}
-	parts := below("command", "condition", "linux", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/description", "internal/driver/sim/snapshotentry", "internal/driver/sim/toolcommand", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	parts := below("command", "condition", "kernel", "linux", "pattern", "printf", "quote", "regex", "strftime", "vfs")
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "kernel", "linux", "shell", "vfs"), "internal/driver/sim/description", "internal/driver/sim/snapshotentry", "internal/driver/sim/toolcommand", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":       below("command/sort"), // ls sorts versions as sort does
 		"grep":       below("command/ripgrep"),
