@@ -58,8 +58,15 @@ func loops() map[string]interpreter.Cell {
 		"javascript busy":   {Language: interpreter.JavaScript, Code: "console.log('go'); for (;;) {}"},
 		"javascript later":  {Language: interpreter.JavaScript, Code: "console.log('go'); await null; for (;;) {}"},
 		"javascript asleep": {Language: interpreter.JavaScript, Code: "console.log('go'); await new Promise(() => {})"},
-		"bash asleep":       {Language: interpreter.Bash, Code: "echo go; sleep 1000; echo not"},
-		"bash busy":         {Language: interpreter.Bash, Code: "echo go; while :; do :; done"},
+		"javascript awaits": {Language: interpreter.JavaScript, Code: "console.log('go'); for (;;) await null"},
+		"javascript prints": {Language: interpreter.JavaScript, Code: "for (;;) console.log('go')"},
+		"javascript shows":  {Language: interpreter.JavaScript, Code: "console.log('go'); for (;;) display('x'.repeat(10000))"},
+		"javascript's timer": {Language: interpreter.JavaScript,
+			Code: "setTimeout(() => { console.log('go'); for (;;) {} }, 0); await new Promise(() => {})"},
+		"javascript's value": {Language: interpreter.JavaScript,
+			Code: "({ [Symbol.for('nodejs.util.inspect.custom')]() { console.log('go'); for (;;) {} } })"},
+		"bash asleep": {Language: interpreter.Bash, Code: "echo go; sleep 1000; echo not"},
+		"bash busy":   {Language: interpreter.Bash, Code: "echo go; while :; do :; done"},
 		// The child does not die of the first interrupt, and has the default action afterwards,
 		// as one that is interrupted between fork and exec.
 		"bash's child is missed": {Language: interpreter.Bash, Code: "(trap 'exec sleep 1000' INT; echo go; while :; do :; done); echo not"},
@@ -72,8 +79,11 @@ func TestAnInterruptedCellLeavesItsContextAsItWas(t *testing.T) {
 	for name, c := range loops() {
 		t.Run(name, func(t *testing.T) {
 			set, get := "kept = 1", "kept"
-			if c.Language == interpreter.Bash {
+			switch c.Language {
+			case interpreter.Bash:
 				set, get = "kept=1", "echo $kept"
+			case interpreter.JavaScript: // printed, because a stream can be harmed too
+				get = "console.log(kept)"
 			}
 			run(t, in, interpreter.Cell{Language: c.Language, Code: set})
 			o, done := started(t.Context(), t, in, c)

@@ -4,9 +4,76 @@
 // JSON on descriptor 3. Cells are evaluated as the lines of V8's own consoles are:
 // with await, and names that may be declared again. A second thread reads the
 // requests, so that it can stop code that never returns.
+//
+// What is stopped ends at once, with everything that called it, and no catch or finally
+// runs. That must not happen to the kernel's own work, so the two threads share four
+// numbers:
+//  - HEARD: the last interrupt that this thread has handled.
+//  - OPEN: 1 while code may be stopped.
+//  - FLYING: 1 while the reader is about to stop code, or the stop has not arrived.
+//  - TAKEN: the last request that this thread has queued.
+// The reader sets FLYING before it reads OPEN. whole clears OPEN before it reads FLYING. So
+// either the reader sees that it may not, or whole waits for the stop, in code that it may end.
+// What is stopped outside of whole is repeated: after each stop the reader sends again what
+// was not handled.
 const fs = require("fs"), path = require("path"), util = require("util"), module_ = require("module");
 const { Worker } = require("worker_threads");
 const inspector = require("inspector");
+
+const HEARD = 0, OPEN = 1, FLYING = 2, TAKEN = 3;
+const shared = new Int32Array(new SharedArrayBuffer(16));
+const session = new inspector.Session();
+session.connect();
+
+const internal = {}; // what evaluated code needs of the kernel
+Object.defineProperty(globalThis, Symbol.for("paddock.internal"), { value: internal });
+internal.wait = until => { while (Atomics.load(shared, FLYING) && Date.now() < until) Atomics.wait(shared, FLYING, 1, 10); };
+
+let depth = 0; // of calls of whole
+Atomics.store(shared, OPEN, 1);
+
+// whole calls work, which is not stopped. It answers what work returns, or throws if a stop
+// arrived for the cell that called it.
+function whole(work, cell = false) {
+  let stopped = false;
+  Atomics.store(shared, OPEN, 0);
+  for (const until = Date.now() + 5000; Atomics.load(shared, FLYING) && Date.now() < until;) {
+    stopped = true;
+    session.post("Runtime.evaluate", { expression: `globalThis[Symbol.for("paddock.internal")].wait(${until})` }, () => {});
+  }
+  depth++;
+  let value;
+  try { value = work(); } finally { if (--depth === 0) Atomics.store(shared, OPEN, 1); }
+  if (cell && stopped && depth === 0) throw Object.assign(new Error(INTERRUPTED), { name: "Interrupted" });
+  return value;
+}
+
+const INTERRUPTED = "the cell was interrupted";
+
+// A stream that is stopped in the middle of a write stays silent from then on.
+for (const stream of [process.stdout, process.stderr]) {
+  const original = stream.write;
+  stream.write = function (...args) { return whole(() => original.apply(this, args), true); };
+}
+
+// Node ends if a timer's callback is stopped. The inspector survives that.
+function evaluated(callback) {
+  if (typeof callback !== "function") return callback;
+  return function (...args) {
+    let failed = false, error;
+    internal.call = () => { try { callback.apply(this, args); } catch (e) { failed = true; error = e; } };
+    session.post("Runtime.evaluate", { expression: "void globalThis[Symbol.for('paddock.internal')].call()" }, () => {});
+    if (failed) throw error;
+  };
+}
+const timers = require("timers");
+for (const name of ["setTimeout", "setInterval", "setImmediate"]) {
+  const original = globalThis[name];
+  const changed = { [name](callback, ...rest) { return original.call(this, evaluated(callback), ...rest); } }[name];
+  Object.defineProperties(changed, Object.getOwnPropertyDescriptors(original));
+  globalThis[name] = timers[name] = changed;
+}
+module_.syncBuiltinESMExports();
 
 function write(fd, data) {
   for (;;) {
@@ -17,6 +84,7 @@ function write(fd, data) {
   }
 }
 
+// send is called inside whole.
 function send(message, fd = 1) {
   const data = Buffer.from(JSON.stringify(message).replace(/[\u007f-\uffff]/g, c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")), "latin1");
   const size = 4096 - 38;
@@ -26,10 +94,6 @@ function send(message, fd = 1) {
     write(fd, Buffer.concat([Buffer.from(head, "latin1"), piece]));
   }
 }
-
-const session = new inspector.Session();
-session.connect();
-const post = (method, params) => new Promise((done, fail) => session.post(method, params, (e, r) => (e ? fail(new Error(e.message)) : done(r))));
 
 // What is evaluated in the console's way has no require and no import of its own.
 const here = () => path.join(process.cwd(), "<cell>");
@@ -68,13 +132,15 @@ Object.defineProperties(globalThis, {
   __filename: { ...hidden, value: here() },
   __dirname: { ...hidden, value: process.cwd() },
   __paddock_import: { ...hidden, value: imported },
-  display: { ...hidden, value: (...values) => { for (const v of values) show(v, false); } },
+  display: { ...hidden, value: (...values) => { for (const v of values) { const message = form(v, false); whole(() => send({ ...message, n: seq }), true); } } },
 });
 
 const DATA = { html: "text/html", markdown: "text/markdown", svg: "image/svg+xml", png: "image/png", jpeg: "image/jpeg", pdf: "application/pdf", latex: "text/latex", json: "application/json" };
 let seq = "0", count = 0;
 
-function show(value, main) {
+// form gives the message that shows a value. It calls methods of the value, which are the
+// cell's code.
+function form(value, main) {
   const data = {};
   if (value !== null && typeof value === "object") {
     for (const [name, kind] of Object.entries(DATA)) {
@@ -93,7 +159,7 @@ function show(value, main) {
   if (!("text/plain" in data)) data["text/plain"] = util.inspect(value);
   for (const kind of Object.keys(data)) if (data[kind] === undefined || (typeof data[kind] === "string" && data[kind].length > 6 << 20)) delete data[kind];
   if (!Object.keys(data).length) data["text/plain"] = "(too large to be shown)";
-  send({ t: "result", n: seq, main, data });
+  return { t: "result", main, data };
 }
 
 // scan walks over the code of a cell and gives its tokens that matter: words and
@@ -188,47 +254,69 @@ if (language === "typescript") {
   }
 }
 
-let stopped = null;
-async function run(request) {
-  seq = request.n;
-  if (request.ping) return finish();
-  send({ t: "begun", n: seq, count: ++count });
-  const before = {};
-  for (const [name, value] of Object.entries(request.env || {})) { before[name] = process.env[name]; process.env[name] = value; }
-  const interrupted = new Promise(done => { stopped = done; });
-  try {
-    const code = rewrite(strip ? strip(request.code) : request.code);
-    const answer = await Promise.race([
-      post("Runtime.evaluate", { expression: code + `\n//# sourceURL=cell-${count}.js`, replMode: true, userGesture: false, generatePreview: false }),
-      interrupted,
-    ]);
-    stopped = null;
-    if (answer === "interrupted") send({ t: "error", n: seq, name: "Interrupted", value: "the cell was interrupted", traceback: "" });
-    else if (answer.exceptionDetails) report(await taken(answer.exceptionDetails.exception), answer.exceptionDetails);
-    else if (answer.result.type !== "undefined") show(await taken(answer.result), true);
-  } catch (e) {
-    stopped = null;
-    if (/terminated/.test(e.message)) send({ t: "error", n: seq, name: "Interrupted", value: "the cell was interrupted", traceback: "" });
-    else report(e);
-  }
-  for (const [name, value] of Object.entries(before)) if (value === undefined) delete process.env[name]; else process.env[name] = value;
-  finish();
+// Requests wait here and not in a chain of promises: a stop drops promises' reactions.
+const queue = [];
+let current = null; // the cell that runs
+const { port1: later, port2: turns } = new MessageChannel();
+turns.on("message", next);
+
+// next begins the next cell, if none runs.
+function next() {
+  const cell = whole(begin);
+  if (cell) session.post("Runtime.evaluate", { expression: `${cell.code}\n//# sourceURL=cell-${count}.js`, replMode: true, userGesture: false, generatePreview: false }, (e, r) => answered(cell, e, r));
 }
 
-function finish() {
+function begin() {
+  while (!current && queue.length) {
+    const request = queue.shift();
+    seq = request.n;
+    if (request.ping) { end(); continue; }
+    send({ t: "begun", n: seq, count: ++count });
+    current = { before: {}, code: "" };
+    for (const [name, value] of Object.entries(request.env || {})) { current.before[name] = process.env[name]; process.env[name] = value; }
+    try {
+      current.code = rewrite(strip ? strip(request.code) : request.code);
+      return current;
+    } catch (e) { finish([failure(e)]); }
+  }
+  return null;
+}
+
+// answered ends a cell with what the inspector says of it.
+function answered(cell, error, answer) {
+  if (cell !== current) return; // it was interrupted
+  const messages = [];
+  try {
+    if (error) messages.push(/terminated/.test(error.message) ? interrupted() : failure(new Error(error.message)));
+    else if (answer.exceptionDetails) messages.push(failure(taken(answer.exceptionDetails.exception), answer.exceptionDetails));
+    else if (answer.result.type !== "undefined") messages.push(form(taken(answer.result), true));
+  } catch (e) { messages.push(failure(e)); }
+  whole(() => { if (cell === current) finish(messages); });
+}
+
+const interrupted = () => ({ t: "error", name: "Interrupted", value: INTERRUPTED, traceback: "" });
+
+// finish ends the current cell. It is called inside whole.
+function finish(messages) {
+  for (const message of messages) send({ ...message, n: seq });
+  for (const [name, value] of Object.entries(current.before)) if (value === undefined) delete process.env[name]; else process.env[name] = value;
+  current = null;
+  end();
+  later.postMessage(null);
+}
+
+function end() {
   send({ t: "end", n: seq });
   send({ t: "end", n: seq }, 2);
-  busy = false;
-  setImmediate(next);
 }
 
 // taken gives the value that an answer of the inspector stands for.
-async function taken(object) {
+function taken(object) {
   if (!object) return undefined;
   if (object.objectId) {
     let value;
-    box.put = v => { value = v; };
-    await post("Runtime.callFunctionOn", { objectId: object.objectId, functionDeclaration: "function (v) { globalThis[Symbol.for('paddock.box')].put(v) }", arguments: [{ objectId: object.objectId }] });
+    internal.put = v => { value = v; };
+    session.post("Runtime.callFunctionOn", { objectId: object.objectId, functionDeclaration: "function (v) { globalThis[Symbol.for('paddock.internal')].put(v) }", arguments: [{ objectId: object.objectId }] }, () => {});
     session.post("Runtime.releaseObject", { objectId: object.objectId });
     return value;
   }
@@ -241,10 +329,10 @@ async function taken(object) {
   }
   return BigInt(object.unserializableValue.slice(0, -1));
 }
-const box = {};
-Object.defineProperty(globalThis, Symbol.for("paddock.box"), { value: box });
 
-function report(error, details) {
+// failure gives the message that tells an error. It reads the error, which may be the
+// cell's code.
+function failure(error, details) {
   let name = "Error", value = "", trace = "";
   if (error !== null && typeof error === "object" && "message" in error) {
     name = String(error.name || "Error");
@@ -254,26 +342,49 @@ function report(error, details) {
     name = "Uncaught";
     value = trace = util.inspect(error);
   }
-  const lines = trace.split("\n"), own = lines.findIndex(l => /Session\.post \(|\[eval|node:inspector|at post \(|at run \(|new Function/.test(l));
+  const lines = trace.split("\n"), own = lines.findIndex(l => /Session\.post \(|\[eval|node:inspector|at whole \(|at next \(|new Function/.test(l));
   if (own > 0) trace = lines.slice(0, own).join("\n");
   if (name === "SyntaxError" && details && details.lineNumber >= 0) trace = `cell-${count}.js:${details.lineNumber + 1}\n${trace}`;
-  send({ t: "error", n: seq, name, value: value.slice(0, 60000), traceback: trace.slice(0, 250000) });
+  return { t: "error", name, value: value.slice(0, 60000), traceback: trace.slice(0, 250000) };
 }
 
 process.on("SIGINT", () => {});
 process.on("uncaughtException", e => { process.stderr.write(util.inspect(e) + "\n"); });
 process.on("unhandledRejection", e => { process.stderr.write("unhandled rejection: " + util.inspect(e) + "\n"); });
 
-// The reader: it hands requests on. An interrupt that is not taken soon finds code
-// that never returns, which is stopped; stopping what is idle would harm the kernel.
-const heard = new Int32Array(new SharedArrayBuffer(4));
+// The reader passes requests on. If an interrupt is not handled soon, something does not
+// return, and is stopped.
 const reader = new Worker(`
   const { parentPort, workerData } = require("worker_threads");
   const inspector = require("inspector");
   const net = require("net");
+  const { shared, HEARD, OPEN, FLYING, TAKEN } = workerData;
   const session = new inspector.Session();
   session.connectToMainThread();
-  let rest = "", interrupts = 0;
+  let rest = "", interrupts = 0, requests = 0, unread = [];
+  const pass = request => {
+    unread = unread.filter(r => r.number > Atomics.load(shared, TAKEN));
+    unread.push({ ...request, number: ++requests });
+    parentPort.postMessage(unread[unread.length - 1]);
+  };
+  const landed = () => {
+    Atomics.store(shared, FLYING, 0);
+    Atomics.notify(shared, FLYING);
+  };
+  const stop = number => {
+    Atomics.store(shared, FLYING, 1);
+    if (!Atomics.load(shared, OPEN) || Atomics.load(shared, HEARD) >= number) return landed();
+    session.post("Runtime.terminateExecution", () => { // called when something was stopped
+      landed();
+      for (const request of unread) parentPort.postMessage(request);
+      parentPort.postMessage({ interrupt: interrupts });
+    });
+  };
+  const insist = number => {
+    if (Atomics.load(shared, HEARD) >= number) return;
+    if (!Atomics.load(shared, FLYING)) stop(number);
+    setTimeout(insist, 100, number);
+  };
   const input = new net.Socket({ fd: 3, readable: true, writable: false });
   input.setEncoding("utf8");
   input.on("data", text => {
@@ -281,41 +392,31 @@ const reader = new Worker(`
     rest = lines.pop();
     for (const line of lines) {
       const request = JSON.parse(line);
-      if (!request.interrupt) { parentPort.postMessage(request); continue; }
-      const sent = ++interrupts;
-      const insist = () => {
-        if (Atomics.load(workerData, 0) >= sent) return;
-        session.post("Runtime.terminateExecution", () => {});
-        parentPort.postMessage({ interrupt: true, number: sent }); // what was stopped may have been the handler of the one before
-        setTimeout(insist, 100);
-      };
-      parentPort.postMessage({ interrupt: true, number: sent });
-      setTimeout(insist, 100);
+      if (!request.interrupt) { pass(request); continue; }
+      parentPort.postMessage({ interrupt: ++interrupts });
+      setTimeout(insist, 100, interrupts);
     }
   });
   input.on("error", () => process.exit(0));
-  input.on("end", () => parentPort.postMessage({ over: true }));
-`, { eval: true, workerData: heard, stdout: false, stderr: false, execArgv: ["--no-warnings"] });
+  input.on("end", () => pass({ over: true }));
+`, { eval: true, workerData: { shared, HEARD, OPEN, FLYING, TAKEN }, stdout: false, stderr: false, execArgv: ["--no-warnings"] });
 
-// Requests wait here and not in a chain of promises: what stops a cell can take
-// steps with it that other promises wait for.
-const queue = [];
-let busy = false;
-function next() {
-  if (busy || !queue.length) return;
-  busy = true;
-  void run(queue.shift());
-}
-reader.on("message", request => {
-  if (request.over) process.exit(0);
-  else if (request.interrupt) {
-    if (request.number <= Atomics.load(heard, 0)) return;
-    if (stopped) { stopped("interrupted"); stopped = null; }
-    Atomics.store(heard, 0, request.number);
-  }
-  else { queue.push(request); next(); }
+reader.on("message", message => {
+  depth = 0; // a stop may have ended what counted
+  whole(() => {
+    if (message.interrupt) {
+      if (message.interrupt <= Atomics.load(shared, HEARD)) return;
+      if (current) finish([interrupted()]); // it waits, or was stopped
+      Atomics.store(shared, HEARD, message.interrupt);
+    } else if (message.number === Atomics.load(shared, TAKEN) + 1) {
+      if (message.over) process.exit(0);
+      queue.push(message);
+      Atomics.store(shared, TAKEN, message.number);
+    }
+  });
+  next();
 });
-reader.once("online", () => {
+reader.once("online", () => whole(() => {
   send({ t: "ready", n: "0" });
   send({ t: "ready", n: "0" }, 2);
-});
+}));
