@@ -3,11 +3,13 @@ package drivertest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -47,6 +49,27 @@ func KilledInit(t *testing.T, open func(state string) (paddock.Driver, error), n
 			})
 		})
 	}
+	t.Run("while it is removed", func(t *testing.T) {
+		for i := range 20 {
+			before := descendants(t, name)
+			b := s.own(t)
+			for _, pid := range descendants(t, name) {
+				if slices.Contains(before, pid) {
+					continue
+				}
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Duration(i) * 2 * time.Millisecond) // a different moment of its end
+			if err := b.Remove(bounded(t)); err != nil {
+				t.Error(err)
+			}
+			if left, err := filepath.Glob(filepath.Join(s.state, string(b.ID()), "*")); err != nil || len(left) > 0 {
+				t.Errorf("after %d ms: %v, %v", 2*i, left, err)
+			}
+		}
+	})
 }
 
 // descendants returns the processes with a name that descend from this one.

@@ -419,7 +419,8 @@ func (k *keeper) serve(l *net.UnixListener) {
 	}
 }
 
-// bury records how the sandbox died and removes its remains, unless it is being removed.
+// bury records how the sandbox died, removes its remains, and ends the process. It returns if the
+// sandbox is being removed.
 func (k *keeper) bury() {
 	if out := k.life.plan.Gateway; out != nil {
 		out.Stop() // nothing comes after the figures below
@@ -440,7 +441,11 @@ func (k *keeper) bury() {
 	_ = k.box.Remove(ctx) // the next Remove reports what is left
 	cancel()
 	_ = k.recorded() // an event that cannot be written has ended the box
-	os.Exit(0)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.removed { // it may be asked for meanwhile, and must not be cut off
+		os.Exit(0)
+	}
 }
 
 // converse answers the requests of one connection until that or serving ends.

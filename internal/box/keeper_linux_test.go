@@ -80,6 +80,22 @@ func TestAKeeperForgetsOnlyItsOwnDirectoryOfANewSandbox(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeForgottenIsStillDescribed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	if err := os.MkdirAll(filepath.Join(dir, auditName, "x"), 0o700); err != nil { // cannot be removed
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, aboutName), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := forgetDir(dir); err == nil {
+		t.Error("it was forgotten")
+	}
+	if _, err := os.Stat(filepath.Join(dir, aboutName)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A keeper that is late finds another sandbox at the path of the one that it was to make.
 func TestALateKeeperMakesNothingInTheDirectoryOfAnotherSandbox(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sandbox")

@@ -224,9 +224,10 @@ func CheckOwn(path string) error {
 	}
 }
 
-// forgetDir removes what represents a sandbox, but nothing else that somebody put there.
+// forgetDir removes what represents a sandbox, but nothing else that somebody put there. If it is
+// cut off, the description is still there, and the sandbox can be removed again.
 func forgetDir(dir string) error {
-	for _, name := range []string{socketName, aboutName, aboutName + ".new", auditName, auditName + auditOlder} {
+	for _, name := range []string{socketName, aboutName + ".new", auditName, auditName + auditOlder, aboutName} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget the sandbox: %w", err)
 		}
