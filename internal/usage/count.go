@@ -38,17 +38,16 @@ type count struct {
 
 // resume starts to measure a sandbox: from its creation, or from the end of the last
 // record.
-func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
-	now, mono := m.o.Clock.Now(), m.o.Clock.Elapsed()
+func resume(at moment, b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
 	c := &count{b: b}
 	if !found {
 		age := st.Usage.Wall
 		if age < 0 {
-			age = max(now.Sub(b.Created), 0)
+			age = max(at.wall.Sub(b.Created), 0)
 		}
 		c.mark = mark{Wall: -1, Memory: -1}
-		c.mono = mono - age
-		c.rec = c.fresh(now.Add(-age))
+		c.mono = at.mono - age
+		c.rec = c.fresh(at.wall.Add(-age))
 		return c
 	}
 	c.rec = last
@@ -56,7 +55,7 @@ func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, fo
 		c.rec = c.fresh(last.End)
 		c.rec.Mark = last.Mark
 	}
-	gap := max(now.Sub(last.End), 0)
+	gap := max(at.wall.Sub(last.End), 0)
 	if err := json.Unmarshal(last.Mark, &c.mark); err != nil { // written by another version of the program
 		c.mark = mark{CPU: max(st.Usage.CPU, 0), Wall: -1, Memory: -1}
 	}
@@ -64,7 +63,7 @@ func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, fo
 	if ran := st.Usage.Wall - c.mark.Wall; c.mark.Wall >= 0 && ran >= 0 && !c.mark.Stopped {
 		gap = ran
 	}
-	c.mono = mono - gap
+	c.mono = at.mono - gap
 	return c
 }
 
@@ -76,14 +75,14 @@ func (c *count) fresh(begin time.Time) store.Record {
 	}
 }
 
-// advance measures up to now. It returns the finished records.
-func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st paddock.Status) []store.Record {
-	took := mono - c.mono
+// advance measures up to a moment. It returns the finished records.
+func (c *count) advance(at moment, b store.Sandbox, st paddock.Status) []store.Record {
+	took := at.mono - c.mono
 	if took < 0 { // a concurrent sample was later
 		return nil
 	}
 	var over []store.Record
-	if begin := now.Add(-took); begin.Sub(c.rec.End) > slack { // the clock jumped forward, or no server ran
+	if begin := at.wall.Add(-took); begin.Sub(c.rec.End) > slack { // the clock jumped forward, or no server ran
 		over = c.turn(over, begin)
 	}
 	cpu := used(c.mark.CPU, st.Usage.CPU)
@@ -114,7 +113,7 @@ func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st p
 	if st.Usage.CPU >= 0 {
 		c.rec.CPU = max(c.rec.CPU, 0)
 	}
-	c.settle(mono, b, st)
+	c.settle(at.mono, b, st)
 	if !maps.Equal(c.rec.Labels, b.Labels) {
 		over = c.turn(over, c.rec.End)
 	}

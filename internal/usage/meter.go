@@ -144,6 +144,7 @@ func (m *Meter) shut() error {
 
 // Sample measures up to now. The meter samples by itself; call Sample before a sum that must include this moment.
 func (m *Meter) Sample(ctx context.Context) error {
+	at := m.moment() // before the statuses are read, so that the next sample includes the time in between
 	list, err := m.o.Driver.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
@@ -164,7 +165,7 @@ func (m *Meter) Sample(ctx context.Context) error {
 			continue
 		}
 		seen[b.Token] = true
-		errs = append(errs, m.count(ctx, b, st))
+		errs = append(errs, m.count(ctx, at, b, st))
 	}
 	m.forget(seen)
 	return errors.Join(append(errs, m.flush(ctx))...)
@@ -172,7 +173,7 @@ func (m *Meter) Sample(ctx context.Context) error {
 
 // Note implements the Meter of package tenant: it measures up to now, and records the sandbox's new state.
 func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
-	err := m.count(ctx, b, st)
+	err := m.count(ctx, m.moment(), b, st)
 	if err == nil {
 		err = m.flush(ctx)
 	}
@@ -181,8 +182,16 @@ func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
 	}
 }
 
-// count measures a sandbox up to now.
-func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) error {
+// A moment is a time by both clocks.
+type moment struct {
+	wall time.Time
+	mono time.Duration
+}
+
+func (m *Meter) moment() moment { return moment{m.o.Clock.Now(), m.o.Clock.Elapsed()} }
+
+// count measures a sandbox up to the moment of its status.
+func (m *Meter) count(ctx context.Context, at moment, b store.Sandbox, st paddock.Status) error {
 	st = b.Since(st)
 	m.mu.Lock()
 	c := m.counts[b.Token]
@@ -192,16 +201,15 @@ func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) e
 		if err != nil && !errors.Is(err, paddock.NotFound) {
 			return err
 		}
-		c = m.resume(b, st, last, err == nil)
+		c = resume(at, b, st, last, err == nil)
 	}
-	now, mono := m.o.Clock.Now(), m.o.Clock.Elapsed()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.counts[b.Token]; known != nil {
 		c = known
 	}
 	m.counts[b.Token] = c
-	m.late = append(m.late, c.advance(now, mono, b, st)...)
+	m.late = append(m.late, c.advance(at, b, st)...)
 	return nil
 }
 

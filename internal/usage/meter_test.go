@@ -52,15 +52,15 @@ type world struct {
 }
 
 func (w *world) List(context.Context) ([]paddock.Status, error) {
-	select {
-	case w.asked <- struct{}{}:
-	default:
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []paddock.Status
 	for _, st := range w.boxes {
 		list = append(list, *st)
+	}
+	select {
+	case w.asked <- struct{}{}:
+	default:
 	}
 	return list, w.fail
 }
