@@ -116,16 +116,46 @@ func TestNoInterruptOfAShellIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 30 {
-		_, done := started(t.Context(), t, in, interpreter.Cell{Language: interpreter.Bash, Code: "echo go; sleep 1000"})
+		o, done := started(t.Context(), t, in, interpreter.Cell{Language: interpreter.Bash, Code: "echo go; sleep 1000"})
 		if err := in.Interrupt(t.Context(), d.ID); err != nil {
 			t.Fatal(err)
 		}
 		if err := wait(t, done); err != nil {
 			t.Fatal(err)
 		}
+		if len(o.errors) != 1 || o.errors[0].Name != "Interrupted" {
+			t.Errorf("it failed with %q", o.failure())
+		}
 	}
 	if o := run(t, in, interpreter.Cell{Language: interpreter.Bash, Code: "echo whole"}); o.out != "whole\n" || o.count != 31 {
 		t.Errorf("afterwards cell %d says %q, %s", o.count, o.out, o.failure())
+	}
+}
+
+func TestATrapOfAShellIsKeptForLaterCells(t *testing.T) {
+	in := open(t, interpreter.Options{Stop: time.Minute})
+	d, err := in.Default(t.Context(), interpreter.Bash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, in, interpreter.Cell{Language: interpreter.Bash, Code: "trap 'over=1' INT"})
+	run(t, in, interpreter.Cell{Language: interpreter.Bash, Code: "true"})
+	o, done := started(t.Context(), t, in, interpreter.Cell{Language: interpreter.Bash, Code: "echo go; until [[ $over ]]; do :; done; echo trapped"})
+	if err := in.Interrupt(t.Context(), d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, done); err != nil || o.out != "go\ntrapped\n" {
+		t.Errorf("it ended with %v, and said %q (%s)", err, o.out, o.failure())
+	}
+	if o := run(t, in, interpreter.Cell{Language: interpreter.Bash, Code: "trap - INT; trap -p INT; unset over"}); o.out != "" {
+		t.Errorf("the trap that was removed is %q", o.out)
+	}
+	o, done = started(t.Context(), t, in, interpreter.Cell{Language: interpreter.Bash, Code: "trap -p INT; echo go; sleep 1000"})
+	if err := in.Interrupt(t.Context(), d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, done); err != nil || o.out != "go\n" || len(o.errors) != 1 || o.errors[0].Name != "Interrupted" {
+		t.Errorf("it ended with %v, and said %q (%s)", err, o.out, o.failure())
 	}
 }
 

@@ -1,14 +1,16 @@
 exec 250>/proc/self/fd/1 251>/proc/self/fd/2 || exec 250>&1 251>&2 # anew: programs make the shared ones non-blocking
+# Interrupts are ignored except in a cell's code: one that comes while the shell writes cuts the
+# message, and one that comes while it reads can end it. A trap that a cell sets is kept meanwhile.
+trap '' INT
 PS1= PS2= PS4='+ '
 unset PROMPT_COMMAND
 set +m +H +o history
-__paddock_mark=${1#*:*:*:*:} __paddock_mark=${__paddock_mark%%:*} __paddock_count=0 __paddock_names=()
+__paddock_mark=${1#*:*:*:*:} __paddock_mark=${__paddock_mark%%:*} __paddock_count=0 __paddock_names=() __paddock_trap= __paddock_open=
 set --
 __paddock_send() { local LC_ALL=C; printf '\036%s.%04x%s' "$__paddock_mark" "${#2}" "$2" >&"$1" || exit 74; }
 __paddock_begin() {
   __paddock_count=$((__paddock_count + 1)) __paddock_names=()
-  local __paddock_pair
-  __paddock_send 250 "{\"t\":\"begun\",\"n\":\"$1\",\"count\":$__paddock_count}"
+  local __paddock_pair __paddock_seq=$1
   shift
   for __paddock_pair; do
     local __paddock_name=${__paddock_pair%%=*}
@@ -19,9 +21,17 @@ __paddock_begin() {
     fi
     export "$__paddock_pair"
   done
+  __paddock_send 250 "{\"t\":\"begun\",\"n\":\"$__paddock_seq\",\"count\":$__paddock_count}"
+  __paddock_open=1
+  eval "${__paddock_trap:-trap - INT}"
 }
 __paddock_end() {
   local status=$? pair
+  if [[ $__paddock_open ]]; then
+    __paddock_trap=$(trap -p INT)
+    trap '' INT
+    __paddock_open=
+  fi
   for pair in "${__paddock_names[@]}"; do
     case $pair in *=*) export "$pair" ;; *) unset "$pair" ;; esac
   done
