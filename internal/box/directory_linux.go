@@ -136,20 +136,14 @@ func (k *keeper) abandon() error {
 		return nil
 	}
 	k.mu.Lock()
-	busy := k.removed
-	k.removed = true
+	busy := k.removals > 0
 	k.mu.Unlock()
 	if busy {
 		return fmt.Errorf("it is being removed: %w", paddock.Conflict)
 	}
-	shown := k.hide()
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 	defer cancel()
-	if err := k.life.remove(ctx); err != nil {
-		k.mu.Lock()
-		k.removed = false
-		k.mu.Unlock()
-		shown()
+	if err := k.remove(func() error { return k.life.remove(ctx) }); err != nil {
 		return err
 	}
 	k.finish()

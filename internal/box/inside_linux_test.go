@@ -130,3 +130,31 @@ func TestAKeepersAnswerFitsIntoAPacket(t *testing.T) {
 		t.Errorf("%d refusals, and not the newest", n)
 	}
 }
+
+func TestAnInspectionThatDecodesToGigabytesIsRefused(t *testing.T) {
+	for text, well := range map[string]bool{
+		`{"refusals":[{"target":"/x","rule":"y","count":1}],"pids":3}`:               true,
+		`{"refusals":[` + strings.Repeat("{},", maxInspection/4) + `{}]}`:            false,
+		`{"refusals":[` + strings.Repeat("{},", maxInspection/3) + `{}]}`:            false, // longer than it may be
+		`{"refusals":[{"target":"` + strings.Repeat("{", 100_000) + `"}],"pids":1} `: true,
+	} {
+		mine, theirs, err := sys.NewChannelPair()
+		must(t, err)
+		init, err := sys.NewChannelOf(theirs)
+		must(t, err)
+		b := &Box{control: mine}
+		go func() {
+			defer init.Close()
+			_, files, err := init.Receive()
+			if err == nil && len(files) == 1 {
+				_, _ = io.WriteString(files[0], text) // is cut off when the host closes its end
+			}
+			CloseAll(files)
+		}()
+		i, err := b.Inspect(t.Context())
+		if well != (err == nil) || !well && paddock.KindOf(err) != paddock.Unavailable || well && len(i.Refusals) != 1 {
+			t.Errorf("%d bytes: %d refusals, %v", len(text), len(i.Refusals), err)
+		}
+		must(t, mine.Close())
+	}
+}

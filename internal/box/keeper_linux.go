@@ -305,9 +305,26 @@ type keeper struct {
 	showing sync.Mutex // held while the content of the board is decided
 	hidden  int        // guarded by showing: number of reasons not to show that it runs
 
-	mu      sync.Mutex
-	about   about // guarded by mu
-	removed bool  // guarded by mu
+	mu       sync.Mutex
+	about    about // guarded by mu
+	removals int   // guarded by mu; number of removals that run or succeeded
+}
+
+// remove calls f, which removes the sandbox. Meanwhile, and if it succeeds, the sandbox is not found
+// to have died.
+func (k *keeper) remove(f func() error) error {
+	k.mu.Lock()
+	k.removals++
+	k.mu.Unlock()
+	shown := k.hide()
+	err := f()
+	if err != nil { // it can be removed again, or the box can die
+		k.mu.Lock()
+		k.removals--
+		k.mu.Unlock()
+		shown()
+	}
+	return err
 }
 
 // show updates the board, unless it is hidden.
@@ -427,7 +444,7 @@ func (k *keeper) bury() {
 	}
 	traffic, refused := k.life.traffic(), k.life.refused()
 	k.mu.Lock()
-	if k.removed {
+	if k.removals > 0 {
 		k.mu.Unlock()
 		return
 	}
@@ -442,10 +459,10 @@ func (k *keeper) bury() {
 	cancel()
 	_ = k.recorded() // an event that cannot be written has ended the box
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.removed { // it may be asked for meanwhile, and must not be cut off
+	if k.removals == 0 { // otherwise somebody has asked for it meanwhile, and it must not be cut off
 		os.Exit(0)
 	}
+	k.mu.Unlock()
 }
 
 // converse answers the requests of one connection until that or serving ends.
@@ -571,20 +588,14 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 			return response{Saved: id}, nil
 		}
 	case "remove":
-		k.mu.Lock()
-		k.removed = true
-		k.mu.Unlock()
-		shown := k.hide()
-		if err = k.life.remove(ctx); err == nil {
-			err = forgetDir(k.dir)
-		}
-		if err == nil {
+		if err = k.remove(func() error {
+			if err := k.life.remove(ctx); err != nil {
+				return err
+			}
+			return forgetDir(k.dir)
+		}); err == nil {
 			return response{}, nil
 		}
-		k.mu.Lock() // removal can be requested again, or the box can die
-		k.removed = false
-		k.mu.Unlock()
-		shown()
 	default:
 		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
 	}

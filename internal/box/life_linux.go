@@ -3,6 +3,7 @@ package box
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -355,7 +357,8 @@ func (l *Life) remove(ctx context.Context) error {
 // inspectTime bounds the answer of a box's init, which should be immediate.
 const inspectTime = 5 * time.Second
 
-// maxInspection bounds the answer, in bytes; most of it are refusals.
+// maxInspection bounds the answer, in bytes, and what it takes when it is decoded; most of it are
+// refusals.
 const maxInspection = 16 << 20
 
 // Inspect asks the box's init for what only it knows. Only the init of a guest kernel
@@ -377,7 +380,15 @@ func (b *Box) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 		until = t
 	}
 	_ = conn.SetDeadline(until) // sockets support deadlines
-	if err := json.NewDecoder(io.LimitReader(conn, maxInspection)).Decode(&i); err != nil {
+	var text json.RawMessage    // first, because a guest kernel that was taken over can write what decodes to gigabytes
+	err = json.NewDecoder(io.LimitReader(conn, maxInspection)).Decode(&text)
+	if err == nil && jsonbody.Cost(text) > maxInspection {
+		err = errors.New("its answer is too large")
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &i)
+	}
+	if err != nil {
 		return i, fmt.Errorf("the box's init does not answer: %w: %w", err, paddock.Unavailable)
 	}
 	i.PIDs = max(i.PIDs, 0)
