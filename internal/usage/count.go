@@ -3,6 +3,7 @@ package usage
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"math/bits"
 	"time"
 
@@ -12,6 +13,13 @@ import (
 
 // slack is the drift of the wall clock against the monotonic one above which it has jumped.
 const slack = 2 * time.Second
+
+// ahead is how far a sandbox's own time may be ahead of the wall clock, which may have been set back.
+// A larger figure of a tier is ignored, because each hour of it would be a record.
+const ahead = 24 * time.Hour
+
+// processors is more than any machine has. A tier that tells of more processor time is ignored.
+const processors = 1 << 12
 
 // most is more memory than any machine has. A larger figure of a tier is ignored.
 const most = 1 << 50
@@ -41,9 +49,10 @@ type count struct {
 func resume(at moment, b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
 	c := &count{b: b}
 	if !found {
-		age := st.Usage.Wall
+		by := max(at.wall.Sub(b.Created), 0)
+		age := min(st.Usage.Wall, by+ahead)
 		if age < 0 {
-			age = max(at.wall.Sub(b.Created), 0)
+			age = by
 		}
 		c.mark = mark{Wall: -1, Memory: -1}
 		c.mono = at.mono - age
@@ -61,7 +70,7 @@ func resume(at moment, b store.Sandbox, st paddock.Status, last store.Record, fo
 	}
 	// The sandbox's own time is not affected by clock jumps.
 	if ran := st.Usage.Wall - c.mark.Wall; c.mark.Wall >= 0 && ran >= 0 && !c.mark.Stopped {
-		gap = ran
+		gap = min(ran, gap+ahead)
 	}
 	c.mono = at.mono - gap
 	return c
@@ -85,7 +94,8 @@ func (c *count) advance(at moment, b store.Sandbox, st paddock.Status) []store.R
 	if begin := at.wall.Add(-took); begin.Sub(c.rec.End) > slack { // the clock jumped forward, or no server ran
 		over = c.turn(over, begin)
 	}
-	cpu := used(c.mark.CPU, st.Usage.CPU)
+	// The status may be later than the moment, by the time that a sample may take.
+	cpu := min(used(c.mark.CPU, st.Usage.CPU), time.Duration(scale(processors, took+patience, 1)))
 	memory := middle(c.mark.Memory, st.Usage.Memory)
 	in, out := crossed(c.mark, st.Traffic)
 	for left := took; left > 0 || cpu > 0 || in > 0 || out > 0; {
@@ -168,10 +178,10 @@ func (c *count) add(part, cpu time.Duration, memory int64) {
 		r.MemoryAsked += seconds(c.b.Memory, part)
 	}
 	if cpu >= 0 {
-		r.CPU = max(r.CPU, 0) + cpu
+		r.CPU = plus(r.CPU, cpu)
 	}
 	if memory >= 0 {
-		r.Memory = max(r.Memory, 0) + seconds(memory, part)
+		r.Memory = plus(r.Memory, seconds(memory, part))
 	}
 }
 
@@ -185,7 +195,7 @@ func (c *count) carry(part, left time.Duration, in, out *int64) {
 		if part < left {
 			share = scale(share, part, left)
 		}
-		*n.to = max(*n.to, 0) + share
+		*n.to = plus(*n.to, share)
 		*n.from -= share
 	}
 }
@@ -226,6 +236,15 @@ func middle(before, now int64) int64 {
 		return now
 	}
 	return before + (now-before)/2
+}
+
+// plus returns the sum of two amounts, of which a negative one is none. A sum that overflows is the
+// largest number.
+func plus[N ~int64](a, b N) N {
+	if sum := max(a, 0) + max(b, 0); sum >= 0 {
+		return sum
+	}
+	return math.MaxInt64
 }
 
 // seconds returns an amount multiplied by a time.

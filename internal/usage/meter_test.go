@@ -3,6 +3,7 @@ package usage_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -514,4 +515,62 @@ func TestOnlyFullHoursAreAddedUp(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+}
+
+// A tier may have its figures from inside a sandbox.
+func TestNoFigureOfATierMakesRecordsOfTimeThatWasNot(t *testing.T) {
+	count := func(w *world) (n int) {
+		t.Helper()
+		must(t, w.s.Records(t.Context(), "", time.Time{}, time.Unix(1<<33, 0), func(r store.Record) error {
+			n++
+			if r.Begin.Before(noon.Add(-25*time.Hour)) || r.CPU < -1 || r.Wall < 0 {
+				t.Errorf("a record of %s to %s, processor time %s", r.Begin, r.End, r.CPU)
+			}
+			return nil
+		}))
+		return n
+	}
+	for name, lie := range map[string]time.Duration{"for ever": math.MaxInt64, "ten years": 10 * 365 * 24 * time.Hour, "before all time": math.MinInt64} {
+		t.Run(name, func(t *testing.T) {
+			w := build(t)
+			w.make(t, "one")
+			for range 2 { // the second time there is a record that it goes on from
+				w.mu.Lock()
+				w.boxes["one"].Usage.Wall = lie
+				w.mu.Unlock()
+				w.clock.mu.Lock()
+				w.wall, w.mono = w.wall.Add(time.Minute), w.mono+time.Minute
+				w.clock.mu.Unlock()
+				w.sample(t)
+				w.mu.Lock()
+				w.boxes["one"].Usage.Wall = 0
+				w.mu.Unlock()
+				w.sample(t)
+				w.restart(t)
+			}
+			if n := count(w); n > 60 {
+				t.Errorf("%d records", n)
+			}
+		})
+	}
+}
+
+func TestProcessorTimeOfATierDoesNotOverflow(t *testing.T) {
+	w := build(t)
+	w.make(t, "one")
+	for _, cpu := range []time.Duration{math.MaxInt64, 0, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MaxInt64} {
+		w.mu.Lock()
+		w.boxes["one"].Usage.CPU = cpu
+		w.mu.Unlock()
+		w.clock.mu.Lock()
+		w.wall, w.mono = w.wall.Add(time.Minute), w.mono+time.Minute
+		w.clock.mu.Unlock()
+		w.sample(t)
+	}
+	must(t, w.s.Records(t.Context(), "", time.Time{}, time.Unix(1<<33, 0), func(r store.Record) error {
+		if r.CPU < 0 || r.CPU > 4096*time.Hour {
+			t.Errorf("processor time %s in %s", r.CPU, r.Wall)
+		}
+		return nil
+	}))
 }
