@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -114,6 +115,9 @@ func (r *Set[S]) all() []S {
 // List returns the status of each sandbox, oldest first, for a driver's List. It leaves out
 // sandboxes that are removed meanwhile. Of sandboxes that are made beside each other, one that was
 // created later may be added first, so the time of creation decides.
+//
+// It asks many at once, and the context of all ends within a bound: a Status must then return, so
+// that one which does not answer delays nobody else.
 func (r *Set[S]) List(ctx context.Context) ([]paddock.Status, error) {
 	r.mu.Lock()
 	if r.closed {
@@ -122,15 +126,33 @@ func (r *Set[S]) List(ctx context.Context) ([]paddock.Status, error) {
 	}
 	all := r.all()
 	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	states, errs := make([]paddock.Status, len(all)), make([]error, len(all))
+	var asking sync.WaitGroup
+	places := make(chan struct{}, listAtOnce)
+	for i, s := range all {
+		places <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-places }()
+			states[i], errs[i] = s.Status(ctx)
+		})
+	}
+	asking.Wait()
 	list := make([]paddock.Status, 0, len(all))
-	for _, s := range all {
-		if st, err := s.Status(ctx); err == nil {
-			list = append(list, st)
+	for i, err := range errs {
+		if err == nil {
+			list = append(list, states[i])
 		}
 	}
 	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })
 	return list, nil
 }
+
+const (
+	listTime   = 5 * time.Second // how long a list waits for all its sandboxes together
+	listAtOnce = 64              // sandboxes that are asked at the same time
+)
 
 // Err is [paddock.Unavailable] once the set is closed.
 func (r *Set[S]) Err() error {

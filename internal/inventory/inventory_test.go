@@ -3,6 +3,8 @@ package inventory
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,5 +122,53 @@ func TestAClosedOneHasNone(t *testing.T) {
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A meeting is a sandbox whose status comes when all are asked for theirs.
+type meeting struct {
+	paddock.Sandbox
+	id  paddock.ID
+	all *sync.WaitGroup
+}
+
+func (m *meeting) ID() paddock.ID { return m.id }
+
+func (m *meeting) Status(ctx context.Context) (paddock.Status, error) {
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) > listTime {
+		return paddock.Status{}, paddock.Internal
+	}
+	m.all.Done()
+	met := make(chan struct{})
+	go func() {
+		m.all.Wait()
+		close(met)
+	}()
+	select {
+	case <-met:
+		return paddock.Status{ID: m.id}, nil
+	case <-ctx.Done():
+		return paddock.Status{}, paddock.Timeout
+	}
+}
+
+func TestAListAsksManyAtOnceWithOneBoundForAll(t *testing.T) {
+	var r Set[*meeting]
+	var all sync.WaitGroup
+	all.Add(listAtOnce)
+	for i := range listAtOnce {
+		m := &meeting{id: paddock.ID(fmt.Sprintf("m%d", i)), all: &all}
+		if err := errors.Join(r.Reserve(m.id), r.Add(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := r.List(t.Context())
+	if err != nil || len(list) != listAtOnce {
+		t.Fatalf("%d of %d are listed: %v", len(list), listAtOnce, err)
+	}
+	for i, st := range list {
+		if st.ID != paddock.ID(fmt.Sprintf("m%d", i)) {
+			t.Errorf("the %d. is %s", i, st.ID)
+		}
 	}
 }
