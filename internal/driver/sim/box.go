@@ -63,7 +63,7 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	if b.user, err = find(b.accounts, spec.User); err != nil {
 		return nil, err
 	}
-	told, counted := d.limits(spec.Limits)
+	told, counted := description.Limits(d.bounds(), spec.Limits)
 	b.limits = told
 	tree, roots, err := d.root(spec)
 	if err != nil {
@@ -219,7 +219,7 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 	}
 	defer b.gate.RUnlock()
 	if u.Limits != nil {
-		if err := checkLimits(*u.Limits); err != nil {
+		if err := description.CheckLimits(*u.Limits); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if u.Limits != nil {
-		told, counted := b.d.limits(*u.Limits)
+		told, counted := description.Limits(b.d.bounds(), *u.Limits)
 		b.limits = told
 		b.kernel.Relimit(counted, told.CPUs)
 		b.fs.Relimit(vfs.Options{Disk: counted.Disk, Inodes: counted.Inodes, FileSize: counted.FileSize, Path: counted.Path})

@@ -51,7 +51,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if spec.Sudo {
 		return fmt.Errorf("sudo: the simulated computer has no privilege to gain by it; ask for gvisor or microvm, or leave it out: %w", paddock.Unsupported)
 	}
-	if err := checkLimits(spec.Limits); err != nil {
+	if err := description.CheckLimits(spec.Limits); err != nil {
 		return err
 	}
 	if err := checkEnv(spec.Env); err != nil {
@@ -166,55 +166,8 @@ func checkEnv(env map[string]string) error {
 	return nil
 }
 
-func checkLimits(l paddock.Limits) error {
-	if l.Memory < 0 || l.CPUs < 0 || l.CPUs != l.CPUs || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
-		return fmt.Errorf("a limit is negative: %w", paddock.Invalid)
-	}
-	for _, small := range []struct {
-		what      string
-		have, min int64
-	}{{"memory", l.Memory, 1 << 20}, {"pids", int64(l.PIDs), 4}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 16}} {
-		if small.have != 0 && small.have < small.min {
-			return fmt.Errorf("limit %s is too small: a box needs at least %d: %w", small.what, small.min, paddock.Invalid)
-		}
-	}
-	if l.IO != 0 {
-		return fmt.Errorf("a limit on input and output: files are in memory: %w", paddock.Unsupported)
-	}
-	return nil
-}
-
 func (d *Driver) bounds() budget.Limits {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.limit
-}
-
-// A sandbox with a limit of its disk may have one file for each bytesPerInode of
-// it, as the defaults of both limits have, but at least fewestInodes.
-const (
-	bytesPerInode = 2 << 10
-	fewestInodes  = 2000
-)
-
-// limits gives what a spec's limits mean for the machine.
-func (d *Driver) limits(l paddock.Limits) (paddock.Limits, budget.Limits) {
-	b := d.bounds()
-	if l.Memory > 0 {
-		// One value may be as large as all of them.
-		b.Heap, b.String, b.Record, b.Input, b.Heredoc = l.Memory, l.Memory, l.Memory, l.Memory, l.Memory
-	}
-	b.Tasks = cmp.Or(int64(l.PIDs), b.Tasks)
-	if l.Disk > 0 && b.Inodes == 0 {
-		// Files are in memory, also empty ones.
-		b.Inodes = min(max(l.Disk/bytesPerInode, fewestInodes), budget.Limits{}.Filled().Inodes)
-	}
-	b.Disk = cmp.Or(l.Disk, b.Disk)
-	b.Descriptors = cmp.Or(int64(l.Files), b.Descriptors)
-	b = b.Filled()
-	l.Memory, l.PIDs, l.Disk, l.Files = b.Heap, int(b.Tasks), b.Disk, int(b.Descriptors)
-	if l.CPUs == 0 {
-		l.CPUs = 1
-	}
-	return l, b
 }

@@ -3,6 +3,7 @@
 package description
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -88,4 +89,52 @@ func CheckBase(m snapshot.Meta) error {
 		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(m.ID), m.Base, BaseName, paddock.Unsupported)
 	}
 	return nil
+}
+
+// CheckLimits returns an error if a limit is negative or too small, or if this tier does not have it.
+func CheckLimits(l paddock.Limits) error {
+	if l.Memory < 0 || l.CPUs < 0 || l.CPUs != l.CPUs || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
+		return fmt.Errorf("a limit is negative: %w", paddock.Invalid)
+	}
+	for _, small := range []struct {
+		what      string
+		have, min int64
+	}{{"memory", l.Memory, 1 << 20}, {"pids", int64(l.PIDs), 4}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 16}} {
+		if small.have != 0 && small.have < small.min {
+			return fmt.Errorf("limit %s is too small: a box needs at least %d: %w", small.what, small.min, paddock.Invalid)
+		}
+	}
+	if l.IO != 0 {
+		return fmt.Errorf("a limit on input and output: files are in memory: %w", paddock.Unsupported)
+	}
+	return nil
+}
+
+// A sandbox with a limit of its disk may have one file for each bytesPerInode of
+// it, as the defaults of both limits have, but at least fewestInodes.
+const (
+	bytesPerInode = 2 << 10
+	fewestInodes  = 2000
+)
+
+// Limits returns a sandbox's limits with defaults filled in, and what they are for its engine, on a
+// driver with these bounds.
+func Limits(b budget.Limits, l paddock.Limits) (paddock.Limits, budget.Limits) {
+	if l.Memory > 0 {
+		// One value may be as large as all of them.
+		b.Heap, b.String, b.Record, b.Input, b.Heredoc = l.Memory, l.Memory, l.Memory, l.Memory, l.Memory
+	}
+	b.Tasks = cmp.Or(int64(l.PIDs), b.Tasks)
+	if l.Disk > 0 && b.Inodes == 0 {
+		// Files are in memory, also empty ones.
+		b.Inodes = min(max(l.Disk/bytesPerInode, fewestInodes), budget.Limits{}.Filled().Inodes)
+	}
+	b.Disk = cmp.Or(l.Disk, b.Disk)
+	b.Descriptors = cmp.Or(int64(l.Files), b.Descriptors)
+	b = b.Filled()
+	l.Memory, l.PIDs, l.Disk, l.Files = b.Heap, int(b.Tasks), b.Disk, int(b.Descriptors)
+	if l.CPUs == 0 {
+		l.CPUs = 1
+	}
+	return l, b
 }

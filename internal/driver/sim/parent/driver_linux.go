@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -111,6 +110,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if f := d.lacks(); f != nil && !slices.Contains(spec.AllowMissing, f.Control) {
 		return nil, &paddock.MissingError{Finding: *f}
 	}
+	if err := description.CheckLimits(spec.Limits); err != nil {
+		return nil, err
+	}
 	out, err := d.wayOut(&spec)
 	if err != nil {
 		return nil, err
@@ -156,7 +158,8 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 	if err != nil {
 		return nil, err
 	}
-	sb := &sandbox{child: c, d: d, spec: spec, link: protocol.Link{Conn: c.control}, out: from.out}
+	sb := &sandbox{child: c, d: d, spec: spec, asking: make(chan struct{}, 1), link: protocol.Link{Conn: c.control}, out: from.out}
+	sb.begin()
 	defer func() {
 		if err != nil {
 			sb.kill()
@@ -205,8 +208,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 	if r.Status == nil {
 		return nil, fmt.Errorf("the child answered nothing: %w", paddock.Internal)
 	}
-	sb.made = *r.Status
-	sb.network(&sb.made)
+	sb.place(*r.Status)
 	return sb, nil
 }
 
@@ -294,17 +296,21 @@ type sandbox struct {
 	d    *Driver
 	spec paddock.Spec
 	out  *gatewayclient.Gateway // nil is no network
-	made paddock.Status         // as the child told it at first
+	made paddock.Status         // what the host knows and nothing changes
+	born time.Time              // made.Created by the clock that nobody sets
 
-	grown atomic.Int64 // the largest limit of the disk that an update asked for
-
-	asking sync.Mutex
-	link   protocol.Link // guarded by asking
+	asking chan struct{}  // has an element while a call has the link
+	link   protocol.Link  // guarded by asking
+	asks   sync.WaitGroup // of exchanges that Status began
 
 	mu     sync.Mutex
-	paused bool   // guarded by mu
-	gone   bool   // guarded by mu
-	why    string // guarded by mu: why the child was ended by the host; empty is that it was not
+	limits paddock.Limits    // guarded by mu
+	most   paddock.Limits    // guarded by mu: the largest of each that it has had
+	labels map[string]string // guarded by mu
+	usage  paddock.Usage     // guarded by mu: the largest processor time and peak that the child told
+	paused bool              // guarded by mu
+	gone   bool              // guarded by mu
+	why    string            // guarded by mu: why the child was ended by the host; empty is that it was not
 }
 
 func (s *sandbox) kill() {
@@ -360,120 +366,6 @@ func (s *sandbox) ID() paddock.ID { return s.spec.ID }
 // Born is false: Create and Open return the same sandbox.
 func (*sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
-// Times that bound an exchange over the control socket, and the first one.
-const (
-	answerTime = 30 * time.Second
-	createTime = time.Minute
-)
-
-func (s *sandbox) ask(o protocol.Order) (r protocol.Reply, err error) {
-	err = s.converse(func() error {
-		r, err = s.link.Ask(o)
-		return err
-	})
-	return r, err
-}
-
-// converse holds the control socket for an exchange, alone.
-func (s *sandbox) converse(exchange func() error) error {
-	s.mu.Lock()
-	gone := s.gone
-	s.mu.Unlock()
-	if gone {
-		return fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
-	}
-	s.asking.Lock()
-	defer s.asking.Unlock()
-	if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
-		return fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
-	}
-	err := exchange()
-	if errors.Is(err, protocol.ErrNonsense) || errors.Is(err, protocol.ErrSilent) {
-		// What comes next could be the answer to this, or anything: it is of
-		// no use any more.
-		s.lost(err)
-		s.kill()
-	}
-	return err
-}
-
-// lost notes why the child is ended.
-func (s *sandbox) lost(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.why == "" {
-		s.why = "its process was ended: " + err.Error()
-	}
-}
-
-func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
-	if s.out != nil {
-		s.out.Settle(ctx)
-	}
-	r, err := s.ask(protocol.Order{Op: "status"})
-	s.mu.Lock()
-	gone := s.gone
-	s.mu.Unlock()
-	switch {
-	case err != nil && gone:
-		return paddock.Status{}, fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
-	case err != nil && errors.Is(err, paddock.Unavailable):
-		st := s.made
-		st.State, st.Reason, st.Usage = paddock.Dead, s.reason(), paddock.Usage{Wall: time.Since(st.Created), CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}
-		s.network(&st)
-		return st, nil
-	case err != nil:
-		return paddock.Status{}, err
-	case r.Status == nil:
-		return paddock.Status{}, fmt.Errorf("sandbox %s: the child answered nothing: %w", s.spec.ID, paddock.Internal)
-	}
-	st := *r.Status
-	// What the host knows itself it does not believe from the child.
-	st.ID, st.Tier, st.Created, st.User, st.Dir, st.Enforced = s.spec.ID, paddock.Sim, s.made.Created, s.made.User, s.made.Dir, s.made.Enforced
-	s.network(&st)
-	return st, nil
-}
-
-func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
-	undo, err := s.updateNetwork(ctx, u.Policy)
-	if err != nil {
-		return err
-	}
-	if u.Policy != nil {
-		p := *u.Policy
-		p.Network = hidden(p.Network)
-		u.Policy = &p
-	}
-	_, err = s.ask(protocol.Order{Op: "update", Update: u})
-	if err != nil {
-		undo()
-	}
-	if err == nil && u.Limits != nil {
-		s.grown.Store(max(s.grown.Load(), u.Limits.Disk))
-	}
-	return err
-}
-
-func (s *sandbox) Pause(context.Context) error {
-	if _, err := s.ask(protocol.Order{Op: "pause"}); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = true
-	return nil
-}
-
-func (s *sandbox) Resume(context.Context) error {
-	if _, err := s.ask(protocol.Order{Op: "resume"}); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = false
-	return nil
-}
-
 func (s *sandbox) Remove(context.Context) error {
 	s.mu.Lock()
 	gone := s.gone
@@ -484,6 +376,7 @@ func (s *sandbox) Remove(context.Context) error {
 		return nil
 	}
 	s.kill()
+	s.asks.Wait() // short, because the link is closed
 	s.d.boxes.Forget(s.spec.ID)
 	return nil
 }

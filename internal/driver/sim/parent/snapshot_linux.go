@@ -81,12 +81,12 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ pa
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	meta := description.NewMeta(o.Name, s.spec.Root.Snapshot)
-	err = s.converse(func() error {
+	err = s.converse(ctx, func() error {
 		if err := protocol.Send(s.control, protocol.Order{Op: "snapshot"}); err != nil {
-			return fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+			return s.link.Failed(err)
 		}
 		limits := s.d.o.Limits.Filled()
-		x := protocol.Bounded(s.control, max(limits.Disk, s.spec.Limits.Disk, s.grown.Load()), limits.Inodes)
+		x := protocol.Bounded(s.control, max(limits.Disk, s.largest().Disk), limits.Inodes)
 		last := time.Now().Add(snapshotTime)
 		x.Ready = func() error {
 			until := time.Now().Add(s.d.answer)

@@ -89,7 +89,7 @@ type Link struct{ Conn io.ReadWriter }
 // Ask sends an order and returns the checked reply.
 func (l Link) Ask(o Order) (Reply, error) {
 	if err := Send(l.Conn, o); err != nil {
-		return Reply{}, fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+		return Reply{}, l.Failed(err)
 	}
 	return l.Answer()
 }
@@ -106,15 +106,18 @@ func (l Link) Answer() (Reply, error) {
 	return r, nil
 }
 
-// Failed converts an error of reading a message into an error about the child.
+// Failed converts an error of writing or reading a message into an error about the child. After
+// [ErrNonsense], [ErrSilent] and [ErrEnded] the link is of no use any more.
 func (Link) Failed(err error) error {
 	switch {
+	case errors.Is(err, errUnsendable):
+		return err
 	case errors.Is(err, ErrNonsense):
 		return fmt.Errorf("the child answered nonsense: %w: %w", err, paddock.Internal)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", ErrSilent, paddock.Unavailable)
 	}
-	return fmt.Errorf("the child has ended: %w", paddock.Unavailable)
+	return fmt.Errorf("%w: %w", ErrEnded, paddock.Unavailable)
 }
 
 // A Patient is a writer that gives each message its own deadline.
@@ -133,6 +136,12 @@ func (p Patient) Write(b []byte) (int, error) {
 // ErrSilent is the error of a reply that did not arrive in time.
 var ErrSilent = errors.New("the child does not answer")
 
+// ErrEnded is the error of a link that the child has closed, by its end or before it.
+var ErrEnded = errors.New("the child has ended")
+
+// errUnsendable is the error of a message of which nothing was written.
+var errUnsendable = errors.New("it cannot be sent")
+
 // ErrNonsense is the error of a complete message that cannot be decoded.
 var ErrNonsense = errors.New("no message")
 
@@ -140,10 +149,10 @@ var ErrNonsense = errors.New("no message")
 func Send(w io.Writer, v any) error {
 	b, err := encoding.Append(make([]byte, 4, 1024), v)
 	if err != nil {
-		return fmt.Errorf("write a message: %w", err)
+		return fmt.Errorf("write a message: %w: %w: %w", errUnsendable, err, paddock.Internal)
 	}
 	if uint64(len(b)-4) > math.MaxUint32 {
-		return fmt.Errorf("a message of %d bytes: %w", len(b), paddock.Invalid)
+		return fmt.Errorf("a message of %d bytes: %w: %w", len(b), errUnsendable, paddock.Invalid)
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	_, err = w.Write(b)
