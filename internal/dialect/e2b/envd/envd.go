@@ -14,6 +14,7 @@
 //     runs commands if the tier has [paddock.CanUsers]. Commands of that user also serve its
 //     requests for files.
 //   - A timeout kills the command's process group, not one process.
+//   - Input whose call ends before the process reads it is dropped, except for at most 32 KiB.
 //   - File metadata is kept by the Box, by name, and not in extended attributes. It ends with
 //     the Box, and attributes that commands set are not reported.
 //   - Files are sent with gzip only to a client that accepts nothing else.

@@ -39,7 +39,8 @@ type process struct {
 	pty bool
 	p   paddock.Process // nil if the program could not be started
 
-	input chan piece // input for pump to write; nil without input
+	input chan piece    // input for pump to write; nil without input
+	turn  chan struct{} // has an element while an input is being written
 
 	mu      sync.Mutex
 	config  *envdpb.ProcessConfig // guarded by mu; nil after the end, or if it is large
@@ -306,7 +307,7 @@ func (b *Box) newProcess(config *envdpb.ProcessConfig, tag *string, pty bool) *p
 func (b *Box) track(p *process, run paddock.Process, input bool) {
 	p.p, p.pid = run, uint32(run.ID())
 	if input {
-		p.input = make(chan piece)
+		p.input, p.turn = make(chan piece), make(chan struct{}, 1)
 	}
 	b.processes.add(p)
 	if !b.tasks.begin() {
