@@ -95,7 +95,7 @@ type Options struct {
 	// ports are then reached by header alone.
 	Base string
 
-	// Caller says whose key a request shows in its Authorization. It must be given.
+	// Caller says whose key a request shows in its Authorization, its only header. It must be given.
 	Caller func(*http.Request) (Caller, error)
 
 	// Live tells whether a tenant's key, by its ID, still allows to sign: it was not revoked, has not

@@ -87,6 +87,11 @@ func (v *visitor) find() (store.Sandbox, store.Port, error) {
 // server's may be one of what runs inside, and stays.
 func (v *visitor) key() (who Caller, shown bool, err error) {
 	h := v.r.Header
+	for _, name := range []string{"X-Api-Key", "Authorization"} { // each value is looked up
+		if n := len(h[name]); n > 1 {
+			return Caller{}, false, fmt.Errorf("the header %s is there %d times: %w", name, n, paddock.Invalid)
+		}
+	}
 	if keys := h[KeyHeader]; len(keys) > 0 {
 		delete(h, KeyHeader)
 		if who, err = v.holder(keys[0]); err != nil {
@@ -96,9 +101,6 @@ func (v *visitor) key() (who Caller, shown bool, err error) {
 	}
 	if err := v.hide("X-Api-Key"); err != nil { // where clients of E2B show the same keys
 		return Caller{}, false, err
-	}
-	if len(h["Authorization"]) > 1 {
-		return Caller{}, false, fmt.Errorf("the header Authorization is there %d times: %w", len(h["Authorization"]), paddock.Invalid)
 	}
 	scheme, text, ok := strings.Cut(h.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
@@ -119,24 +121,24 @@ func (v *visitor) key() (who Caller, shown bool, err error) {
 
 // holder tells whose a key is.
 func (v *visitor) holder(text string) (Caller, error) {
-	ask := v.r.Clone(v.r.Context())
-	ask.Header["Authorization"] = []string{"Bearer " + text}
-	return v.control.o.Caller(ask)
+	ask := &http.Request{Header: http.Header{"Authorization": {"Bearer " + text}}}
+	return v.control.o.Caller(ask.WithContext(v.r.Context()))
 }
 
 // hide takes a header out that lets nobody in, if the guest would read a key in it.
 func (v *visitor) hide(name string) error {
-	for _, text := range v.r.Header[name] {
-		if _, rest, ok := strings.Cut(text, " "); ok {
-			text = strings.TrimSpace(rest)
-		}
-		if _, err := v.holder(text); errors.Is(err, paddock.Denied) {
-			continue
-		} else if err != nil {
-			return err
-		}
+	text := v.r.Header.Get(name)
+	if text == "" {
+		return nil
+	}
+	if _, rest, ok := strings.Cut(text, " "); ok {
+		text = strings.TrimSpace(rest)
+	}
+	switch _, err := v.holder(text); {
+	case err == nil:
 		delete(v.r.Header, name)
-		break
+	case !errors.Is(err, paddock.Denied):
+		return err
 	}
 	return nil
 }
