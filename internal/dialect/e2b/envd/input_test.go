@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -49,6 +51,7 @@ type busy struct {
 	begins   chan struct{} // gets an element when a write waits
 	goOn     chan struct{} // closed when the process reads
 	end      chan struct{} // closed when the process ends
+	killed   atomic.Int32
 	once     sync.Once
 	released chan struct{}
 
@@ -61,12 +64,19 @@ func (p *busy) ID() paddock.PID       { return p.pid }
 func (p *busy) Input() io.WriteCloser { return p }
 func (p *busy) Release()              { p.once.Do(func() { close(p.released) }) }
 
-func (p *busy) Wait(context.Context) (paddock.Exit, error) {
+func (p *busy) Signal(context.Context, syscall.Signal) error {
+	p.killed.Add(1)
+	return nil
+}
+
+func (p *busy) Wait(ctx context.Context) (paddock.Exit, error) {
 	select {
 	case <-p.end:
 		return paddock.Exit{Cause: paddock.Exited}, nil
 	case <-p.released:
 		return paddock.Exit{}, paddock.Canceled
+	case <-ctx.Done():
+		return paddock.Exit{}, ctx.Err()
 	}
 }
 

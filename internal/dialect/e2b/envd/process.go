@@ -21,6 +21,10 @@ const (
 	piecesAhead  = 16 // of one reader
 )
 
+// maxRunning bounds the running processes that are followed. It is above the default limit of
+// processes of every tier, so that only a hostile agent reaches it.
+const maxRunning = 4096
+
 // Bounds of ended processes that can still be connected to.
 const (
 	keptFor  = 30 * time.Second
@@ -28,7 +32,7 @@ const (
 )
 
 // noPID is the first number for a program that was never started. No kernel uses such a
-// large PID.
+// large PID, and none is accepted from an agent.
 const noPID = 1 << 30
 
 // A process is a process known to the API.
@@ -136,8 +140,11 @@ func (p *process) leave(r *reader) {
 	delete(p.readers, r)
 }
 
-// finish notes the end.
+// finish notes the end, once.
 func (p *process) finish(e ending) {
+	if p.p != nil {
+		p.b.processes.free()
+	}
 	p.mu.Lock()
 	p.end = e
 	p.readers, p.config = nil, nil
@@ -235,23 +242,46 @@ func endOf(exit paddock.Exit) ending {
 type table struct {
 	ended atomic.Int64 // number of ended processes in the table
 
-	mu    sync.Mutex
-	byPID map[uint32]*process // guarded by mu
-	next  uint32              // guarded by mu; next number for a program that was not started
+	mu      sync.Mutex
+	byPID   map[uint32]*process // guarded by mu
+	next    uint32              // guarded by mu; next number for a program that was not started
+	running int                 // guarded by mu; with those about to be started
 }
 
 func (t *table) init() {
 	t.byPID, t.next = map[uint32]*process{}, noPID
 }
 
-func (t *table) add(p *process) {
+// reserve counts a process that is about to be started or attached, until free.
+func (t *table) reserve() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running >= maxRunning {
+		return fmt.Errorf("%d processes run, which is the maximum: %w", t.running, paddock.Exhausted)
+	}
+	t.running++
+	return nil
+}
+
+func (t *table) free() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running--
+}
+
+// add adds a process. It reports false if another process with the number runs.
+func (t *table) add(p *process) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p.p == nil {
 		p.pid = t.next
 		t.next++
 	}
+	if other := t.byPID[p.pid]; other != nil && !other.hasEnded() {
+		return false
+	}
 	t.byPID[p.pid] = p
+	return true
 }
 
 // drop removes a process, unless another one now has its number.
@@ -303,17 +333,24 @@ func (b *Box) newProcess(config *envdpb.ProcessConfig, tag *string, pty bool) *p
 	}
 }
 
-// track follows a running process.
-func (b *Box) track(p *process, run paddock.Process, input bool) {
-	p.p, p.pid = run, uint32(run.ID())
+// track follows a running process that was reserved. It refuses a number that an agent must
+// not give.
+func (b *Box) track(p *process, run paddock.Process, input bool) error {
+	id := run.ID()
+	if id < 1 || id >= noPID {
+		return fmt.Errorf("the sandbox started a process with the number %d: %w", id, paddock.Unavailable)
+	}
+	p.p, p.pid = run, uint32(id)
 	if input {
 		p.input, p.turn = make(chan piece), make(chan struct{}, 1)
 	}
-	b.processes.add(p)
+	if !b.processes.add(p) {
+		return fmt.Errorf("the sandbox started a process with the number %d of one that runs: %w", id, paddock.Unavailable)
+	}
 	if !b.tasks.begin() {
 		run.Release()
 		p.finish(ending{err: errLetGo})
-		return
+		return nil
 	}
 	if input && b.tasks.begin() {
 		go func() {
@@ -325,6 +362,7 @@ func (b *Box) track(p *process, run paddock.Process, input bool) {
 		defer b.tasks.end()
 		p.watch()
 	}()
+	return nil
 }
 
 // signal sends a signal.

@@ -200,10 +200,21 @@ func (b *Box) start(ctx context.Context, h http.Header, m *envdpb.StartRequest, 
 	if err != nil {
 		return nil, err
 	}
+	if err := b.processes.reserve(); err != nil {
+		return nil, err
+	}
 	p := b.newProcess(m.GetProcess(), m.Tag, m.GetPty() != nil)
 	p.join(r)
 	cmd.Output = p.output()
 	run, err := b.o.Sandbox.Start(ctx, cmd)
+	if err == nil {
+		if err = b.track(p, run, cmd.Input); err == nil {
+			return p, nil
+		}
+		_ = run.Signal(ctx, syscall.SIGKILL) // an agent that gave such a number may do anything
+		run.Release()
+	}
+	b.processes.free()
 	var not *paddock.StartError
 	switch {
 	case errors.As(err, &not):
@@ -213,11 +224,8 @@ func (b *Box) start(ctx context.Context, h http.Header, m *envdpb.StartRequest, 
 	case err != nil && cmd.User != "" && paddock.KindOf(err) == paddock.NotFound:
 		b.alive(ctx, err)
 		return nil, unknownUser(cmd.User, "")
-	case err != nil:
-		return nil, err
 	}
-	b.track(p, run, cmd.Input)
-	return p, nil
+	return nil, err
 }
 
 // command checks a request and returns its command.
@@ -371,19 +379,24 @@ func (b *Box) adopt(ctx context.Context, pid uint32) (*process, error) {
 	if i < 0 {
 		return nil, unknownPID(pid)
 	}
+	if err := b.processes.reserve(); err != nil {
+		return nil, err
+	}
 	p := b.newProcess(configOf(infos[i]), nil, infos[i].Terminal)
 	o := p.output()
 	o.From = infos[i].Next
 	run, err := b.o.Sandbox.Attach(ctx, infos[i].PID, o)
-	if err != nil {
-		return nil, err
-	}
-	if again := b.processes.get(pid); again != nil { // another request attached first
+	if err == nil {
+		if err = b.track(p, run, true); err == nil {
+			return p, nil
+		}
 		run.Release()
+	}
+	b.processes.free()
+	if again := b.processes.get(pid); again != nil { // another request attached first
 		return again, nil
 	}
-	b.track(p, run, true)
-	return p, nil
+	return nil, err
 }
 
 func sizeOf(p *envdpb.PTY) (paddock.Size, error) {
