@@ -52,7 +52,7 @@ func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, addres
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.lessor, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.Wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
+		Caller: c.e2bCaller, Live: c.live, Tenant: c.lessor, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.Wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
 	})
 }
 

@@ -60,6 +60,7 @@ func (w *watch) open() {
 		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
 			return e2b.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
 		},
+		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return w.d, nil },
 		Store:  w.notes, Wall: w.now,
 		Envd: func(in e2b.Inside) (e2b.Port, error) { return agent{in, nil}, nil },

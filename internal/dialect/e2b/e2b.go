@@ -83,6 +83,10 @@ type Options struct {
 	// Caller identifies the owner of a key. For an unknown key it returns [paddock.Denied].
 	Caller func(ctx context.Context, key string) (Caller, error)
 
+	// Live reports whether a tenant's key, by its ID, may still write: URLs for uploads end with
+	// the key that asked for them.
+	Live func(ctx context.Context, tenant, key string) (bool, error)
+
 	// Tenant returns the driver of a tenant, for calls that present a sandbox's token
 	// instead of a key.
 	Tenant func(ctx context.Context, tenant string) (lifetime.Lessor, error)
@@ -175,8 +179,8 @@ type Handler struct {
 // New loads the sandboxes and templates of the store. It starts goroutines, which Close
 // ends.
 func New(ctx context.Context, o Options) (*Handler, error) {
-	if o.Caller == nil || o.Tenant == nil || o.Store == nil || o.Envd == nil {
-		return nil, fmt.Errorf("e2b: Caller, Tenant, Store and Envd are needed: %w", paddock.Invalid)
+	if o.Caller == nil || o.Live == nil || o.Tenant == nil || o.Store == nil || o.Envd == nil {
+		return nil, fmt.Errorf("e2b: Caller, Live, Tenant, Store and Envd are needed: %w", paddock.Invalid)
 	}
 	if o.Mark == nil {
 		o.Mark = func(ctx context.Context, _ *http.Request, _, _ string) context.Context { return ctx }

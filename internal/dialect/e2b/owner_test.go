@@ -42,7 +42,8 @@ func (s shelf) Each(_ context.Context, kind string, f func(tenant, id, data stri
 // An asked is a driver that notes whether anything was asked of it.
 type asked struct {
 	lifetime.Lessor
-	terms int
+	terms   int
+	revoked bool // the key write
 }
 
 func (a *asked) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { return still{}, nil }
@@ -68,6 +69,9 @@ func handler(t *testing.T, rec record) (*Handler, *asked) {
 				return Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
 			}
 			return Caller{Tenant: "acme", Who: "key-" + key, Driver: d, ReadOnly: key == "read"}, nil
+		},
+		Live: func(_ context.Context, tenant, key string) (bool, error) {
+			return tenant == "acme" && key == "key-write" && !d.revoked, nil
 		},
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return d, nil },
 		Store:  shelf{rec: rec}, Envd: func(Inside) (Port, error) { return nil, fmt.Errorf("none: %w", paddock.Unsupported) },
@@ -273,18 +277,19 @@ func TestALinkToUploadToHoldsForATime(t *testing.T) {
 	h, _ := handler(t, record{})
 	hash, now := strings.Repeat("a", 64), time.Now()
 	until := strconv.FormatInt(now.Add(time.Minute).Unix(), 10)
-	q := url.Values{"until": {until}, "pass": {h.pass("acme", "t", hash, until)}}
+	q := url.Values{"until": {until}, "key": {"k"}, "pass": {h.pass("acme", "k", "t", hash, until)}}
 	if !h.passes(q, "acme", "t", hash, now) {
 		t.Error("a link that was just given does not hold")
 	}
-	longer := url.Values{"until": {until + "0"}, "pass": q["pass"]}
+	longer := url.Values{"until": {until + "0"}, "key": {"k"}, "pass": q["pass"]}
 	for what, holds := range map[string]bool{
 		"its time is over":   h.passes(q, "acme", "t", hash, now.Add(time.Minute)),
 		"another time":       h.passes(longer, "acme", "t", hash, now),
 		"another tenant's":   h.passes(q, "other", "t", hash, now),
+		"another key":        h.passes(url.Values{"until": {until}, "key": {"other"}, "pass": q["pass"]}, "acme", "t", hash, now),
 		"another file":       h.passes(q, "acme", "t", strings.Repeat("b", 64), now),
-		"it says no time":    h.passes(url.Values{"pass": q["pass"]}, "acme", "t", hash, now),
-		"a time without end": h.passes(url.Values{"until": {""}, "pass": {h.pass("acme", "t", hash, "")}}, "acme", "t", hash, now),
+		"it says no time":    h.passes(url.Values{"key": {"k"}, "pass": q["pass"]}, "acme", "t", hash, now),
+		"a time without end": h.passes(url.Values{"until": {""}, "key": {"k"}, "pass": {h.pass("acme", "k", "t", hash, "")}}, "acme", "t", hash, now),
 	} {
 		if holds {
 			t.Errorf("it holds though: %s", what)
@@ -337,6 +342,29 @@ func TestAnUploadIsKeptWholeAndGivesItsRoomBack(t *testing.T) {
 	}
 	if w := ask(t, h, "GET", "/templates/t/files/"+hash, "X-API-KEY", "write"); !strings.Contains(w.Body.String(), `"present":true`) {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestALinkToUploadToEndsWithItsKey(t *testing.T) {
+	h, d := handler(t, record{})
+	h.o.Uploads = t.TempDir()
+	h.templates["t"] = &template{ID: "t", Tenant: "acme"}
+	hash := strings.Repeat("a", 64)
+	var link struct{ URL string }
+	if w := ask(t, h, "GET", "/templates/t/files/"+hash, "X-API-KEY", "write"); json.Unmarshal(w.Body.Bytes(), &link) != nil || link.URL == "" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	d.revoked = true
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "PUT", link.URL, strings.NewReader("data")))
+	if w.Code != 403 || !strings.Contains(w.Body.String(), "key") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	d.revoked = false
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "PUT", link.URL, strings.NewReader("data")))
+	if w.Code != 200 {
+		t.Errorf("while the key lives: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -134,6 +134,7 @@ func (b *bench) open() {
 			}
 			return counted{}, nil
 		},
+		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return b.lessor, nil },
 		Ready:  b.ready,
 		Store:  b.notes,

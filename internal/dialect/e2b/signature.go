@@ -9,7 +9,9 @@ import (
 )
 
 // Signature returns the parameter signature of a request for /files. With it, the holder of
-// a sandbox's token lets others read or write one file. It does not check the expiry.
+// a sandbox's token lets others read or write one file. If the path is empty, an upload
+// names its files, so the signature lets others write every file. It does not check the
+// expiry.
 func Signature(token, method string, q url.Values) string {
 	operation := "read"
 	if method == http.MethodPost {

@@ -54,21 +54,21 @@ func (h *Handler) uploads(tenant string) (*os.Root, error) {
 	return top.OpenRoot(dir)
 }
 
-// pass returns the credential in the URL of an upload. It covers the tenant, the file and
-// the expiry in Unix seconds. It is invalid after a restart.
-func (h *Handler) pass(tenant, template, hash, until string) string {
+// pass returns the credential in the URL of an upload. It covers the tenant, the ID of the
+// key that asked, the file and the expiry in Unix seconds. It is invalid after a restart.
+func (h *Handler) pass(tenant, key, template, hash, until string) string {
 	m := hmac.New(sha256.New, h.key[:])
-	for _, text := range []string{"upload", tenant, template, hash, until} {
+	for _, text := range []string{"upload", tenant, key, template, hash, until} {
 		_, _ = m.Write([]byte(text + "\x00")) // it never fails
 	}
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// passes reports whether this process made the URL, and it is still valid.
+// passes reports whether this process made the URL, and its time is not over.
 func (h *Handler) passes(q url.Values, tenant, template, hash string, now time.Time) bool {
 	text := q.Get("until")
 	until, err := strconv.ParseInt(text, 10, 64)
-	return err == nil && now.Unix() < until && same(q.Get("pass"), h.pass(tenant, template, hash, text))
+	return err == nil && now.Unix() < until && same(q.Get("pass"), h.pass(tenant, q.Get("key"), template, hash, text))
 }
 
 // An intake counts the bytes that a tenant's uploads in progress may still write.
@@ -133,7 +133,7 @@ func (c *call) uploadLink() error {
 		u.Scheme = "https"
 	}
 	until := strconv.FormatInt(time.Now().Add(uploadTime).Unix(), 10)
-	u.RawQuery = url.Values{"pass": {c.h.pass(c.caller.Tenant, t.ID, hash, until)}, "until": {until}}.Encode()
+	u.RawQuery = url.Values{"pass": {c.h.pass(c.caller.Tenant, c.caller.Who, t.ID, hash, until)}, "key": {c.caller.Who}, "until": {until}}.Encode()
 	return c.json(http.StatusCreated, map[string]any{"present": false, "url": u.String()})
 }
 
@@ -153,6 +153,12 @@ func (h *Handler) uploaded(w http.ResponseWriter, r *http.Request) error {
 	h.mu.Unlock()
 	if t == nil || !hashed(hash) || !h.passes(r.URL.Query(), t.Tenant, id, hash, time.Now()) {
 		return refuse(403, paddock.Denied, "the URL is not valid, or not any more: ask for a new one")
+	}
+	switch live, err := h.o.Live(r.Context(), t.Tenant, r.URL.Query().Get("key")); {
+	case err != nil:
+		return err
+	case !live:
+		return refuse(403, paddock.Denied, "the URL ended with the key that asked for it")
 	}
 	place, err := h.o.Enter(r.Context(), t.Tenant)
 	if err != nil {

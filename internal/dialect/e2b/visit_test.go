@@ -64,6 +64,7 @@ func newCrossing(t *testing.T, rec record, ports *ingress.Proxy, inside http.Han
 			}
 			return Caller{Tenant: "acme", Who: "key-write", Driver: d}, nil
 		},
+		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return d, nil },
 		Mark: func(ctx context.Context, _ *http.Request, _, who string) context.Context {
 			c.marked.Store(&who)

@@ -63,6 +63,20 @@ func TestASignatureOpensOneFileForOneThing(t *testing.T) {
 	}
 }
 
+// The threat model says so: E2B's clients upload several files by one link without a path.
+func TestASignatureToWriteWithoutAPathOpensWhatTheFormNames(t *testing.T) {
+	tr := newTrial(t, func(o *Options) { o.Token = token })
+	form := "--x\r\nContent-Disposition: form-data; name=file; filename=named\r\n\r\ntext\r\n--x--\r\n"
+	for _, c := range []struct{ path, written string }{{"signed", "signed"}, {"", "named"}} {
+		q := url.Values{"path": {c.path}}
+		q.Set("signature", e2b.Signature(token, "POST", q))
+		code, body, _ := tr.ask("POST", "/files?"+q.Encode(), form, "Content-Type", "multipart/form-data; boundary=x")
+		if code != 200 || !strings.Contains(body, `/`+c.written+`"`) || strings.Count(body, `"path"`) != 1 {
+			t.Errorf("%q: %d %s", c.path, code, body)
+		}
+	}
+}
+
 func TestAFileIsServedAsTheWebHasIt(t *testing.T) {
 	tr := newTrial(t)
 	text := strings.Repeat("0123456789", 100)
