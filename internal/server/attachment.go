@@ -17,8 +17,6 @@ const (
 	// least is what an empty attachment may hold even if the budget is used up, so that an
 	// attachment which holds much does not stop all others.
 	least = 4 << 10
-	// piece is the largest payload of one frame.
-	piece = 32 << 10
 	// attachmentGrace is how long a process waits for a client whose connection was cut.
 	attachmentGrace = time.Minute
 	// toldGrace is how long an exit is kept after it was sent.
@@ -43,8 +41,8 @@ type attachment struct {
 	mu       sync.Mutex
 	process  paddock.Process // guarded by mu; nil before the start and after the end
 	more     chan struct{}   // guarded by mu; closed and replaced at every change
-	pieces   []output        // guarded by mu
-	base     int64           // guarded by mu; offset of the first held byte
+	held     backlog         // guarded by mu; its bytes count in room
+	base     int64           // guarded by mu; offset of the first byte that is not acknowledged
 	next     int64           // guarded by mu; offset after the newest byte
 	auto     bool            // guarded by mu; output counts as acknowledged once it was sent
 	detached bool            // guarded by mu
@@ -56,13 +54,6 @@ type attachment struct {
 	streams  int             // guarded by mu; requests that serve the attachment
 	turn     int             // guarded by mu; number of the newest request; earlier ones end
 	left     time.Time       // guarded by mu; time of the client's last request
-}
-
-// An output is a part of stdout or stderr.
-type output struct {
-	at     int64
-	stderr bool
-	data   []byte
 }
 
 func newAttachment(cancel context.CancelFunc, room *budget) *attachment {
@@ -131,11 +122,7 @@ func (at *attachment) add(p []byte, stderr bool) (int, full, error) {
 	case n == 0:
 		return 0, full{at.more, room}, nil
 	}
-	if last := len(at.pieces) - 1; last >= 0 && at.pieces[last].stderr == stderr && len(at.pieces[last].data)+n <= piece {
-		at.pieces[last].data = append(at.pieces[last].data, p[:n]...)
-	} else {
-		at.pieces = append(at.pieces, output{at: at.next, stderr: stderr, data: append([]byte(nil), p[:n]...)})
-	}
+	at.held.add(at.next, p[:n], stderr)
 	at.next += int64(n)
 	at.changed()
 	return n, full{}, nil
@@ -166,15 +153,8 @@ func (at *attachment) ack(offset int64) error {
 	if offset <= at.base {
 		return nil
 	}
-	if !at.detached {
-		at.room.give(offset - at.base)
-	}
 	at.base = offset
-	gone := 0
-	for gone < len(at.pieces) && at.pieces[gone].at+int64(len(at.pieces[gone].data)) <= offset {
-		gone++
-	}
-	at.pieces = append(at.pieces[:0:0], at.pieces[gone:]...)
+	at.room.give(at.held.drop(offset))
 	at.changed()
 	return nil
 }
@@ -184,10 +164,7 @@ func (at *attachment) detach() {
 	at.mu.Lock()
 	again := at.detached
 	at.detached = true
-	at.pieces = nil
-	if !again {
-		at.room.give(at.next - at.base)
-	}
+	at.room.give(at.held.drop(at.next))
 	at.changed()
 	at.mu.Unlock()
 	if !again {
@@ -282,7 +259,7 @@ type moment struct {
 // errReplaced reports that another request serves the attachment, or that it was detached.
 var errReplaced = errors.New("another request serves the attachment")
 
-// look returns the output to send, starting at an offset.
+// look returns output to send, starting at an offset: all of it, or as much as a moment holds.
 func (at *attachment) look(from int64, turn int) (moment, error) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -293,16 +270,8 @@ func (at *attachment) look(from int64, turn int) (moment, error) {
 		return moment{}, fmt.Errorf("output from %d: only output from %d to %d is kept: %w",
 			at.origin+from, at.origin+at.base, at.origin+at.next, paddock.Conflict)
 	}
-	m := moment{next: from, more: at.more}
-	for _, o := range at.pieces {
-		end := o.at + int64(len(o.data))
-		if end <= from {
-			continue
-		}
-		o.data = o.data[max(0, from-o.at):]
-		m.pieces = append(m.pieces, o)
-		m.next = end
-	}
+	m := moment{more: at.more}
+	m.pieces, m.next = at.held.from(from)
 	if len(m.pieces) == 0 && at.cut {
 		return moment{}, errReplaced
 	}
