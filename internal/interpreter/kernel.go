@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,10 +19,13 @@ const (
 
 	signalTime = 30 * time.Second // in which a signal has to get to its process
 	maxSpare   = 64 << 10         // bytes of output between two cells
-	maxQueue   = 4                // items of a cell that wait for its caller
-	maxText    = 64 << 10         // bytes of one event's text
-	idleTime   = 100 * time.Millisecond
-	answerTime = 3 * time.Second // in which a kernel between two cells answers
+	// maxSparePieces bounds the pieces of that output, because the code inside chooses their size, and each takes
+	// more than 100 bytes beside its text.
+	maxSparePieces = maxSpare / 64
+	maxQueue       = 4        // items of a cell that wait for its caller
+	maxText        = 64 << 10 // bytes of one event's text
+	idleTime       = 100 * time.Millisecond
+	answerTime     = 3 * time.Second // in which a kernel between two cells answers
 )
 
 // errLet is what writers answer when nobody is to read any more.
@@ -161,9 +165,7 @@ func (k *kernel) put(it item) error {
 	k.mu.Lock()
 	c := k.cell
 	if c == nil {
-		if it.event.Text != "" && k.held+len(it.event.Text) <= maxSpare {
-			k.spare, k.held = append(k.spare, it), k.held+len(it.event.Text)
-		}
+		k.keep(it)
 		k.mu.Unlock()
 		k.i.room.give(it.took)
 		return nil
@@ -188,6 +190,14 @@ func (k *kernel) put(it item) error {
 	}
 	k.i.room.give(it.took)
 	return nil
+}
+
+// keep keeps text for the next cell, or for the error of a start, if there is space. mu is held.
+func (k *kernel) keep(it item) {
+	n := len(it.event.Text)
+	if n > 0 && k.held+n <= maxSpare && len(k.spare) < maxSparePieces {
+		k.spare, k.held = append(k.spare, it), k.held+n
+	}
 }
 
 // begin makes the kernel's next items a turn's.
@@ -235,11 +245,11 @@ func (k *kernel) kept() []item {
 
 // early gives what a kernel that did not become ready said, shortened.
 func (k *kernel) early() string {
-	var text string
+	var text strings.Builder
 	for _, it := range k.kept() {
-		text += it.event.Text
+		text.WriteString(it.event.Text)
 	}
-	return cut(text, 500)
+	return cut(text.String(), 500)
 }
 
 // watch waits for the end of the kernel's process.
@@ -323,11 +333,9 @@ func (k *kernel) await(ctx context.Context, c *turn, bound time.Duration) error 
 			switch {
 			case it.end != 0 && it.seq == c.seq:
 				ends |= it.end
-			case it.event.Text != "":
+			default:
 				k.mu.Lock()
-				if k.held < maxSpare {
-					k.spare, k.held = append(k.spare, it), k.held+len(it.event.Text)
-				}
+				k.keep(it)
 				k.mu.Unlock()
 			}
 		case err := <-k.fault:

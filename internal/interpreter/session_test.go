@@ -49,6 +49,45 @@ func TestAKernelThatBrokeTheFormBetweenTwoCellsIsKilled(t *testing.T) {
 	i.wg.Wait()
 }
 
+func TestOutputBetweenTwoCellsIsBoundedInItsPiecesToo(t *testing.T) {
+	i := &Interpreter{ctx: t.Context(), room: &budget{}, log: slog.New(slog.DiscardHandler)}
+	k := i.session(Context{Language: Python}, nil).newKernel(aMark)
+	out := k.output(0)
+	alternate := func() {
+		for range 4 * maxSparePieces {
+			for _, w := range []io.Writer{out.Stdout, out.Stderr} {
+				if _, err := w.Write([]byte("x")); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	alternate()
+	if n := len(k.kept()); n != maxSparePieces {
+		t.Errorf("%d pieces are kept between two cells", n)
+	}
+
+	c := k.begin(1) // a kernel that is being started says so much before it is ready
+	go func() {
+		alternate()
+		for _, end := range []int{onOut, onErr} {
+			if err := k.put(item{seq: 1, end: end}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	if err := k.await(t.Context(), c, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	k.end(c)
+	if n := len(k.spare); n != maxSparePieces {
+		t.Errorf("%d pieces are kept of the start", n)
+	}
+	if text := k.early(); text != strings.Repeat("x", 500) {
+		t.Errorf("the start said %q", text)
+	}
+}
+
 func TestCellsThatWaitHoldSoMuchCodeAndNoMore(t *testing.T) {
 	i, err := New(Options{Sandbox: struct{ paddock.Sandbox }{}, Dir: "/"})
 	if err != nil {
