@@ -115,7 +115,8 @@ const (
 	CanMount          Capability = "mount"           // Spec.Mounts, read-only
 	CanMountWrite     Capability = "mount-write"     // Mount.Write
 	CanMountOverlay   Capability = "mount-overlay"   // Mount.Overlay
-	CanAudit          Capability = "audit"           // Policy.Audit
+	CanAudit          Capability = "audit"           // Policy.Audit, of kinds with OfProcess
+	CanForwardAgent   Capability = "forward-agent"   // Policy.KeyAgents
 )
 
 // A Control is one mechanism that separates guest and host.

@@ -170,6 +170,35 @@ type Policy struct {
 	// Unsupported. Audit does not change what is allowed. AuditOpen makes each opening of a
 	// file slower.
 	Audit []AuditKind `json:"audit,omitempty"`
+
+	// KeyAgents are the key agents of the caller that commands may use, at most one of each kind. It
+	// needs [CanForwardAgent], and cannot change while the sandbox lives.
+	KeyAgents []KeyAgent `json:"key_agents,omitempty"`
+}
+
+// A KeyAgentKind is a kind of program that holds private keys and uses them for other programs.
+type KeyAgentKind string
+
+const (
+	// KeyAgentSSH is an agent of the SSH protocol. Commands find it by the variable SSH_AUTH_SOCK.
+	KeyAgentSSH KeyAgentKind = "ssh"
+	// KeyAgentGPG is the agent of GnuPG, reached by the socket that GnuPG calls "extra". Commands find it
+	// at .gnupg/S.gpg-agent in the home.
+	KeyAgentGPG KeyAgentKind = "gpg"
+)
+
+// A KeyAgent lets commands use the keys of an agent on the host, and learn their public parts and comments. They can
+// sign, and with gpg decrypt, whatever they want while the sandbox lives. They cannot read, add, remove or lock keys.
+type KeyAgent struct {
+	Kind KeyAgentKind `json:"kind"`
+
+	// Socket is the absolute path of the agent's Unix socket on the host, without a symbolic link.
+	// It must belong to the caller, and no writable mount may show it.
+	Socket string `json:"socket"`
+
+	// Keys restricts the sandbox to these keys of the agent. Empty is all. A key of ssh is named by its
+	// fingerprint ("SHA256:…") or its comment, a key of gpg by its keygrip in hexadecimal.
+	Keys []string `json:"keys,omitempty"`
 }
 
 // An AuditKind is a kind of event that can be recorded.
@@ -185,11 +214,19 @@ const (
 	// AuditNetwork is a decision of the gateway, or a connection that it carried. Every
 	// tier with NetworkList records it without being asked.
 	AuditNetwork AuditKind = "network"
+
+	// AuditKeyAgent is a use of a key agent of the caller, or a refused request to one. Every
+	// tier with CanForwardAgent records it without being asked.
+	AuditKeyAgent AuditKind = "key-agent"
 )
+
+// OfProcess reports whether an event of this kind is an action of a process that the sandbox's kernel reports, which
+// needs [CanAudit]. The other events come from the host's side of a sandbox.
+func (k AuditKind) OfProcess() bool { return k != AuditNetwork && k != AuditKeyAgent }
 
 // AuditKinds returns all kinds.
 func AuditKinds() []AuditKind {
-	return []AuditKind{AuditExec, AuditOpen, AuditConnect, AuditClone, AuditExit, AuditNetwork}
+	return []AuditKind{AuditExec, AuditOpen, AuditConnect, AuditClone, AuditExit, AuditNetwork, AuditKeyAgent}
 }
 
 // A FilePolicy restricts what mounts and the root show. Patterns are absolute paths inside

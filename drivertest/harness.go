@@ -114,6 +114,7 @@ func groups() []group {
 		{"refusal", refusalPromises()},
 		{"quota", quotaPromises()},
 		{"socket", socketPromises()},
+		{"key agent", keyAgentPromises()},
 	} {
 		for _, g := range subject.groups {
 			g.subject = subject.name

@@ -92,7 +92,10 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 		paddock.CanNetworkList: create(func(spec *paddock.Spec) {
 			spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "example.com"}}}
 		}),
-		paddock.CanAudit:    create(func(spec *paddock.Spec) { spec.Policy.Audit = paddock.AuditKinds() }),
+		paddock.CanAudit: create(func(spec *paddock.Spec) { spec.Policy.Audit = paddock.AuditKinds() }),
+		paddock.CanForwardAgent: create(func(spec *paddock.Spec) {
+			spec.Policy.KeyAgents = []paddock.KeyAgent{{Kind: paddock.KeyAgentSSH, Socket: "/nonexistent/agent"}}
+		}),
 		paddock.CanRootHost: create(func(spec *paddock.Spec) { spec.Root = paddock.Root{} }),
 		paddock.CanRootDir: create(func(spec *paddock.Spec) {
 			spec.Root = paddock.Root{Kind: paddock.RootDir, Path: t.TempDir()}

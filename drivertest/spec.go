@@ -54,6 +54,9 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 	list := func(rules ...paddock.NetworkRule) func(*paddock.Spec) {
 		return network(paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: rules})
 	}
+	agents := func(a ...paddock.KeyAgent) func(*paddock.Spec) {
+		return func(spec *paddock.Spec) { spec.Policy.KeyAgents = a }
+	}
 	rows := []badSpec{
 		{"an unknown tier", func(spec *paddock.Spec) { spec.Tier = "nonsense" }, either},
 		{"another tier", func(spec *paddock.Spec) { spec.Tier = anotherTier(s.info.Tier) }, either},
@@ -98,6 +101,11 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 		{"an unknown network", network(paddock.NetworkPolicy{Mode: "nonsense"}), either},
 		{"rules without a list", network(paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "example.com"}}}), either},
 		{"a rule without a host", list(paddock.NetworkRule{}), either},
+		{"an unknown key agent", agents(paddock.KeyAgent{Kind: "nonsense", Socket: file}), either},
+		{"a key agent without a socket", agents(paddock.KeyAgent{Kind: paddock.KeyAgentSSH}), either},
+		{"a key agent whose socket is missing", agents(paddock.KeyAgent{Kind: paddock.KeyAgentSSH, Socket: filepath.Join(dir, "missing")}), either},
+		{"a key agent whose socket is a file", agents(paddock.KeyAgent{Kind: paddock.KeyAgentSSH, Socket: file}), either},
+		{"a key agent with a key that has no name", agents(paddock.KeyAgent{Kind: paddock.KeyAgentSSH, Socket: file, Keys: []string{""}}), either},
 		{"a rule for a host with NUL", list(paddock.NetworkRule{Host: "evil\x00.example.com"}), either},
 		{"a rule for port 0 and another", list(paddock.NetworkRule{Host: "example.com", Ports: []uint16{443, 0}}), either},
 		{"an unknown kind of event", func(spec *paddock.Spec) {

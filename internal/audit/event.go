@@ -20,6 +20,8 @@ const (
 	Exited  = paddock.AuditExit    // Exit
 	Network = paddock.AuditNetwork // Network, and no process: packets have none
 
+	KeyAgent = paddock.AuditKeyAgent // KeyUse, and no process: a connection to an agent has none
+
 	// Did is an action of a person or program outside on a sandbox or its server. It sets Action; Args and Dir for a
 	// command that was started; and Args for the second name of an action that has two. It has no process.
 	Did Kind = "action"
@@ -62,6 +64,7 @@ type Event struct {
 	Child   int32    `json:"child,omitempty"` // PID, of Clone
 	Exit    *Exit    `json:"exit,omitempty"`
 	Network *Flow    `json:"network,omitempty"`
+	KeyUse  *KeyUse  `json:"key_use,omitempty"`
 	Action  *Action  `json:"action,omitempty"`
 }
 
@@ -111,6 +114,17 @@ type Flow struct {
 	Count    int64         `json:"count,omitempty"`    // how many alike it stands for, where that is more than one
 }
 
+// A KeyUse is the use of a key of the caller's agent, or a request to that agent that was refused.
+type KeyUse struct {
+	Agent   string `json:"agent"`             // "ssh" or "gpg"
+	Request string `json:"request"`           // "sign", "decrypt", or what was refused
+	Key     string `json:"key,omitempty"`     // the fingerprint for ssh, the keygrip for gpg
+	Comment string `json:"comment,omitempty"` // of the key, as the agent has it
+	Verdict string `json:"verdict"`           // "allow" or "deny"
+	Reason  string `json:"reason,omitempty"`
+	Count   int64  `json:"count,omitempty"` // how many alike it stands for, where that is more than one
+}
+
 // Clean returns the event with its time in UTC and every text within its limit and valid UTF-8. It shares no memory
 // with e. Cleaning twice changes nothing.
 func (e Event) Clean() Event {
@@ -131,6 +145,13 @@ func (e Event) Clean() Event {
 	if e.Network != nil {
 		flow := e.Network.clean()
 		e.Network = &flow
+	}
+	if e.KeyUse != nil {
+		use := *e.KeyUse
+		for _, text := range []*string{&use.Agent, &use.Request, &use.Key, &use.Comment, &use.Verdict, &use.Reason} {
+			*text = Text(*text, MaxWord)
+		}
+		e.KeyUse = &use
 	}
 	if e.Action != nil {
 		action := e.Action.clean()

@@ -76,7 +76,7 @@ func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
 	b := &Box{created: time.Now(), plan: p, limits: p.Limits, ended: make(chan struct{})}
 	m := &making{p: &b.plan, b: b}
 	defer m.own.close()
-	for _, stage := range []func(context.Context) error{m.startGateway, m.bound, m.channels, m.start, m.watch, m.configure, m.connect, m.await} {
+	for _, stage := range []func(context.Context) error{m.startGateway, m.bound, m.channels, m.start, m.watch, m.configure, m.connect, m.await, m.forward} {
 		if err := stage(ctx); err != nil {
 			if m.conn != nil {
 				m.conn.Close()

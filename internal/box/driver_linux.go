@@ -281,7 +281,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}
 	sb = &Sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
 		User: own.plan.Layout.Config.User.Name, Dir: own.plan.Layout.Config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil,
+		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0,
 	}}
 	var attached error
 	own.plan.connected = func(conn net.Conn) {

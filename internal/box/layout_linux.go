@@ -27,14 +27,15 @@ type Layout struct {
 	env    environ  // of the caller
 	pins   []string // of one mount, while it is added
 	// partial lists directories of homes of which a part is shown: those of tool chains.
-	partial  map[string]bool
-	adopted  map[string]string // files of certificates inside, by the variables that name them
-	installs bool              // commands may install programs below the home
-	own      []string          // host paths of which sandboxes are made
-	Mounts   []boxinit.Mount   // the spec's mounts
-	paths    []string          // host paths to which an io limit applies
-	data     string            // directory of saved sandboxes
-	builds   string            // directory of caches of build tools
+	partial   map[string]bool
+	adopted   map[string]string // files of certificates inside, by the variables that name them
+	sshSocket string            // inside, of the caller's ssh-agent; empty without it
+	installs  bool              // commands may install programs below the home
+	own       []string          // host paths of which sandboxes are made
+	Mounts    []boxinit.Mount   // the spec's mounts
+	paths     []string          // host paths to which an io limit applies
+	data      string            // directory of saved sandboxes
+	builds    string            // directory of caches of build tools
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
 	overlay, saves bool
@@ -64,7 +65,7 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 		l.paths = append(l.paths, spec.Root.Path)
 	}
 	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
-	return l, nil
+	return l, l.placeKeyAgents(spec)
 }
 
 // netlinks returns the number of sockets from which on a box gets no further netlink socket. Twice
@@ -585,6 +586,9 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 		// Owners and inode numbers differ inside. Otherwise git reads every file of a repository of the host
 		// again, and then leaves numbers in its index that make the host's git do the same.
 		env["GIT_CONFIG_COUNT"], env["GIT_CONFIG_KEY_0"], env["GIT_CONFIG_VALUE_0"] = "1", "core.checkStat", "minimal"
+	}
+	if l.sshSocket != "" {
+		env[sshAuthSock] = l.sshSocket
 	}
 	for k, v := range spec.Env {
 		env[k] = v

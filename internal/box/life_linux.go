@@ -60,6 +60,9 @@ func (l *Life) Ephemeral() bool { return l.ephemeral }
 
 // begin makes the first box, and returns the connection to its agent.
 func (l *Life) begin(ctx context.Context) (net.Conn, error) {
+	if len(l.plan.Policy.KeyAgents) > 0 {
+		l.plan.refusedKeys = &refusedKeys{}
+	}
 	told := l.plan.made
 	l.plan.made = func(b *Box) {
 		l.mu.Lock()
@@ -157,7 +160,7 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 // refused returns what was refused in a box that has ended, and on its way out, as far as it
 // fits into one packet beside the rest of a measure.
 func (l *Life) refused() []paddock.Refusal {
-	list := l.Box().refused()
+	list := gatewayclient.JoinRefusals(l.Box().refused(), l.plan.refusedKeys.all())
 	if l.plan.Gateway != nil {
 		list = gatewayclient.JoinRefusals(list, l.plan.Gateway.State().Refused)
 	}
@@ -213,6 +216,10 @@ func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 	switch {
 	case !slices.Equal(f.DenyRead, g.DenyRead) || !slices.Equal(f.DenyWrite, g.DenyWrite) || !slices.Equal(f.Protect, g.Protect) || !slices.Equal(f.Unprotect, g.Unprotect):
 		return nil, fmt.Errorf("the rules about files cannot be changed while the sandbox lives: they are a part of its tree: %w", paddock.Unsupported)
+	case !slices.EqualFunc(was.KeyAgents, p.KeyAgents, func(a, b paddock.KeyAgent) bool {
+		return a.Kind == b.Kind && a.Socket == b.Socket && slices.Equal(a.Keys, b.Keys)
+	}):
+		return nil, fmt.Errorf("the key agents of a sandbox cannot be changed while it lives: %w", paddock.Unsupported)
 	case !slices.Equal(was.Audit, p.Audit):
 		return nil, fmt.Errorf("what is recorded cannot be changed while the sandbox lives: %w", paddock.Unsupported)
 	case mode == paddock.NetworkList && p.Network.Mode == paddock.NetworkNone: // the link stays, and the gateway allows nothing
@@ -228,11 +235,13 @@ func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 }
 
 func (l *Life) egress(ctx context.Context) (gatewayclient.State, error) {
-	if l.plan.Gateway == nil {
-		return gatewayclient.State{}, nil
+	var st gatewayclient.State
+	if l.plan.Gateway != nil {
+		l.plan.Gateway.Settle(ctx) // the answer to a refused client may come before its event
+		st = l.plan.Gateway.State()
 	}
-	l.plan.Gateway.Settle(ctx) // the answer to a refused client may come before its event
-	return l.plan.Gateway.State(), nil
+	st.Refused = gatewayclient.JoinRefusals(st.Refused, l.plan.refusedKeys.all())
+	return st, nil
 }
 
 // Inspect implements boxOwner.

@@ -33,6 +33,8 @@ type Plan struct {
 
 	host *cgroup.Host
 
+	refusedKeys *refusedKeys // of all boxes of the sandbox; nil without key agents
+
 	// unrecorded is closed when events cannot be written any more, which ends the box. Nil
 	// means never.
 	unrecorded <-chan struct{}

@@ -35,7 +35,7 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	f, _ := info.Finding(paddock.ControlMemory)
 	grouped := f.Strength == paddock.Full
 	info.Capabilities = []paddock.Capability{paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanDial, paddock.CanOutlive,
-		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite}
+		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite, paddock.CanForwardAgent}
 	info.Capabilities = append(info.Capabilities, d.tier.Probe.Capabilities(grouped)...)
 	return info, nil
 }
@@ -192,7 +192,8 @@ func AsksKernel(spec *paddock.Spec) bool {
 	if len(spec.Policy.Audit) == 0 {
 		return false
 	}
-	return spec.Policy.Network.Mode != paddock.NetworkList || slices.ContainsFunc(spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
+	outside := spec.Policy.Network.Mode == paddock.NetworkList || len(spec.Policy.KeyAgents) > 0
+	return !outside || slices.ContainsFunc(spec.Policy.Audit, paddock.AuditKind.OfProcess)
 }
 
 // trial makes an unused box, and returns what went wrong. An error means that the trial did

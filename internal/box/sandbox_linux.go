@@ -53,6 +53,7 @@ type about struct {
 	Kills    int64             `json:"kills,omitempty"`   // processes killed for lack of memory at its death
 	Peak     int64             `json:"peak,omitempty"`    // maximum memory use at its death, in bytes
 	Network  bool              `json:"network,omitempty"` // it has a gateway
+	Keys     bool              `json:"keys,omitempty"`    // it has key agents
 	Saved    string            `json:"saved,omitempty"`   // directory of the saved box while it is paused
 	Saving   string            `json:"saving,omitempty"`  // directory where a pause last began to save the box
 
@@ -365,7 +366,7 @@ func (s *Sandbox) tellInside(ctx, inside context.Context, m Measure, st *paddock
 			err = s.driver.tier.Client.Refusals(inside, s, g, st)
 		}
 	}
-	if !s.networked() {
+	if !s.outside() {
 		return err
 	}
 	e, failed := s.owner.egress(ctx)
@@ -391,6 +392,13 @@ func (s *Sandbox) tell(m Measure) paddock.Status {
 	}
 }
 
+// outside reports whether something outside refuses what commands do: a gateway, or what is before a key agent.
+func (s *Sandbox) outside() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.about.Network || s.about.Keys
+}
+
 // networked reports whether there is a gateway.
 func (s *Sandbox) networked() bool {
 	s.mu.Lock()
@@ -398,12 +406,12 @@ func (s *Sandbox) networked() bool {
 	return s.about.Network
 }
 
-// tellEgress adds the gateway's state to a status.
+// tellEgress adds what was refused outside, and the gateway's state, to a status.
 func (s *Sandbox) tellEgress(st *paddock.Status, e gatewayclient.State) {
+	st.Refused = gatewayclient.JoinRefusals(st.Refused, e.Refused)
 	if !s.networked() {
 		return
 	}
-	st.Refused = gatewayclient.JoinRefusals(st.Refused, e.Refused)
 	for i, f := range st.Enforced {
 		if f.Control == paddock.ControlNetwork {
 			st.Enforced[i] = e.Finding(ListHow)

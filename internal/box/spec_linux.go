@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/keyagent"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -103,6 +104,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		return err
 	}
 	if err := checkNetwork(spec); err != nil {
+		return err
+	}
+	if err := keyagent.Check(spec.Policy.KeyAgents); err != nil {
 		return err
 	}
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {

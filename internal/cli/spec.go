@@ -54,6 +54,7 @@ type specFlags struct {
 	allow        listFlag
 	deny         listFlag
 	secret       listFlag
+	forward      listFlag
 
 	// look says that nothing is run: values of secrets are not needed.
 	look bool
@@ -87,6 +88,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.allow, "allow", "let it reach a `host`, at 443 and 80 or HOST:PORT: a name, \"*.name\", an address, a range, or group:NAME (repeatable; commas between several); host:PORT is a port of this machine's loopback, as host.docker.internal:PORT inside; groups are "+strings.Join(policy.Groups(), ", "))
 	fs.Var(&f.deny, "deny", "never let it reach a `host`, whatever allows it (as --allow; without a port, at any)")
 	fs.Var(&f.secret, "secret", "keep a value outside and put it into requests to hosts: `NAME=env:VAR@HOST[,HOST]` or NAME=file:/path@HOST (repeatable)")
+	fs.Var(&f.forward, "forward-agent", "let commands use the keys of your `agent`: ssh or gpg, or one of its keys: ssh=SHA256:…, ssh=COMMENT or gpg=KEYGRIP (repeatable); they can sign anything with them")
 	fs.Var(&f.unprotect, "unprotect", "allow changes to a protected `name` such as .git/hooks (repeatable)")
 }
 
@@ -262,6 +264,9 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 				"%scontrols are %s", meant(policy.Nearest(name, texts(controls()))), Join(controls()))
 		}
 		s.AllowMissing = append(s.AllowMissing, paddock.Control(name))
+	}
+	if err := f.keyAgents(s, a); err != nil {
+		return err
 	}
 	return f.network(p)
 }

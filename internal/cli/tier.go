@@ -170,7 +170,7 @@ func (t Tier) opened(p *plan) (paddock.Driver, error) {
 
 // asksForCommands reports whether the audit log is to record what commands do.
 func (p *plan) asksForCommands() bool {
-	return p.audit != nil && slices.ContainsFunc(p.spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
+	return p.audit != nil && slices.ContainsFunc(p.spec.Policy.Audit, paddock.AuditKind.OfProcess)
 }
 
 // createIn asks the file's lines before the driver does, so that what cannot

@@ -14,7 +14,7 @@ import (
 )
 
 // serve answers calls on one connection until it ends, and waits for the calls; or it
-// is one for the content of a file.
+// is one for the content of a file, or for a socket.
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	first := make([]byte, 1)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -23,8 +23,11 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 		_ = conn.Close()
 		return context.Cause(ctx)
 	}
-	if first[0] == guestpb.Aside {
+	switch first[0] {
+	case guestpb.Aside:
 		return s.asides.serve(ctx, conn)
+	case guestpb.Listen:
+		return s.listenFor(ctx, conn)
 	}
 	return s.answerer.serve(ctx, &begun{Conn: conn, first: first})
 }

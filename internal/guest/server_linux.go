@@ -22,6 +22,7 @@ type Server struct {
 	wg        sync.WaitGroup // everything that runs for a process
 	stop      chan struct{}  // ends the reaper
 	asides    asides         // transfers past the calls
+	sockets   sockets        // on which it listens for the host
 	turns     turns
 	answerer  *answerer
 

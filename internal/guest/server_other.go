@@ -3,7 +3,9 @@
 package guest
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
@@ -27,6 +29,9 @@ func New(Options) (*Server, error) {
 
 // pass lets nothing through: no agent can be made here.
 func (s *Server) pass(<-chan struct{}) bool { return false }
+
+// listenFor serves nobody: no agent can be made here.
+func (s *Server) listenFor(_ context.Context, conn net.Conn) error { return conn.Close() }
 
 // Close does nothing.
 func (s *Server) Close() error { return nil }

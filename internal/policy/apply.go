@@ -75,6 +75,9 @@ func (f *File) put(spec *paddock.Spec, o Host) {
 	if f.says("network") {
 		spec.Policy.Network = paddock.NetworkPolicy{Mode: f.Network.Mode, Rules: slices.Clone(f.Network.Rules), Secrets: slices.Clone(f.Network.Secrets)}
 	}
+	if f.says("forward_agent") {
+		spec.Policy.KeyAgents = slices.Clone(f.KeyAgents)
+	}
 	spec.Policy.Audit = union(spec.Policy.Audit, f.Audit)
 	spec.AllowMissing = union(spec.AllowMissing, f.AllowMissing)
 }

@@ -69,6 +69,13 @@ func essence(s paddock.Spec) paddock.Spec {
 	if len(s.Policy.Audit) == 0 {
 		s.Policy.Audit = nil
 	}
+	s.Policy.KeyAgents = slices.Clone(s.Policy.KeyAgents)
+	for i := range s.Policy.KeyAgents {
+		s.Policy.KeyAgents[i].Socket = "" // where the agent is depends on the caller
+	}
+	if len(s.Policy.KeyAgents) == 0 {
+		s.Policy.KeyAgents = nil
+	}
 	s.Policy.Network.Rules = slices.Clone(s.Policy.Network.Rules)
 	for i := range s.Policy.Network.Rules {
 		essenceOfRule(&s.Policy.Network.Rules[i])
@@ -118,12 +125,13 @@ type document struct {
 	Limits       map[string]any      `yaml:"limits,omitempty"`
 	Files        map[string]any      `yaml:"files,omitempty"`
 	Network      map[string]any      `yaml:"network,omitempty"`
+	ForwardAgent []string            `yaml:"forward_agent,omitempty,flow"`
 	Audit        []paddock.AuditKind `yaml:"audit,omitempty,flow"`
 	AllowMissing []paddock.Control   `yaml:"allow_missing,omitempty"`
 }
 
 func newDocument(s paddock.Spec) document {
-	d := document{Version: 1, Tier: s.Tier, User: s.User, Audit: s.Policy.Audit, AllowMissing: s.AllowMissing, Limits: map[string]any{}, Files: map[string]any{}}
+	d := document{Version: 1, Tier: s.Tier, User: s.User, ForwardAgent: forwarded(s.Policy.KeyAgents), Audit: s.Policy.Audit, AllowMissing: s.AllowMissing, Limits: map[string]any{}, Files: map[string]any{}}
 	switch s.Root.Kind {
 	case paddock.RootDir:
 		d.Root = s.Root.Path

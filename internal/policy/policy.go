@@ -66,6 +66,7 @@ type File struct {
 	Files     paddock.FilePolicy
 	Network   paddock.NetworkPolicy
 
+	KeyAgents    []paddock.KeyAgent // forward_agent, without sockets
 	Audit        []paddock.AuditKind
 	AllowMissing []paddock.Control
 

@@ -33,6 +33,9 @@ func (c Caller) refusePolicy(p paddock.Policy) error {
 	if c.Trusted {
 		return nil
 	}
+	if len(p.KeyAgents) > 0 {
+		return denied("a key agent of the server's user")
+	}
 	if p.Network.Mode != paddock.NetworkNone && p.Network.Mode != paddock.NetworkList {
 		return denied("the host's network")
 	}

@@ -100,7 +100,7 @@ const supervisorSize = 16 << 20
 func audited(spec *paddock.Spec) []paddock.AuditKind {
 	var list []paddock.AuditKind
 	for _, kind := range spec.Policy.Audit {
-		if kind != paddock.AuditNetwork { // the gateway reports these
+		if kind.OfProcess() {
 			list = append(list, kind)
 		}
 	}

@@ -244,6 +244,8 @@ func (l logLine) about() string {
 		return "status " + strconv.Itoa(l.Exit.Code)
 	case audit.Network:
 		return flow(l.Network)
+	case audit.KeyAgent:
+		return keyUse(l.KeyUse)
 	case audit.Did:
 		return actionInWords(l.Action, l.Args)
 	case chain.Begin:
@@ -269,6 +271,27 @@ func actionInWords(a *audit.Action, args []string) string {
 	text := strings.Join(append(parts, quoted(args)...), " ") + ": " + a.Result
 	if a.Reason != "" {
 		text += ": " + a.Reason
+	}
+	return text
+}
+
+func keyUse(u *audit.KeyUse) string {
+	if u == nil {
+		return ""
+	}
+	parts := []string{u.Verdict, word(u.Agent), u.Request}
+	if u.Key != "" {
+		parts = append(parts, word(u.Key))
+	}
+	if u.Comment != "" {
+		parts = append(parts, word(u.Comment))
+	}
+	text := strings.Join(parts, " ")
+	if u.Reason != "" {
+		text += ": " + u.Reason
+	}
+	if u.Count > 1 {
+		text += ", " + strconv.FormatInt(u.Count, 10) + " times"
 	}
 	return text
 }

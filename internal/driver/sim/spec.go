@@ -111,7 +111,10 @@ func (d *Driver) checkPolicy(p paddock.Policy) error {
 			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
 		}
 	}
-	if slices.ContainsFunc(p.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork }) {
+	if len(p.KeyAgents) > 0 {
+		return fmt.Errorf("key agents: no program of this tier uses one: %w", paddock.Unsupported)
+	}
+	if slices.ContainsFunc(p.Audit, paddock.AuditKind.OfProcess) {
 		return fmt.Errorf("audit: this tier records nothing of what its programs do: %w", paddock.Unsupported)
 	}
 	return d.checkNetwork(p.Network)

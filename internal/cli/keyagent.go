@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// keyAgents puts the agents that are forwarded into a spec, with the caller's own sockets. Flags replace those of a policy.
+func (f *specFlags) keyAgents(s *paddock.Spec, a *App) error {
+	if len(f.forward) > 0 {
+		s.Policy.KeyAgents = nil
+	}
+	for _, text := range f.forward {
+		agents, err := policy.ForwardAgent(s.Policy.KeyAgents, text)
+		if err != nil {
+			return WithHint(fmt.Errorf("--forward-agent %s: %w", text, err), "%s", policy.ForwardHint)
+		}
+		s.Policy.KeyAgents = agents
+	}
+	if f.look { // nothing is run, so no agent is needed
+		return nil
+	}
+	for i := range s.Policy.KeyAgents {
+		k := &s.Policy.KeyAgents[i]
+		var err error
+		switch k.Kind {
+		case paddock.KeyAgentSSH:
+			k.Socket, err = sshAgent(a)
+		case paddock.KeyAgentGPG:
+			k.Socket, err = gpgAgent()
+		}
+		if err == nil { // the driver follows no link, and this one is the caller's
+			if k.Socket, err = filepath.EvalSymlinks(k.Socket); err != nil {
+				err = WithHint(fmt.Errorf("%w: %w", err, paddock.NotFound), "start the agent first")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("--forward-agent %s: %w", k.Kind, err)
+		}
+	}
+	return nil
+}
+
+// sshAgent returns the socket of the caller's ssh-agent.
+func sshAgent(a *App) (string, error) {
+	socket, ok := a.Lookup("SSH_AUTH_SOCK")
+	if !ok || socket == "" {
+		return "", WithHint(fmt.Errorf("SSH_AUTH_SOCK is not set, so there is no agent: %w", paddock.NotFound), `start one: eval "$(ssh-agent)" && ssh-add`)
+	}
+	return socket, nil
+}
+
+// gpgTime bounds the calls of gpgconf, the first of which may start the agent.
+const gpgTime = 10 * time.Second
+
+// gpgAgent starts the caller's gpg-agent if needed, and returns its socket for others than the caller.
+func gpgAgent() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), gpgTime)
+	defer cancel()
+	conf := func(args ...string) (string, error) {
+		c := exec.CommandContext(ctx, "gpgconf", args...) // gpgconf takes the home from the environment, as gpg does
+		out, err := c.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	if _, err := conf("--launch", "gpg-agent"); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return "", WithHint(fmt.Errorf("gpgconf is not there: %w", paddock.NotFound), "install GnuPG")
+		}
+		return "", fmt.Errorf("gpgconf --launch gpg-agent: %w: %w", err, paddock.Unavailable)
+	}
+	text, err := conf("--list-dirs", "agent-extra-socket")
+	if err != nil {
+		return "", fmt.Errorf("gpgconf --list-dirs agent-extra-socket: %w: %w", err, paddock.Unavailable)
+	}
+	socket, err := url.PathUnescape(text) // gpgconf writes special characters as %XX
+	if err != nil || !filepath.IsAbs(socket) {
+		return "", fmt.Errorf("gpgconf says %q, which is no path: %w", text, paddock.Unavailable)
+	}
+	return socket, nil
+}

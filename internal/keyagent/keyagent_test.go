@@ -1,0 +1,324 @@
+package keyagent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// uses keeps what a forwarder reports.
+type uses struct {
+	mu  sync.Mutex
+	all []Use // guarded by mu
+}
+
+func (u *uses) add(one Use) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all = append(u.all, one)
+}
+
+func (u *uses) list() []Use {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.all)
+}
+
+// serve forwards an agent, which agent plays, and returns the sandbox's end of a connection.
+func serve(t *testing.T, a paddock.KeyAgent, agent func(net.Conn)) (net.Conn, *uses) {
+	t.Helper()
+	seen := &uses{}
+	guest, ours := net.Pipe()
+	var wg sync.WaitGroup
+	f := &Forwarder{Agent: a, Used: seen.add, Dial: func(context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		wg.Go(func() {
+			defer far.Close()
+			agent(far)
+		})
+		return near, nil
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	wg.Go(func() { f.Serve(ctx, ours) })
+	t.Cleanup(func() {
+		guest.Close()
+		cancel()
+		wg.Wait()
+	})
+	return guest, seen
+}
+
+func ask(t *testing.T, conn net.Conn, request []byte) []byte {
+	t.Helper()
+	go func() { _ = writeSSH(conn, request) }()
+	answer, err := readSSH(conn)
+	if err != nil {
+		t.Fatalf("%x: %v", request, err)
+	}
+	return answer
+}
+
+// sshAgentWith plays an agent with a key, and keeps the requests that it gets.
+func sshAgentWith(key, comment []byte, got *uses) func(net.Conn) {
+	return func(conn net.Conn) {
+		for {
+			request, err := readSSH(conn)
+			if err != nil {
+				return
+			}
+			got.add(Use{Request: string(request)})
+			answer := []byte{sshFailure}
+			switch request[0] {
+			case sshRequestIdentities:
+				answer = encodeKeys([]sshKey{{blob: key, comment: comment}})
+			case sshSignRequest:
+				answer = appendText([]byte{sshSignResponse}, []byte("signature"))
+			case sshExtension:
+				answer = []byte{sshSuccess}
+			}
+			if writeSSH(conn, answer) != nil {
+				return
+			}
+		}
+	}
+}
+
+func TestAnAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
+	key, got := []byte("key"), &uses{}
+	conn, seen := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, sshAgentWith(key, []byte("work"), got))
+	sign := func(key, data string, flags uint32) []byte {
+		return binary.BigEndian.AppendUint32(appendText(appendText([]byte{sshSignRequest}, []byte(key)), []byte(data)), flags)
+	}
+	bind := func(session string, last ...byte) []byte {
+		b := appendText([]byte{sshExtension}, []byte(sshBind))
+		for _, part := range []string{"host key", session, "signature"} {
+			b = appendText(b, []byte(part))
+		}
+		return append(b, last...)
+	}
+	failure := []byte{sshFailure}
+	for _, row := range []struct {
+		what            string
+		request, answer []byte
+	}{
+		{"list", []byte{sshRequestIdentities}, encodeKeys([]sshKey{{blob: key, comment: []byte("work")}})},
+		{"list with more", []byte{sshRequestIdentities, 0}, failure},
+		{"sign", sign("key", "data", 2), appendText([]byte{sshSignResponse}, []byte("signature"))},
+		{"sign with another key", sign("other", "data", 0), failure},
+		{"sign with a flag that nobody knows", sign("key", "data", 8), failure},
+		{"sign with more", append(sign("key", "data", 0), 0), failure},
+		{"sign with less", sign("key", "data", 0)[:12], failure},
+		{"bind", bind("session", 1), []byte{sshSuccess}},
+		{"bind with more", bind("session", 1, 0), failure},
+		{"bind a session with a long name", bind(strings.Repeat("x", 129), 0), failure},
+		{"bind for what is neither", bind("session", 2), failure},
+		{"query", appendText([]byte{sshExtension}, []byte("query")), failure},
+		{"an extension without a name", []byte{sshExtension}, failure},
+		{"add", []byte{17, 0, 0, 0, 1, 'x'}, failure}, {"remove", []byte{18}, failure}, {"remove all", []byte{19}, failure},
+		{"lock", appendText([]byte{22}, []byte("word")), failure}, {"an answer", []byte{sshSignResponse}, failure}, {"nothing known", []byte{255}, failure},
+	} {
+		if answer := ask(t, conn, row.request); !bytes.Equal(answer, row.answer) {
+			t.Errorf("%s: %x", row.what, answer)
+		}
+	}
+	for _, u := range got.list() {
+		if kind := u.Request[0]; kind != sshRequestIdentities && kind != sshSignRequest && kind != sshExtension {
+			t.Errorf("the agent got %x", u.Request)
+		}
+		if u.Request[0] == sshSignRequest && u.Request != string(sign("key", "data", 2)) || u.Request[0] == sshExtension && u.Request != string(bind("session", 1)) {
+			t.Errorf("the agent got %x", u.Request)
+		}
+	}
+	all := seen.list()
+	if !slices.ContainsFunc(all, func(u Use) bool {
+		return u.Request == "sign" && u.Key == fingerprint(key) && u.Comment == "work" && u.Refused == ""
+	}) {
+		t.Errorf("no signature in %+v", all)
+	}
+	if !slices.ContainsFunc(all, func(u Use) bool { return u.Request == "remove all keys" && u.Refused == notForwarded }) {
+		t.Errorf("no refusal in %+v", all)
+	}
+}
+
+func TestOnlyNamedKeysAreForwarded(t *testing.T) {
+	for _, name := range []string{"work", fingerprint([]byte("key"))} {
+		conn, _ := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentSSH, Keys: []string{name}}, sshAgentWith([]byte("key"), []byte("work"), &uses{}))
+		if answer := ask(t, conn, []byte{sshRequestIdentities}); len(answer) < 10 {
+			t.Errorf("%s: %x", name, answer)
+		}
+	}
+	conn, _ := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentSSH, Keys: []string{"other"}}, sshAgentWith([]byte("key"), []byte("work"), &uses{}))
+	if answer := ask(t, conn, []byte{sshRequestIdentities}); !bytes.Equal(answer, encodeKeys(nil)) {
+		t.Errorf("%x", answer)
+	}
+	if answer := ask(t, conn, append(appendText(appendText([]byte{sshSignRequest}, []byte("key")), nil), 0, 0, 0, 0)); !bytes.Equal(answer, []byte{sshFailure}) {
+		t.Errorf("%x", answer)
+	}
+}
+
+func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
+	for _, head := range [][]byte{{0, 0, 0, 0}, {0, 4, 0, 1}, {255, 255, 255, 255}} {
+		conn, seen := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, sshAgentWith(nil, nil, &uses{}))
+		if _, err := conn.Write(head); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%x: %v", head, err)
+		}
+		if all := seen.list(); len(all) != 1 || all[0].Refused != malformed {
+			t.Errorf("%x: %+v", head, all)
+		}
+	}
+}
+
+func TestFingerprintsAreThoseOfOpenSSH(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("there is no ssh-keygen")
+	}
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		out, err := exec.CommandContext(t.Context(), "ssh-keygen", args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", args, out)
+		}
+		return string(out)
+	}
+	run("-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, "ca"))
+	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
+		name := filepath.Join(dir, kind)
+		run("-q", "-t", kind, "-N", "", "-f", name)
+		run("-q", "-s", filepath.Join(dir, "ca"), "-I", "id", name+".pub")
+		for _, file := range []string{name + ".pub", name + "-cert.pub"} {
+			want := strings.Fields(run("-l", "-f", file))[1]
+			if got := fingerprint(publicBlob(t, file)); got != want {
+				t.Errorf("%s: %s, and ssh-keygen says %s", file, got, want)
+			}
+		}
+	}
+}
+
+func TestEqualRefusalsAreReportedTogether(t *testing.T) {
+	var seen uses
+	f := &Forwarder{Agent: paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, Used: seen.add}
+	for range 1000 {
+		f.refuse("lock", notForwarded)
+	}
+	f.End()
+	total := 0
+	for _, u := range seen.list() {
+		total += u.Count
+	}
+	if n := len(seen.list()); total != 1000 || n > 20 {
+		t.Errorf("%d reports of %d refusals", n, total)
+	}
+	f.End()
+	if len(seen.list()) > 20 {
+		t.Error("they are reported again")
+	}
+}
+
+// gpgAgentThat plays a gpg-agent that keeps what it gets.
+func gpgAgentThat(got *uses) func(net.Conn) {
+	return func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "OK Pleased to meet you\n")
+		lines := bufio.NewScanner(conn)
+		for lines.Scan() {
+			got.add(Use{Request: lines.Text()})
+			answer := "OK\n"
+			switch {
+			case strings.HasPrefix(lines.Text(), "PKDECRYPT"):
+				answer = "INQUIRE CIPHERTEXT\n"
+			case strings.HasPrefix(lines.Text(), "PKSIGN"):
+				answer = "S PROGRESS\nD signature\nOK\n"
+			case strings.HasPrefix(lines.Text(), "D "):
+				continue
+			}
+			if _, err := io.WriteString(conn, answer); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
+	key, other := strings.Repeat("0A", 20), strings.Repeat("0B", 20)
+	got := &uses{}
+	conn, seen := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentGPG, Keys: []string{key}}, gpgAgentThat(got))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	lines := bufio.NewReader(conn)
+	read := func() string {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	read() // the greeting
+	const ok = "OK\n"
+	for _, row := range []struct{ request, answer string }{
+		{"RESET", ok}, {"GETINFO version", ok}, {"GETINFO socket_name", gpgForbidden}, {"OPTION agent-awareness=2.1.0", ok}, {"OPTION putenv=X=1", gpgForbidden}, {"OPTION ttyname=/dev/tty1", gpgForbidden},
+		{"PKSIGN", gpgForbidden}, {"HAVEKEY " + key, ok}, {"HAVEKEY --list=1000", gpgForbidden}, {"KEYINFO " + key, ok}, {"KEYINFO --list", gpgForbidden}, {"READKEY " + other, gpgForbidden},
+		{"SIGKEY " + other, gpgForbidden}, {"sigkey " + strings.ToLower(key), ok}, {"SETKEYDESC Please", ok}, {"SETHASH 8 00", ok},
+		{"PKSIGN", "S PROGRESS\nD signature\nOK\n"}, {"PKDECRYPT", "INQUIRE CIPHERTEXT\n"}, {"D (enc-val)\nEND", ok},
+		{"GENKEY", gpgForbidden}, {"EXPORT_KEY " + key, gpgForbidden}, {"DELETE_KEY " + key, gpgForbidden}, {"GET_PASSPHRASE X X X X", gpgForbidden}, {"SCD SERIALNO", gpgForbidden},
+		{"KILLAGENT", gpgForbidden}, {"D data", gpgForbidden}, {"END", gpgForbidden}, {"NONSENSE", gpgForbidden}, {"SETKEYDESC a\tb", gpgForbidden}, {"RESET\x00", gpgForbidden}, {"BYE", ok},
+	} {
+		go func() { _, _ = io.WriteString(conn, row.request+"\n") }()
+		answer := ""
+		for range strings.Count(row.answer, "\n") {
+			answer += read()
+		}
+		if answer != row.answer {
+			t.Errorf("%s: %q", row.request, answer)
+		}
+	}
+	for _, u := range got.list() {
+		verb, _, _ := strings.Cut(u.Request, " ")
+		if !slices.Contains([]string{"RESET", "GETINFO", "OPTION", "HAVEKEY", "KEYINFO", "SIGKEY", "SETKEYDESC", "SETHASH", "PKSIGN", "PKDECRYPT", "D", "END", "BYE"}, verb) || strings.Contains(u.Request, other) {
+			t.Errorf("the agent got %q", u.Request)
+		}
+	}
+	var used []string
+	for _, u := range seen.list() {
+		if u.Refused == "" {
+			used = append(used, u.Request+" "+u.Key)
+		}
+	}
+	if want := []string{"sign " + key, "decrypt " + key}; !slices.Equal(used, want) {
+		t.Errorf("reported are %q", used)
+	}
+}
+
+func TestKeyAgentsOfASpecAreChecked(t *testing.T) {
+	good := paddock.KeyAgent{Kind: paddock.KeyAgentSSH, Socket: "/run/agent", Keys: []string{"SHA256:x", "me@work"}}
+	if err := Check([]paddock.KeyAgent{good, {Kind: paddock.KeyAgentGPG, Socket: "/run/gpg", Keys: []string{strings.Repeat("aB", 20)}}}); err != nil {
+		t.Error(err)
+	}
+	for what, change := range map[string]func(*paddock.KeyAgent){
+		"kind": func(a *paddock.KeyAgent) { a.Kind = "x" }, "no socket": func(a *paddock.KeyAgent) { a.Socket = "" }, "a relative one": func(a *paddock.KeyAgent) { a.Socket = "agent" },
+		"a detour": func(a *paddock.KeyAgent) { a.Socket = "/a/../b" }, "NUL": func(a *paddock.KeyAgent) { a.Socket = "/a\x00" }, "no name": func(a *paddock.KeyAgent) { a.Keys = []string{""} },
+		"a line": func(a *paddock.KeyAgent) { a.Keys = []string{"a\nb"} }, "no keygrip": func(a *paddock.KeyAgent) { a.Kind = paddock.KeyAgentGPG }, "many": func(a *paddock.KeyAgent) { a.Keys = make([]string, 65) },
+	} {
+		bad := good
+		change(&bad)
+		if err := Check([]paddock.KeyAgent{bad}); !errors.Is(err, paddock.Invalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := Check([]paddock.KeyAgent{good, good}); !errors.Is(err, paddock.Invalid) {
+		t.Errorf("twice: %v", err)
+	}
+}
