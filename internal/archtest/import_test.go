@@ -256,7 +256,7 @@ func foreigners() []foreign {
 		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/sim/command/encode"}, "one tool"},
 		{"golang.org/x/crypto", []string{"internal/sim/command/encode", "internal/egress/inspect", "internal/ingress/certificate"}, "a checksum that the standard library has not, its reader of TLS messages, and ACME"},
 		{"golang.org/x/net", []string{"internal/egress/egresstest", "internal/egress/netstack"}, "messages of DNS, and the client side of SOCKS5"},
-		{"golang.org/x/time", []string{"internal/egress/gateway"}, "the rate of a rule's limits"},
+		{"golang.org/x/time", []string{"internal/egress/gateway", "internal/keyagent"}, "the rates of a rule's limits, and of requests to a key agent"},
 		{"github.com/aws/aws-sdk-go-v2/aws", []string{"internal/audit/segment", "internal/egress/secret"}, "signatures of requests to AWS, and to what speaks as it does"},
 		{"golang.org/x/text", []string{"internal/sim/command/encode"}, "character sets"},
 		{"github.com/go-git", []string{"internal/sim/command/git"}, "one tool"},

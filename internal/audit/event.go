@@ -122,7 +122,9 @@ type KeyUse struct {
 	Comment string `json:"comment,omitempty"` // of the key, as the agent has it
 	Verdict string `json:"verdict"`           // "allow" or "deny"
 	Reason  string `json:"reason,omitempty"`
-	Count   int64  `json:"count,omitempty"` // how many alike it stands for, where that is more than one
+	Purpose string `json:"purpose,omitempty"` // what was signed, in words, as far as it says so itself
+	Digest  string `json:"digest,omitempty"`  // of what was signed, after the name of the hash and a colon
+	Count   int64  `json:"count,omitempty"`   // how many alike it stands for, where that is more than one
 }
 
 // Clean returns the event with its time in UTC and every text within its limit and valid UTF-8. It shares no memory
@@ -148,7 +150,7 @@ func (e Event) Clean() Event {
 	}
 	if e.KeyUse != nil {
 		use := *e.KeyUse
-		for _, text := range []*string{&use.Agent, &use.Request, &use.Key, &use.Comment, &use.Verdict, &use.Reason} {
+		for _, text := range []*string{&use.Agent, &use.Request, &use.Key, &use.Comment, &use.Verdict, &use.Reason, &use.Purpose, &use.Digest} {
 			*text = Text(*text, MaxWord)
 		}
 		e.KeyUse = &use

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"unicode"
@@ -15,6 +16,12 @@ const MaxLine = 6*(4*MaxPath+MaxArgs+2*MaxWhy+(18+MaxNames)*MaxWord) + 4*(MaxCou
 // event that cannot be kept is counted, and the next one reports the count.
 type Sink interface {
 	Record(Event)
+}
+
+// A Keeper is a Sink that can also wait until an event is kept; see [Lines.Keep].
+type Keeper interface {
+	Sink
+	Keep(ctx context.Context, e Event) error
 }
 
 // Line returns the cleaned event as one line of JSON with its line break. It escapes all characters that could drive a

@@ -132,7 +132,7 @@ func (m *making) forward(ctx context.Context) error {
 			return fmt.Errorf("forward the agent of %s: %w", a.Kind, err)
 		}
 		f := &keyagent.Forwarder{
-			Agent: a, Used: m.b.usedKey,
+			Agent: a, Sandbox: m.p.Name, Used: m.b.usedKey, Refused: m.b.refusedKey,
 			Dial: func(ctx context.Context) (net.Conn, error) { return dialKeyAgent(ctx, a.Socket) },
 		}
 		m.b.wg.Go(func() { m.b.serveKeys(f, path, conn) })
@@ -211,22 +211,35 @@ func (b *Box) serveKeys(f *keyagent.Forwarder, path string, conn net.Conn) {
 	}
 }
 
-// usedKey records the use of a key, or that it was refused.
-func (b *Box) usedKey(u keyagent.Use) {
-	if u.Refused != "" && b.plan.refusedKeys != nil {
+// usedKey records the use of a key. An error means that it could not be recorded.
+func (b *Box) usedKey(ctx context.Context, u keyagent.Use) error {
+	e := b.keyEvent(u, "allow")
+	switch sink := b.plan.Audit.(type) {
+	case nil:
+	case audit.Keeper: // else a sandbox could hide it among other events
+		return sink.Keep(ctx, e)
+	default:
+		sink.Record(e)
+	}
+	return nil
+}
+
+// refusedKey records refusals.
+func (b *Box) refusedKey(u keyagent.Use) {
+	if b.plan.refusedKeys != nil {
 		b.plan.refusedKeys.add(u)
 	}
-	if b.plan.Audit == nil {
-		return
+	if b.plan.Audit != nil {
+		b.plan.Audit.Record(b.keyEvent(u, "deny"))
 	}
-	use := &audit.KeyUse{Agent: string(u.Agent), Request: u.Request, Key: u.Key, Comment: u.Comment, Verdict: "allow", Reason: u.Refused}
-	if u.Refused != "" {
-		use.Verdict = "deny"
-	}
+}
+
+func (b *Box) keyEvent(u keyagent.Use, verdict string) audit.Event {
+	use := &audit.KeyUse{Agent: string(u.Agent), Request: u.Request, Key: u.Key, Comment: u.Comment, Verdict: verdict, Reason: u.Refused, Purpose: u.Purpose, Digest: u.Digest}
 	if u.Count > 1 {
 		use.Count = int64(u.Count)
 	}
-	b.plan.Audit.Record(audit.Event{Time: u.Time, Sandbox: b.plan.Name, Kind: audit.KeyAgent, KeyUse: use})
+	return audit.Event{Time: u.Time, Sandbox: b.plan.Name, Kind: audit.KeyAgent, KeyUse: use}
 }
 
 // refusedKeys are the refused requests to key agents. There are few kinds of them.

@@ -8,7 +8,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -67,22 +70,36 @@ type Use struct {
 	Request string // "sign", "decrypt", "add a key", …: one of a few fixed texts
 	Key     string // fingerprint or keygrip; empty where the request names no key
 	Comment string // of the key, as the agent of the caller has it
+	Purpose string // what is signed, in words, as far as that says so itself; the sandbox chose it
+	Digest  string // of what is signed: the name of a hash, a colon and its value in hexadecimal
 	Refused string // why it was not done, one of a few fixed texts; empty if it was
 	Count   int    // how many equal refusals this one stands for
 }
 
+// Requests that are more than these wait.
+const (
+	requestRate  = 200 // in a second, of one sandbox to one agent
+	requestBurst = 400 // at once
+)
+
 // A Forwarder serves connections from one sandbox to one key agent.
 type Forwarder struct {
-	Agent paddock.KeyAgent
+	Agent   paddock.KeyAgent
+	Sandbox string // its name, for a person who is asked
 
 	// Dial connects to the agent of the caller.
 	Dial func(ctx context.Context) (net.Conn, error)
 
-	// Used is called with each use of a key after it was done, before the sandbox has the answer, and with refusals. It
-	// may be called concurrently.
-	Used func(Use)
+	// Used is called with each use of a key after it was done. The sandbox gets the answer if no error is returned, and
+	// not before. It may be called concurrently.
+	Used func(ctx context.Context, use Use) error
+
+	// Refused is called with refusals. It may be called concurrently.
+	Refused func(Use)
 
 	refusals refusals
+	begin    sync.Once
+	rate     *rate.Limiter // of all connections; set by begin
 }
 
 // Serve answers the requests on a connection from the sandbox until that, the agent's connection or ctx ends. It closes
@@ -102,27 +119,38 @@ func (f *Forwarder) Serve(ctx context.Context, guest net.Conn) {
 	}
 }
 
-// connect dials the agent. The connection ends with ctx.
-func (f *Forwarder) connect(ctx context.Context) (net.Conn, error) {
-	conn, err := f.Dial(ctx)
+// pace waits until one more request may be served. Without it a sandbox would keep the caller's agent, and processors
+// that are not its own, as busy as it likes, and would turn over the record of what it signed.
+func (f *Forwarder) pace(ctx context.Context) error {
+	f.begin.Do(func() { f.rate = rate.NewLimiter(requestRate, requestBurst) })
+	return f.rate.Wait(ctx)
+}
+
+// connect dials the agent. The connection ends with ctx, or when hangUp is called.
+func (f *Forwarder) connect(ctx context.Context) (conn net.Conn, hangUp func(), err error) {
+	conn, err = f.Dial(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	context.AfterFunc(ctx, func() { conn.Close() }) // the caller cancels ctx when it is done
-	return conn, nil
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	return conn, func() {
+		stop()
+		conn.Close()
+	}, nil
 }
 
 // used reports that a key was used.
-func (f *Forwarder) used(request, key, comment string) {
-	f.Used(Use{Time: time.Now(), Agent: f.Agent.Kind, Request: request, Key: key, Comment: comment, Count: 1})
+func (f *Forwarder) used(ctx context.Context, use Use) error {
+	use.Time, use.Agent, use.Count = time.Now(), f.Agent.Kind, 1
+	return f.Used(ctx, use)
 }
 
 // refuse reports that a request was refused. Equal ones are reported together, once a second, because the sandbox can
-// send them as fast as it likes.
+// send many.
 func (f *Forwarder) refuse(request, why string) {
 	now := time.Now()
 	if n := f.refusals.due(request+"\x00"+why, now); n > 0 {
-		f.Used(Use{Time: now, Agent: f.Agent.Kind, Request: request, Refused: why, Count: n})
+		f.Refused(Use{Time: now, Agent: f.Agent.Kind, Request: request, Refused: why, Count: n})
 	}
 }
 
@@ -131,6 +159,6 @@ func (f *Forwarder) End() {
 	now := time.Now()
 	for key, n := range f.refusals.rest() {
 		request, why, _ := strings.Cut(key, "\x00")
-		f.Used(Use{Time: now, Agent: f.Agent.Kind, Request: request, Refused: why, Count: n})
+		f.Refused(Use{Time: now, Agent: f.Agent.Kind, Request: request, Refused: why, Count: n})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -31,6 +33,11 @@ func (u *uses) add(one Use) {
 	u.all = append(u.all, one)
 }
 
+func (u *uses) used(_ context.Context, one Use) error {
+	u.add(one)
+	return nil
+}
+
 func (u *uses) list() []Use {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -43,7 +50,7 @@ func serve(t *testing.T, a paddock.KeyAgent, agent func(net.Conn)) (net.Conn, *u
 	seen := &uses{}
 	guest, ours := net.Pipe()
 	var wg sync.WaitGroup
-	f := &Forwarder{Agent: a, Used: seen.add, Dial: func(context.Context) (net.Conn, error) {
+	f := &Forwarder{Agent: a, Sandbox: "sb-1", Used: seen.used, Refused: seen.add, Dial: func(context.Context) (net.Conn, error) {
 		near, far := net.Pipe()
 		wg.Go(func() {
 			defer far.Close()
@@ -212,7 +219,7 @@ func TestFingerprintsAreThoseOfOpenSSH(t *testing.T) {
 
 func TestEqualRefusalsAreReportedTogether(t *testing.T) {
 	var seen uses
-	f := &Forwarder{Agent: paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, Used: seen.add}
+	f := &Forwarder{Agent: paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, Refused: seen.add}
 	for range 1000 {
 		f.refuse("lock", notForwarded)
 	}
@@ -230,21 +237,33 @@ func TestEqualRefusalsAreReportedTogether(t *testing.T) {
 	}
 }
 
-// gpgAgentThat plays a gpg-agent that keeps what it gets.
+// gpgAgentThat plays a gpg-agent that keeps what it gets, and takes lines as libassuan does.
 func gpgAgentThat(got *uses) func(net.Conn) {
 	return func(conn net.Conn) {
-		_, _ = io.WriteString(conn, "OK Pleased to meet you\n")
+		_, _ = io.WriteString(conn, "OK Pleased to meet you, process 4711\n")
 		lines := bufio.NewScanner(conn)
+		asking, taken := false, 0
 		for lines.Scan() {
-			got.add(Use{Request: lines.Text()})
+			line := lines.Text()
+			got.add(Use{Request: line})
+			verb, _, _ := strings.Cut(line, " ")
 			answer := "OK\n"
 			switch {
-			case strings.HasPrefix(lines.Text(), "PKDECRYPT"):
-				answer = "INQUIRE CIPHERTEXT\n"
-			case strings.HasPrefix(lines.Text(), "PKSIGN"):
-				answer = "S PROGRESS\nD signature\nOK\n"
-			case strings.HasPrefix(lines.Text(), "D "):
-				continue
+			case asking && strings.HasPrefix(line, "D "):
+				if taken += len(line); taken <= gpgMaxData {
+					continue
+				}
+				fallthrough // at once, and not after the end
+			case asking && verb != "END":
+				asking, answer = false, "ERR 67109139 Unknown IPC inquire <GPG Agent>\n"
+			case asking:
+				asking, answer = false, "S PADDING 0\nD plain\nOK\n"
+			case verb == "PKDECRYPT":
+				asking, taken, answer = true, 0, "S INQUIRE_MAXLEN 4096\nINQUIRE CIPHERTEXT\n"
+			case verb == "PKSIGN":
+				answer = "S PINENTRY_LAUNCHED 4711 curses 1.2.1 /dev/tty1 xterm :0\nD signature\nOK\n"
+			case verb == "D" || verb == "END" || verb == "CAN" || verb == "HAVEKEY":
+				answer = "ERR 67109139 Unknown IPC command <GPG Agent>\n"
 			}
 			if _, err := io.WriteString(conn, answer); err != nil {
 				return
@@ -270,9 +289,11 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 	const ok = "OK\n"
 	for _, row := range []struct{ request, answer string }{
 		{"RESET", ok}, {"GETINFO version", ok}, {"GETINFO socket_name", gpgForbidden}, {"OPTION agent-awareness=2.1.0", ok}, {"OPTION putenv=X=1", gpgForbidden}, {"OPTION ttyname=/dev/tty1", gpgForbidden},
-		{"PKSIGN", gpgForbidden}, {"HAVEKEY " + key, ok}, {"HAVEKEY --list=1000", gpgForbidden}, {"KEYINFO " + key, ok}, {"KEYINFO --list", gpgForbidden}, {"READKEY " + other, gpgForbidden},
-		{"SIGKEY " + other, gpgForbidden}, {"sigkey " + strings.ToLower(key), ok}, {"SETKEYDESC Please", ok}, {"SETHASH 8 00", ok},
-		{"PKSIGN", "S PROGRESS\nD signature\nOK\n"}, {"PKDECRYPT", "INQUIRE CIPHERTEXT\n"}, {"D (enc-val)\nEND", ok},
+		{"PKSIGN", gpgForbidden}, {"HAVEKEY " + key, "ERR 67109139 Unknown IPC command <GPG Agent>\n"}, {"HAVEKEY", gpgForbidden}, {"HAVEKEY --list=1000", gpgForbidden}, {"KEYINFO " + key, ok}, {"KEYINFO --list", gpgForbidden}, {"READKEY " + other, gpgForbidden},
+		{"SIGKEY " + other, gpgForbidden}, {"sigkey " + strings.ToLower(key), ok}, {"SETKEYDESC Please", ok}, {"SETHASH 8 ABcd", ok},
+		{"SETHASH --inquire", gpgForbidden}, {"SETHASH 8 abc", gpgForbidden}, {"SETHASH --hash=../x ab", gpgForbidden}, {"PKSIGN --x", gpgForbidden}, {"PKDECRYPT -- AB", gpgForbidden},
+		{"PKSIGN", "D signature\nOK\n"}, {"PKSIGN -- ABCD", "D signature\nOK\n"}, {"PKDECRYPT", "S INQUIRE_MAXLEN 4096\nINQUIRE CIPHERTEXT\n"}, {"D (enc-%76al)%0AKILLAGENT\nEND", "S PADDING 0\nD plain\nOK\n"},
+		{"PKDECRYPT", "S INQUIRE_MAXLEN 4096\nINQUIRE CIPHERTEXT\n"}, {"CAN", "ERR 67109139 Unknown IPC inquire <GPG Agent>\n"}, {"PKSIGN", gpgForbidden},
 		{"GENKEY", gpgForbidden}, {"EXPORT_KEY " + key, gpgForbidden}, {"DELETE_KEY " + key, gpgForbidden}, {"GET_PASSPHRASE X X X X", gpgForbidden}, {"SCD SERIALNO", gpgForbidden},
 		{"KILLAGENT", gpgForbidden}, {"D data", gpgForbidden}, {"END", gpgForbidden}, {"NONSENSE", gpgForbidden}, {"SETKEYDESC a\tb", gpgForbidden}, {"RESET\x00", gpgForbidden}, {"BYE", ok},
 	} {
@@ -285,20 +306,133 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 			t.Errorf("%s: %q", row.request, answer)
 		}
 	}
+	var asked []string
 	for _, u := range got.list() {
-		verb, _, _ := strings.Cut(u.Request, " ")
-		if !slices.Contains([]string{"RESET", "GETINFO", "OPTION", "HAVEKEY", "KEYINFO", "SIGKEY", "SETKEYDESC", "SETHASH", "PKSIGN", "PKDECRYPT", "D", "END", "BYE"}, verb) || strings.Contains(u.Request, other) {
-			t.Errorf("the agent got %q", u.Request)
-		}
+		asked = append(asked, u.Request)
+	}
+	const describe = "SETKEYDESC A+command+in+a+sandbox+of+Paddock+asks+to+%s+with+your+key.%%0ASandbox:+sb-1%%0AKeygrip:+%s"
+	want := []string{
+		"RESET", "GETINFO version", "HAVEKEY " + key, "KEYINFO " + key, "SIGKEY " + key, "SETHASH 8 ABcd",
+		fmt.Sprintf(describe, "sign", key), "PKSIGN", fmt.Sprintf(describe, "sign", key), "PKSIGN", fmt.Sprintf(describe, "decrypt", key), "PKDECRYPT", "D (enc-val)%0AKILLAGENT", "END",
+		fmt.Sprintf(describe, "decrypt", key), "PKDECRYPT", "CAN", "BYE",
+	}
+	if !slices.Equal(asked, want) {
+		t.Errorf("the agent got %q", asked)
 	}
 	var used []string
 	for _, u := range seen.list() {
 		if u.Refused == "" {
-			used = append(used, u.Request+" "+u.Key)
+			used = append(used, strings.TrimSpace(u.Request+" "+u.Key+" "+u.Digest))
 		}
 	}
-	if want := []string{"sign " + key, "decrypt " + key}; !slices.Equal(used, want) {
+	if want := []string{"sign " + key + " sha256:abcd", "sign " + key + " sha256:abcd", "decrypt " + key}; !slices.Equal(used, want) {
 		t.Errorf("reported are %q", used)
+	}
+}
+
+// An agent that answers before it has read all takes the rest for commands. Then an answer must not pass for that to
+// another command, as a signature for a failure.
+func TestEachSignatureIsReportedWhateverAnAgentWasAnswered(t *testing.T) {
+	key := strings.Repeat("0A", 20)
+	for what, answer := range map[string]string{
+		"too much": strings.Repeat("D "+strings.Repeat("x", 900)+"\n", 6) + "END\n", "a word alone": "D\nEND\n", "a small letter": "d x\nEND\n", "an end with more": "END x\n", "a cancellation": "CAN\n", "lines without data": strings.Repeat("D \n", gpgMaxData) + "END\n",
+		"much": strings.Repeat("D "+strings.Repeat("x", 900)+"\n", 4) + "D " + strings.Repeat("%0A", 300) + "\nEND\n",
+	} {
+		t.Run(what, func(t *testing.T) {
+			conn, seen := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentGPG}, gpgAgentThat(&uses{}))
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			c := &assuan{t: t, conn: conn, lines: bufio.NewReader(conn)}
+			c.answer() // the greeting
+			signatures := 0
+			for _, line := range []string{"SETKEY " + key, "PKDECRYPT", "", "SETKEY " + key, "HAVEKEY " + key, "PKSIGN", "NOP", "HAVEKEY " + key, "PKSIGN", "NOP"} {
+				if line == "" {
+					line = strings.TrimSuffix(answer, "\n")
+				}
+				if data, _ := c.ask(line); data == "signature" {
+					signatures++
+				}
+			}
+			reported := slices.DeleteFunc(seen.list(), func(u Use) bool { return u.Request != "sign" || u.Refused != "" })
+			if len(reported) != signatures {
+				t.Errorf("the sandbox got %d signatures, and reported are %d", signatures, len(reported))
+			}
+		})
+	}
+}
+
+func TestWhatIsNotRecordedIsNotGiven(t *testing.T) {
+	fail := func(context.Context, Use) error { return paddock.Unavailable }
+	guest, ours := net.Pipe()
+	defer guest.Close()
+	dial := func(agent func(net.Conn)) func(context.Context) (net.Conn, error) {
+		return func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() { defer far.Close(); agent(far) }()
+			return near, nil
+		}
+	}
+	f := &Forwarder{Agent: paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, Used: fail, Refused: (&uses{}).add, Dial: dial(sshAgentWith([]byte("key"), nil, &uses{}))}
+	go f.Serve(t.Context(), ours)
+	request := append(appendText(appendText([]byte{sshSignRequest}, []byte("key")), []byte("data")), 0, 0, 0, 0)
+	if answer := ask(t, guest, request); !bytes.Equal(answer, []byte{sshFailure}) {
+		t.Errorf("ssh: %x", answer)
+	}
+
+	guest2, ours2 := net.Pipe()
+	defer guest2.Close()
+	f = &Forwarder{Agent: paddock.KeyAgent{Kind: paddock.KeyAgentGPG}, Used: fail, Refused: (&uses{}).add, Dial: dial(gpgAgentThat(&uses{}))}
+	go f.Serve(t.Context(), ours2)
+	c := &assuan{t: t, conn: guest2, lines: bufio.NewReader(guest2)}
+	c.answer() // the greeting
+	c.ask("SIGKEY " + strings.Repeat("0A", 20))
+	if data, end := c.ask("PKSIGN"); data != "" || end != "nothing" {
+		t.Errorf("gpg: %q, %q", data, end)
+	}
+}
+
+func TestASandboxDoesNotKeepAnAgentBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guest, ours := net.Pipe()
+		f := &Forwarder{Agent: paddock.KeyAgent{Kind: paddock.KeyAgentSSH}, Refused: (&uses{}).add}
+		done := make(chan struct{})
+		go func() { f.Serve(t.Context(), ours); close(done) }()
+		begin := time.Now()
+		for range requestBurst + 3*requestRate {
+			ask(t, guest, []byte{19})
+		}
+		if took := time.Since(begin); took < 2900*time.Millisecond { // of a clock that stands still while programs compute
+			t.Errorf("it took %v", took)
+		}
+		guest.Close()
+		<-done
+	})
+}
+
+func TestThePurposeOfASignatureIsTold(t *testing.T) {
+	login := func(method string, more ...string) []byte {
+		b := append(appendText(nil, []byte("session")), 50)
+		for _, part := range []string{"git", "ssh-connection", method} {
+			b = appendText(b, []byte(part))
+		}
+		b = append(b, 1)
+		for _, part := range append([]string{"ssh-ed25519", "key"}, more...) {
+			b = appendText(b, []byte(part))
+		}
+		return b
+	}
+	signature := func(name string) []byte { return appendText([]byte("SSHSIG"), []byte(name)) }
+	for want, data := range map[string][]byte{
+		"signature for git": signature("git"), "login as git": login("publickey"), "signature for " + strings.Repeat("x", 64): signature(strings.Repeat("x", 300)),
+		"login as git at the host with the key " + fingerprint([]byte("host key")): login("publickey-hostbound-v00@openssh.com", "host key"),
+	} {
+		if got := purpose(data); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, data := range []string{"", "text", "SSHSIG", "SSHSIG\xff\xff\xff\xff", string(login("password")), string(login("publickey")[:20])} {
+		if got := purpose([]byte(data)); got != "" {
+			t.Errorf("%q: %q", data, got)
+		}
 	}
 }
 

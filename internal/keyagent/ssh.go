@@ -1,10 +1,12 @@
 package keyagent
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -65,8 +67,9 @@ type sshSession struct {
 	ctx   context.Context
 	guest net.Conn
 
-	agent net.Conn // nil until it is needed
-	keys  []sshKey // that the agent listed, and that the sandbox may use
+	agent  net.Conn // nil until it is needed
+	hangUp func()   // closes agent
+	keys   []sshKey // that the agent listed, and that the sandbox may use
 }
 
 type sshKey struct {
@@ -76,7 +79,7 @@ type sshKey struct {
 
 func (s *sshSession) close() {
 	if s.agent != nil {
-		s.agent.Close()
+		s.hangUp()
 	}
 }
 
@@ -89,8 +92,11 @@ func (s *sshSession) serve() {
 			}
 			return
 		}
+		if s.f.pace(s.ctx) != nil {
+			return
+		}
 		answer, err := s.answer(request)
-		if err != nil { // there is no agent to go on with
+		if err != nil { // there is no agent to go on with, or nobody who records
 			_ = writeSSH(s.guest, []byte{sshFailure})
 			return
 		}
@@ -103,7 +109,7 @@ func (s *sshSession) serve() {
 	}
 }
 
-// answer carries a request out. No answer and no error stand for a failure. An error says that the agent cannot be asked.
+// answer carries a request out. No answer and no error stand for a failure. An error ends the connection.
 func (s *sshSession) answer(request []byte) (answer []byte, err error) {
 	switch body := request[1:]; request[0] {
 	case sshRequestIdentities:
@@ -132,11 +138,11 @@ func (s *sshSession) answer(request []byte) (answer []byte, err error) {
 // ask sends a request to the agent and returns its answer.
 func (s *sshSession) ask(request []byte) ([]byte, error) {
 	if s.agent == nil {
-		conn, err := s.f.connect(s.ctx)
+		conn, hangUp, err := s.f.connect(s.ctx)
 		if err != nil {
 			return nil, err
 		}
-		s.agent = conn
+		s.agent, s.hangUp = conn, hangUp
 	}
 	if err := writeSSH(s.agent, request); err != nil {
 		return nil, err
@@ -200,12 +206,50 @@ func (s *sshSession) sign(body []byte) ([]byte, error) {
 	}
 	p = parser{rest: answer[1:]}
 	if signature := p.text(); answer[0] == sshSignResponse && !p.failed && len(p.rest) == 0 {
-		s.f.used(what, key.print, string(key.comment))
+		sum := sha256.Sum256(data)
+		use := Use{Request: what, Key: key.print, Comment: string(key.comment), Purpose: purpose(data), Digest: "sha256:" + hex.EncodeToString(sum[:])}
+		if err := s.f.used(s.ctx, use); err != nil {
+			return nil, err
+		}
 		return appendText([]byte{sshSignResponse}, signature), nil
 	}
 	s.f.refuse(what, agentRefuses)
 	return nil, nil
 }
+
+// purpose says what data is that is signed, as far as it says so itself: a signature of ssh-keygen (PROTOCOL.sshsig), or a
+// login (RFC 4252, and PROTOCOL of OpenSSH).
+func purpose(data []byte) string {
+	if rest, ok := bytes.CutPrefix(data, []byte("SSHSIG")); ok {
+		p := parser{rest: rest}
+		if name := p.text(); !p.failed {
+			return "signature for " + clip(name)
+		}
+		return ""
+	}
+	const request = 50
+	p := parser{rest: data}
+	p.text() // the session
+	if p.octet() != request {
+		return ""
+	}
+	user, service, method := p.text(), p.text(), p.text()
+	bound := string(method) == "publickey-hostbound-v00@openssh.com"
+	if p.failed || string(service) != "ssh-connection" || string(method) != "publickey" && !bound {
+		return ""
+	}
+	what := "login as " + clip(user)
+	p.octet()
+	p.text() // the algorithm
+	p.text() // the key
+	if host := p.text(); bound && !p.failed {
+		what += " at the host with the key " + fingerprint(host)
+	}
+	return what
+}
+
+// clip bounds a text of the sandbox.
+func clip(text []byte) string { return string(text[:min(len(text), 64)]) }
 
 // bind passes on for which session of SSH the signatures to come are.
 func (s *sshSession) bind(body []byte) ([]byte, error) {

@@ -290,6 +290,12 @@ func keyUse(u *audit.KeyUse) string {
 	if u.Reason != "" {
 		text += ": " + u.Reason
 	}
+	if u.Purpose != "" {
+		text += ": " + word(u.Purpose)
+	}
+	if u.Digest != "" {
+		text += ", " + word(u.Digest)
+	}
 	if u.Count > 1 {
 		text += ", " + strconv.FormatInt(u.Count, 10) + " times"
 	}
