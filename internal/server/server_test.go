@@ -217,10 +217,12 @@ func TestACallerWhoIsNotKnownIsToldSo(t *testing.T) {
 func TestACallerWhoIsNotTrustedMayNameNothingOfTheHost(t *testing.T) {
 	tr := newTrial(t, func(c *Caller) { c.Trusted = false })
 	rule := func(r string) string { return `{"policy":{"network":{"mode":"list","rules":[` + r + `]}}}` }
+	const agent = `{"policy":{"key_agents":[{"kind":"ssh","socket":"/run/agent"}]}}` // which is the operator's
 	for _, body := range []string{
 		`{"root":{"kind":"dir","path":"/"}}`, `{"root":{"kind":"open"}}`, `{"root":{"path":"/"}}`,
 		`{"mounts":[{"source":"/etc","target":"/mnt"}]}`, `{"allow_missing":["landlock"]}`,
 		`{"policy":{"network":{"mode":"host"}}}`,
+		agent, `{"policy":{"key_agents":[{"kind":"gpg","socket":"/run/user/1000/gnupg/S.gpg-agent.extra","keys":["`+strings.Repeat("0A", 20)+`"]}]}}`,
 		rule(`{"host":"example.com","proxy":"http://proxy:3128"}`),
 		rule(`{"host":"10.0.0.1"}`), rule(`{"host":"0.0.0.0/0"}`), rule(`{"host":"169.254.169.254"}`), rule(`{"host":"::1"}`),
 		rule(`{"host":"::ffff:10.0.0.1"}`), rule(`{"host":"fe80::/10"}`), rule(`{"host":"64:ff9b::a00:1"}`),
@@ -230,6 +232,8 @@ func TestACallerWhoIsNotTrustedMayNameNothingOfTheHost(t *testing.T) {
 	}
 	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)
 	tr.want(403, "PATCH", "/v1/sandboxes/a", rule(`{"host":"192.168.1.1"}`))
+	tr.want(403, "PATCH", "/v1/sandboxes/a", agent)
+	tr.want(403, "POST", "/v1/sandboxes/a/fork", `{"spec":`+agent+`}`)
 	tr.want(403, "PATCH", "/v1/sandboxes/a", rule(`{"host":"host.docker.internal","ports":[5432]}`))
 	for _, host := range []string{"example.com", "*.example.com", "*", "1.1.1.1", "2606:4700::1111", "8.8.8.0/24"} {
 		if !public(host) {
