@@ -69,6 +69,7 @@ func Cases() []Case {
 		ownKernel = "the sandbox's own kernel answers, about itself"
 		ownMode   = "the sandbox's own kernel shows the mode as it was set; the file's is unchanged"
 		ownLock   = "a lock by fcntl is of a process, so only the kernel can take it for one; a shared one stops those who want to lock for writing (docs/LIMITS.md)"
+		forwarded = "--forward-agent lets commands sign anything with the keys that it names; each signature is recorded"
 		published = "processor, clock and topology are visible; docs/security/threat-model.md names side channels as no boundary"
 	)
 	return []Case{
@@ -158,6 +159,8 @@ func Cases() []Case {
 		{ID: "P35", Attack: "have others wait for files by leases and locks; watch what they do with files that are shown", Claim: "there are no leases; what may only be read cannot be locked by flock; files of the system cannot be watched",
 			Own: map[string]string{"": ownKernel}, ByDesign: map[string]string{"read:": ownLock}},
 		{ID: "P36", Attack: "end the sandbox's agent by signals to its threads", Claim: "the sandbox goes on, and what was refused stays told", after: agentStands},
+		{ID: "P37", Attack: "use a forwarded key agent for more than its one key: other keys, other requests, other words", Claim: "an agent gets no request but to list and use keys that are named", prepare: startKeyAgents, spec: forwardAgents,
+			ByDesign: map[string]string{"forwarded:": forwarded}},
 
 		{ID: "N01", Shares: true, Attack: "reach what is allowed: by name, proxy, CONNECT, SOCKS, TLS, datagrams", Claim: "what a rule allows works in every way, so that refusals mean something", way: &way{}, ByDesign: map[string]string{"": "a rule allows it"}},
 		{ID: "N02", Shares: true, Attack: "reach what no rule allows, or one denies, in every way", Claim: "it is refused, in words where there are any", way: &way{}},

@@ -19,6 +19,7 @@ import (
 func (w *world) evidence(out []byte) []string {
 	found := w.leaks(out)
 	found = append(found, w.look()...)
+	found = append(found, w.agents.asked()...)
 	found = append(found, w.outerChanges()...)
 	found = append(found, w.workChanges()...)
 	for _, p := range w.strays() {

@@ -249,7 +249,7 @@ func processScripts(id string) []spell {
 			{"signal", `kill -9 "$PID"`}, {"signal all", `kill -9 -1`}, {"the first", `kill -9 1`}, {"read its environment", `cat /proc/$PID/environ`}, {"its memory", `cat /proc/$PID/mem`}, {"its descriptors", `ls -l /proc/$PID/fd`},
 			{"by name", `pkill -9 attacker`}, {"list", `ps -ef`}, {"the parent's", `tr '\0' '\n' < /proc/$PPID/environ`},
 		}
-	case "P03", "P04", "P05", "P31", "P32":
+	case "P03", "P04", "P05", "P31", "P32", "P37":
 		return []spell{
 			{"open the socket", `exec 3<> "$SOCK" && echo x >&3`}, {"write to the log", `echo x > "$LOG"`}, {"network file", `exec 3<> /dev/tcp/127.0.0.1/22`}, {"datagrams", `echo x > /dev/udp/127.0.0.1/53`}, {"netcat", `nc -U "$SOCK"`},
 			{"curl", `curl --unix-socket "$SOCK" http://x/`}, {"the shown one", `exec 3<> "$TARGET"`}, {"names", `cat /proc/net/unix`},

@@ -36,6 +36,8 @@ type world struct {
 	witness  *witness // of the traffic, in network rows
 	services []string // the host's ports before the sandbox
 
+	agents *keyAgents // in P37
+
 	canary  *exec.Cmd
 	ask     io.WriteCloser
 	answer  *bufio.Reader
@@ -349,6 +351,7 @@ func (w *world) close() error {
 		}
 		errs = append(errs, w.canary.Wait())
 	}
+	errs = append(errs, w.agents.close())
 	for _, f := range w.leaked {
 		errs = append(errs, f.Close())
 	}

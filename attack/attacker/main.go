@@ -115,6 +115,7 @@ func cases() map[string][]probe {
 		"P34": spend(),
 		"P35": stall(),
 		"P36": signalAgent(),
+		"P37": keyAgent(),
 		"N01": allowedWays(),
 		"N02": stranger(),
 		"N03": aroundProxy(),

@@ -59,6 +59,7 @@ type Brief struct {
 	Prepared string   `json:"prepared"` // set-id file in Work made by the host, if any
 
 	Canary Canary `json:"canary"`
+	Agents Agents `json:"agents"`
 
 	FDs []int `json:"fds"` // descriptors that the harness leaves open on purpose
 
@@ -99,6 +100,19 @@ type Canary struct {
 	KeyName  string `json:"key_name"`
 	Handle   []byte `json:"handle"`
 	HType    int    `json:"htype"`
+}
+
+// AgentConnections is how many connections of a sandbox to a key agent are served at a time.
+const AgentConnections = 16
+
+// Agents are the caller's agents of ssh and gpg in P37. Each has a key that is forwarded, and another one.
+type Agents struct {
+	SSH       string `json:"ssh"` // path of the socket on the host
+	GPG       string `json:"gpg"`
+	Key       []byte `json:"key"` // public keys of the ssh-agent
+	Other     []byte `json:"other"`
+	Grip      string `json:"grip"` // keygrips of the gpg-agent
+	OtherGrip string `json:"other_grip"`
 }
 
 // A Try is one technique of a case.

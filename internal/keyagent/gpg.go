@@ -137,7 +137,7 @@ func gpgDigest(words []string) (digest string, ok bool) {
 	}
 	kind, named := strings.CutPrefix(words[0], "--hash=")
 	if kind == "" || len(kind) > 16 || strings.ContainsFunc(kind, func(r rune) bool {
-		return !(r >= '0' && r <= '9' || named && (r >= 'a' && r <= 'z' || r == '-'))
+		return (r < '0' || r > '9') && (!named || (r < 'a' || r > 'z') && r != '-')
 	}) {
 		return "", false
 	}
