@@ -222,7 +222,7 @@ func TestACallerWhoIsNotTrustedMayNameNothingOfTheHost(t *testing.T) {
 		`{"root":{"kind":"dir","path":"/"}}`, `{"root":{"kind":"open"}}`, `{"root":{"path":"/"}}`,
 		`{"mounts":[{"source":"/etc","target":"/mnt"}]}`, `{"allow_missing":["landlock"]}`,
 		`{"policy":{"network":{"mode":"host"}}}`,
-		agent, `{"policy":{"key_agents":[{"kind":"gpg","socket":"/run/user/1000/gnupg/S.gpg-agent.extra","keys":["`+strings.Repeat("0A", 20)+`"]}]}}`,
+		agent, `{"policy":{"key_agents":[{"kind":"gpg","socket":"/run/user/1000/gnupg/S.gpg-agent.extra","keys":["` + strings.Repeat("0A", 20) + `"]}]}}`,
 		rule(`{"host":"example.com","proxy":"http://proxy:3128"}`),
 		rule(`{"host":"10.0.0.1"}`), rule(`{"host":"0.0.0.0/0"}`), rule(`{"host":"169.254.169.254"}`), rule(`{"host":"::1"}`),
 		rule(`{"host":"::ffff:10.0.0.1"}`), rule(`{"host":"fe80::/10"}`), rule(`{"host":"64:ff9b::a00:1"}`),
