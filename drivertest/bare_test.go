@@ -150,6 +150,8 @@ func (d *bare) check(spec paddock.Spec) error {
 		return fmt.Errorf("policy of files: %w", paddock.Unsupported)
 	case spec.Sudo:
 		return fmt.Errorf("sudo: %w", paddock.Unsupported)
+	case len(spec.Policy.KeyAgents) > 0:
+		return fmt.Errorf("key agents: %w", paddock.Unsupported)
 	}
 	for _, k := range spec.Policy.Audit {
 		if !slices.Contains(paddock.AuditKinds(), k) {
