@@ -189,6 +189,7 @@ const (
 
 // A KeyAgent lets commands use the keys of an agent on the host, and learn their public parts and comments. They can
 // sign, and with gpg decrypt, whatever they want while the sandbox lives. They cannot read, add, remove or lock keys.
+// Each use is recorded before the command has the answer. An ephemeral sandbox of a driver without a record has none.
 type KeyAgent struct {
 	Kind KeyAgentKind `json:"kind"`
 
