@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -26,7 +25,6 @@ type line struct {
 	l    *lines
 	id   paddock.ID
 	port int
-	uses atomic.Int64 // requests that it carries: none or one
 }
 
 // A flight is one such request.
@@ -116,20 +114,80 @@ func (c *line) Close() error {
 	return c.Conn.Close()
 }
 
-// Read takes what comes while no request is carried for the end: it is nobody's
-// answer.
-func (c *line) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 && c.uses.Load() <= 0 {
+// CloseWrite is for what was upgraded.
+func (c *line) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// An exchange is a connection of HTTP/1, on which each request has one answer. Package http
+// would take what follows an answer for the answer to the next request.
+type exchange struct {
+	net.Conn
+	change *sync.Cond
+
+	mu      sync.Mutex
+	reading bool // guarded by mu: everything before was taken, and http waits for more
+	serving bool // guarded by mu: a request waits for its answer, or for the rest of it
+	closed  bool // guarded by mu
+}
+
+func newExchange(c net.Conn) *exchange {
+	e := &exchange{Conn: c}
+	e.change = sync.NewCond(&e.mu)
+	return e
+}
+
+// begin waits until nothing is left of the last answer, or until http has found that something
+// is left and has closed the connection. The request that begins is then made again on another.
+func (e *exchange) begin(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.change.Broadcast()
+	})
+	defer stop()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for !e.reading && !e.closed && ctx.Err() == nil {
+		e.change.Wait()
+	}
+	e.serving = true
+}
+
+// end is called by what reads answers, before it reads on.
+func (e *exchange) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.serving = false
+}
+
+// Read takes what comes while no request is carried for the end: it is nobody's answer.
+func (e *exchange) Read(p []byte) (int, error) {
+	e.mu.Lock()
+	e.reading = true
+	e.change.Broadcast()
+	e.mu.Unlock()
+	n, err := e.Conn.Read(p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reading = false
+	if n > 0 && !e.serving {
 		return 0, io.EOF
 	}
 	return n, err
 }
 
-// CloseWrite is for what was upgraded.
-func (c *line) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
+func (e *exchange) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	e.change.Broadcast()
+	e.mu.Unlock()
+	return e.Conn.Close()
 }
+
+func (e *exchange) CloseWrite() error { return closeWrite(e.Conn) }

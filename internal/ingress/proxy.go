@@ -125,7 +125,7 @@ func (p *Proxy) make() {
 	p.plain, p.rpc = transport(), transport()
 	p.plain.Protocols.SetHTTP1(true)
 	p.rpc.Protocols.SetUnencryptedHTTP2(true)
-	p.rpc.DialContext = p.dialTalker
+	p.rpc.DialContext = p.dialLine // HTTP/2 numbers its answers
 }
 
 // Serve answers a request with what the target says. It does not change the request.
@@ -150,7 +150,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t Target) {
 	defer leave()
 	ctx, end := p.lines.watch(context.WithValue(r.Context(), targetKey{}, t), t.ID, t.Port)
 	defer end()
-	ctx = httptrace.WithClientTrace(ctx, watch())
+	ctx = httptrace.WithClientTrace(ctx, watch(ctx))
 	r = r.WithContext(ctx)
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // what has none has its own
@@ -244,16 +244,16 @@ func (p *Proxy) transport(r *http.Request, t Target) *http.Transport {
 	return p.plain
 }
 
-// dial makes a connection to the target of the request that waits for it.
-func (p *Proxy) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	c, err := p.dialLine(ctx)
+func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := p.dialLine(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return newExchange(c), nil
 }
 
-func (p *Proxy) dialLine(ctx context.Context) (*line, error) {
+// dialLine makes a connection to the target of the request that waits for it.
+func (p *Proxy) dialLine(ctx context.Context, _, _ string) (net.Conn, error) {
 	t, ok := ctx.Value(targetKey{}).(Target)
 	if !ok {
 		return nil, fmt.Errorf("a connection without a target: %w", paddock.Internal)
@@ -271,18 +271,8 @@ func (p *Proxy) dialLine(ctx context.Context) (*line, error) {
 	return it, nil
 }
 
-// dialTalker makes one to a server that may speak without being asked.
-func (p *Proxy) dialTalker(ctx context.Context, _, _ string) (net.Conn, error) {
-	c, err := p.dialLine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.uses.Add(1)
-	return c, nil
-}
-
 func (p *Proxy) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
-	raw, err := p.dialTalker(ctx, network, address)
+	raw, err := p.dialLine(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +284,7 @@ func (p *Proxy) dialTLS(ctx context.Context, network, address string) (net.Conn,
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(&dialError{fmt.Errorf("it does not speak TLS: %w: %w", err, paddock.Unavailable)}, raw.Close())
 	}
-	return conn, nil
+	return newExchange(conn), nil
 }
 
 // A dialError is that there is no connection, and says so by itself.
@@ -303,21 +293,20 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// watch counts interim answers, which have no bound of their own, and what
-// connections are used for.
-func watch() *httptrace.ClientTrace {
+// watch counts interim answers, which have no bound of their own, and tells the connection of
+// the request when it begins and ends.
+func watch(ctx context.Context) *httptrace.ClientTrace {
 	interim := 0
-	var used *line
+	var used *exchange
 	return &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
-			if c, ok := info.Conn.(*line); ok {
-				used = c
-				c.uses.Add(1)
+			if used, _ = info.Conn.(*exchange); used != nil {
+				used.begin(ctx)
 			}
 		},
 		PutIdleConn: func(error) {
 			if used != nil {
-				used.uses.Add(-1)
+				used.end()
 			}
 		},
 		Got1xxResponse: func(int, textproto.MIMEHeader) error {

@@ -688,10 +688,17 @@ func TestAnAnswerThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 func TestWhatFollowsAnAnswerIsNobodysAnswer(t *testing.T) {
 	in := answers(t, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
 	o := serveOutside(t, in.target)
-	for range 20 {
-		if _, body := fetch(t, clients(t)["HTTP/1.1"], "GET", o.URL, nil); body != "good" {
-			t.Fatalf("%q", body)
-		}
+	client := clients(t)["HTTP/1.1"]
+	// Many at once, so that one takes the connection the moment another gives it back.
+	for range 8 {
+		t.Run("one of several", func(t *testing.T) {
+			t.Parallel()
+			for range 50 {
+				if _, body := fetch(t, client, "GET", o.URL, nil); body != "good" {
+					t.Fatalf("%q", body)
+				}
+			}
+		})
 	}
 }
 
