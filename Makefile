@@ -10,9 +10,11 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 # Tools, pinned one line each. Each version is built once for all clones of a user.
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# What a caller may set. BUDGET is time for heavy suites that run whole in make test.
+# What a caller may set. BUDGET is time for heavy suites that run whole in make test, and COSTS
+# how many packages and suites it lists with their seconds.
 BUDGET    ?= 60s
 CI        ?=
+COSTS     ?= 20
 FUZZTIME  ?= 10s
 GOFLAGS   ?=
 PKG       ?= ./...
@@ -100,7 +102,7 @@ programs: build
 .PHONY: test
 test: deps programs $(if $(CI),referees machine python sdk clients plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
 	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
-	$(TESTRUN) -sample -budget=$(BUDGET) -- $(if $(CI),-count=1) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
+	$(TESTRUN) -sample -budget=$(BUDGET) -costs=$(COSTS) -- $(if $(CI),-count=1 -vet=off) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
 matrix: deps programs referees hosts machine disks python sdk clients plotting ## Run every test whole: every tier, both callers, every machine
@@ -183,7 +185,7 @@ $(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
 .PHONY: race
 race: export CGO_ENABLED := 1
 race: ## Run short tests of what is concurrent under the race detector
-	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
+	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1 -vet=off) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress/gateway ./internal/egress/inspect ./internal/egress/netstack ./internal/egress/gatewayclient ./internal/egress/secret \
 		./internal/wrap/admission ./internal/wrap/lifetime ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
 		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/kernel/...

@@ -68,7 +68,7 @@ func TestNothingEscapesGVisor(t *testing.T) {
 		Tier:    paddock.GVisor,
 		Command: true,
 		Turn:    seed("attacks on gvisor"),
-		Turns:   4,
+		Turns:   8,
 		New: func(t *testing.T, state string) paddock.Driver {
 			d, err := gvisor.New(gvisor.Options{State: state, Data: filepath.Join(filepath.Dir(state), "data"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
 			if err != nil {
@@ -85,7 +85,7 @@ func TestNothingEscapesTheMicroVM(t *testing.T) {
 		Tier:    paddock.MicroVM,
 		Command: true,
 		Turn:    seed("attacks on microvm"),
-		Turns:   16,
+		Turns:   32,
 		New: func(t *testing.T, state string) paddock.Driver {
 			guest, err := microvmtest.Guest()
 			if err != nil {
@@ -105,7 +105,7 @@ func TestNothingEscapesTheSim(t *testing.T) {
 		Tier:    paddock.Sim,
 		Command: true,
 		Turn:    seed("attacks on sim"),
-		Turns:   3,
+		Turns:   6,
 		New: func(t *testing.T, _ string) paddock.Driver {
 			d, err := parent.New(parent.Options{})
 			if err != nil {
@@ -123,7 +123,7 @@ func TestNothingEscapesTheSimWithoutItsWall(t *testing.T) {
 		Tier:   paddock.Sim,
 		Inside: true,
 		Turn:   seed("attacks on sim without its wall"),
-		Turns:  3,
+		Turns:  6,
 		New: func(t *testing.T, _ string) paddock.Driver {
 			d, err := sim.New(sim.Options{})
 			if err != nil {

@@ -44,7 +44,7 @@ func TestTheAttacksSucceedWithoutASandbox(t *testing.T) {
 		Tier:       "bare",
 		Unconfined: true,
 		Turn:       seed("attacks without a sandbox"),
-		Turns:      4,
+		Turns:      8,
 		Only:       only(),
 		New:        func(*testing.T, string) paddock.Driver { return bare{} },
 	}

@@ -27,7 +27,7 @@ func TestPromisesOfTheJail(t *testing.T) {
 	h := &host{driver: jailed}
 	harness := h.harness(t)
 	harness.Base = paddock.Spec{AllowMissing: drivertest.Weak(t, jailed)}
-	harness.Sample = sample.Seed("client over the jail")
+	harness.Sample, harness.Turns = sample.Seed("client over the jail"), 2
 	drivertest.Run(t, harness)
 }
 

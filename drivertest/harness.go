@@ -42,6 +42,11 @@ type Harness struct {
 	// promises are logged as left out.
 	Sample string
 
+	// Turns, if above 1, divides the groups of a sampled run into as many parts, by a hash
+	// of Sample. The caller tries the first part, an ordinary user that runs the suite again
+	// tries the second.
+	Turns int
+
 	// Subjects, if not empty, restricts the run to the promises of these subjects: for a
 	// wrapper, those that it overrides. The other promises are logged as left out.
 	Subjects []string
@@ -177,6 +182,8 @@ func (s *suite) part(t *testing.T, g group) []promise {
 		only = -1
 	case s.h.Sample == "":
 		return g.promises
+	case s.h.Turns > 1 && sample.Pick(s.h.Sample, "turn of "+g.promises[0].text, s.h.Turns) != s.turn:
+		only = -1
 	default:
 		only = sample.Pick(s.h.Sample, g.promises[0].text, len(g.promises))
 	}
@@ -280,6 +287,7 @@ func find(all []group, text string) (group, bool) {
 // A suite is one run of the promises over one state directory.
 type suite struct {
 	h      Harness
+	turn   int    // which part of Harness.Turns it tries
 	state  string // directory of the driver's state
 	name   string // prefix of the ID of every sandbox, and found in no other name
 	info   paddock.Info
@@ -307,10 +315,12 @@ func newSuite(t testing.TB, h Harness) *suite {
 	if h.Leaks == nil {
 		h.Leaks = Held
 	}
+	s := &suite{name: "dt" + strings.ToLower(rand.Text()[:8])}
 	if again, ok := os.LookupEnv(againVariable); ok {
 		h.Sample = again
+		s.turn = 1
 	}
-	s := &suite{h: h, name: "dt" + strings.ToLower(rand.Text()[:8])}
+	s.h = h
 	t.Setenv(secret, s.name+"-secret")
 
 	// Not t.TempDir, because its paths are too long for a Unix socket.

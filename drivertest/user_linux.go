@@ -53,7 +53,7 @@ func SampleAsUser(t *testing.T, run, seed string) {
 	t.Helper()
 	least := 50 // a driver has more promises
 	if seed != "" {
-		least = 20 // and more groups
+		least = 10 // and more groups in each turn
 	}
 	again(t, run, seed, least)
 }

@@ -27,7 +27,7 @@ func TestJobs(t *testing.T) {
 	files := jobFiles(t)
 	for _, tier := range []string{"jail", "gvisor"} {
 		t.Run(tier, func(t *testing.T) {
-			tried, left := sample.Part(sample.Seed("jobs"), tier, files, 4)
+			tried, left := sample.Part(sample.Seed("jobs"), tier, files, 8)
 			for _, f := range left {
 				t.Log(sample.LeftOut + filepath.Base(f))
 			}

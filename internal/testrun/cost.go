@@ -8,9 +8,6 @@ import (
 	"strings"
 )
 
-// mostCosts is the number of packages, and of suites, in the report.
-const mostCosts = 20
-
 // A cost is the duration of a package or suite.
 type cost struct {
 	name    string
@@ -26,11 +23,11 @@ func (t *tally) tellCosts(w io.Writer) {
 			suites = append(suites, cost{strings.TrimPrefix(one.pkg, module+"/") + " " + one.name, one.seconds})
 		}
 	}
-	tell(w, "packages", t.costs)
-	tell(w, "suites", suites)
+	tell(w, "packages", t.costs, t.most)
+	tell(w, "suites", suites, t.most)
 }
 
-func tell(w io.Writer, what string, costs []cost) {
+func tell(w io.Writer, what string, costs []cost, most int) {
 	slices.SortFunc(costs, func(a, b cost) int {
 		return cmp.Or(cmp.Compare(b.seconds, a.seconds), strings.Compare(a.name, b.name))
 	})
@@ -39,7 +36,7 @@ func tell(w io.Writer, what string, costs []cost) {
 		sum += c.seconds
 	}
 	fmt.Fprintf(w, "seconds of %d %s, %.0f in all; the most expensive:\n", len(costs), what, sum)
-	for _, c := range costs[:min(len(costs), mostCosts)] {
+	for _, c := range costs[:min(len(costs), most)] {
 		fmt.Fprintf(w, "%8.1f %s\n", c.seconds, c.name)
 	}
 }

@@ -28,8 +28,9 @@ func main() {
 	again := flag.Bool("again", false, "try what failed once more, alone")
 	some := flag.Bool("sample", false, "try samples of the heavy suites")
 	budget := flag.Duration("budget", 0, "how long suites may take that are tried whole although -sample is given")
+	costs := flag.Int("costs", 20, "how many packages, and how many suites, to list with their seconds")
 	flag.Parse()
-	well, err := run(flag.Args(), options{strict: *strict, again: *again, sample: *some, budget: *budget})
+	well, err := run(flag.Args(), options{strict: *strict, again: *again, sample: *some, budget: *budget, costs: *costs})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 	}
@@ -42,6 +43,7 @@ func main() {
 type options struct {
 	strict, again, sample bool
 	budget                time.Duration
+	costs                 int
 }
 
 // run runs go test with args and reports whether everything passed.
@@ -71,6 +73,7 @@ func run(args []string, o options) (bool, error) {
 	if err := wait(); err != nil && !t.failed() {
 		return false, fmt.Errorf("go test: %w, and no test failed", err)
 	}
+	t.most = o.costs
 	if o.again {
 		if err := t.again(os.Stdout, alone(args)); err != nil {
 			return false, err

@@ -38,6 +38,7 @@ type tally struct {
 	packages []string // failed packages
 	unsteady []*test  // passed only at the second attempt
 	costs    []cost   // of packages
+	most     int      // how many costs to print
 }
 
 // read reads events to the end, and prints each package when it ends, and failures. It

@@ -240,10 +240,10 @@ func (r *rig) run(t *testing.T, name, tier string, env ...string) {
 
 var only = regexp.MustCompile(`^.*only: ([a-z ]+)\n`)
 
-// some returns a third of the scripts of a tier where there is a seed, and else all.
+// some returns a sixth of the scripts of a tier where there is a seed, and else all.
 func some(t *testing.T, seed, tier string) []string {
 	t.Helper()
-	tried, left := sample.Part(seed, tier, scripts(t, tier), 3)
+	tried, left := sample.Part(seed, tier, scripts(t, tier), 6)
 	for _, name := range left {
 		t.Log(sample.LeftOut + name)
 	}

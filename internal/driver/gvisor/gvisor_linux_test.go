@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 
 func TestPromises(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(data) })
-	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
+	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, Turns: 2})
 }
 
 func TestASandboxWhoseStateDirectoryIsGoneEnds(t *testing.T) { drivertest.StateGone(t, open) }
@@ -95,7 +95,7 @@ func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
 	}
 }
 
-// TestPromisesAsUser runs this package's tests again as an unprivileged user. A sample has a third of those that
+// TestPromisesAsUser runs this package's tests again as an unprivileged user. A sample has a sixth of those that
 // are not promises of every driver.
 func TestPromisesAsUser(t *testing.T) {
 	seed := sample.Seed("gvisor as a user")
@@ -106,7 +106,7 @@ func TestPromisesAsUser(t *testing.T) {
 		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
 		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails", "TestASandboxMayBeRootsWhoHasNoCapability",
 		"TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms", "TestNoProtectedNameCanBePlanted",
-	}, 3)
+	}, 6)
 	for _, name := range left {
 		t.Log(sample.LeftOut + name)
 	}

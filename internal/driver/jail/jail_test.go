@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestPromises(t *testing.T) {
-	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
+	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, Turns: 2})
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }

@@ -44,7 +44,7 @@ func base(t *testing.T) paddock.Spec {
 
 func TestPromises(t *testing.T) {
 	microvmtest.Need(t)
-	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm")})
+	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm"), Turns: 3})
 }
 
 func TestNoMountReachesTheHost(t *testing.T) {

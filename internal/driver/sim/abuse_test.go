@@ -78,7 +78,7 @@ func TestAbuseEndsAndTheComputerLivesOn(t *testing.T) {
 		rows[row.name] = row
 		names = append(names, row.name)
 	}
-	tried, left := sample.Part(sample.Seed("abuses of sim"), "rows", names, 4)
+	tried, left := sample.Part(sample.Seed("abuses of sim"), "rows", names, 8)
 	for _, name := range left {
 		t.Log(sample.LeftOut + name)
 	}

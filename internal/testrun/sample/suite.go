@@ -5,20 +5,22 @@ package sample
 func Suites() []Suite {
 	const (
 		onePromise = "one promise of each group"
+		halfGroups = "one promise of each of half the groups; root tries the other half where its run is sampled too"
+		aThird     = "one promise of each of a third of the groups; root and the user try different ones"
 		ownGroups  = "the promises about what the wrapper overrides"
 		oneTest    = "each test by one commit in 3"
-		aThird     = "a third of the scripts, chosen by the commit"
+		aSixth     = "a sixth of the scripts, chosen by the commit"
 		oneRow     = "a part of the attacks, chosen by the commit"
 	)
 	guest, command, attacker := "cmd/paddock-guest", "cmd/paddock", "attack/attacker"
 	return []Suite{
-		{Name: "jail as a user", Package: "internal/driver/jail", Test: "TestPromisesAsUser", Cost: 60, Sampled: onePromise},
-		{Name: "gvisor as a user", Package: "internal/driver/gvisor", Test: "TestPromisesAsUser", Cost: 240, Sampled: onePromise + ", and a third of the tier's own tests"},
-		{Name: "microvm", Package: "internal/driver/microvm", Test: "TestPromises", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
-		{Name: "microvm as a user", Package: "internal/driver/microvm", Test: "TestPromisesAsUser", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
+		{Name: "jail as a user", Package: "internal/driver/jail", Test: "TestPromisesAsUser", Cost: 60, Sampled: halfGroups},
+		{Name: "gvisor as a user", Package: "internal/driver/gvisor", Test: "TestPromisesAsUser", Cost: 240, Sampled: halfGroups + ", and a sixth of the tier's own tests"},
+		{Name: "microvm", Package: "internal/driver/microvm", Test: "TestPromises", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: aThird},
+		{Name: "microvm as a user", Package: "internal/driver/microvm", Test: "TestPromisesAsUser", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: aThird},
 		{Name: "machines", Package: "internal/driver/microvm", Test: "Test", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 100, Sampled: oneTest},
-		{Name: "client over the jail", Package: "client", Test: "TestPromisesOfTheJail", Cost: 60, Sampled: onePromise},
-		{Name: "client over the jail as a user", Package: "client", Test: "TestPromisesOfTheJailAsUser", Cost: 60, Sampled: onePromise},
+		{Name: "client over the jail", Package: "client", Test: "TestPromisesOfTheJail", Cost: 60, Sampled: halfGroups},
+		{Name: "client over the jail as a user", Package: "client", Test: "TestPromisesOfTheJailAsUser", Cost: 60, Sampled: halfGroups},
 		{Name: "client over a socket", Package: "client", Test: "TestPromisesOverASocket", Cost: 30, Sampled: onePromise},
 		{Name: "client over TCP", Package: "client", Test: "TestPromisesOverTCP", Cost: 30, Sampled: onePromise},
 		{Name: "lease", Package: "internal/wrap/lifetime", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
@@ -27,10 +29,11 @@ func Suites() []Suite {
 		{Name: "tenant", Package: "internal/wrap/tenant", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "observe", Package: "internal/wrap/observe", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
-		{Name: "jobs", Package: command, Test: "TestJobs", Cost: 200, Sampled: "a quarter of the jobs, chosen by the commit"},
-		{Name: "abuses of sim", Package: "internal/driver/sim", Test: "TestAbuseEndsAndTheComputerLivesOn", Cost: 70, Sampled: "a quarter of the scripts, chosen by the commit"},
-		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 40, Sampled: aThird},
-		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 30, Sampled: aThird},
+		{Name: "jobs", Package: command, Test: "TestJobs", Cost: 200, Sampled: "an eighth of the jobs, chosen by the commit"},
+		{Name: "abuses of sim", Package: "internal/driver/sim", Test: "TestAbuseEndsAndTheComputerLivesOn", Cost: 70, Sampled: "an eighth of the scripts, chosen by the commit"},
+		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 40, Sampled: aSixth},
+		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 30, Sampled: aSixth},
+		{Name: "real clients", Package: "internal/egress/endtoend", Test: "TestRealClientsReachWhatIsAllowed", Programs: []string{guest}, Cost: 90, Sampled: "a third of the clients on each tier, chosen by the commit"},
 		{Name: "attacks without a sandbox", Package: "attack", Test: "TestTheAttacksSucceedWithoutASandbox", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
 		{Name: "attacks on gvisor", Package: "attack", Test: "TestNothingEscapesGVisor", Programs: []string{attacker, command}, Cost: 120, Sampled: oneRow},
 		{Name: "attacks on microvm", Package: "attack", Test: "TestNothingEscapesTheMicroVM", Programs: []string{attacker, command, guest, "cmd/paddock-microvm"}, Cost: 600, Sampled: oneRow},
