@@ -9,6 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/server"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // serving starts a server over the simulated tier and returns its address.
@@ -365,5 +369,54 @@ func TestTheTLSConfigurationOfTheCallerIsNotChanged(t *testing.T) {
 	}
 	if given.NextProtos != nil || given.ServerName != "" {
 		t.Errorf("changed: protocols %q, name %q", given.NextProtos, given.ServerName)
+	}
+}
+
+// The server's stream is written here, because a real one is quiet for a quarter of a minute
+// before it says so.
+func TestTheServerNeedNotHoldWhatAQuietProcessWrote(t *testing.T) {
+	real, err := url.Parse(serving(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(real)
+	acked := make(chan string, 1)
+	mux := http.NewServeMux()
+	mux.Handle("/", forward)
+	mux.HandleFunc("POST /v1/attachments/{token}/ack", func(_ http.ResponseWriter, r *http.Request) {
+		acked <- r.URL.Query().Get("offset")
+	})
+	mux.HandleFunc("GET /v1/sandboxes/{id}/processes/7/output", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.FrameType)
+		b, _ := api.AppendJSON(nil, api.Begin, api.Begun{PID: 7})
+		b = api.AppendFrame(b, api.Stdout, []byte("hello"))
+		b = api.AppendFrame(b, api.Alive, nil)
+		b = api.AppendFrame(b, api.Alive, nil) // nothing is left to acknowledge
+		_, _ = w.Write(b)
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case offset := <-acked:
+			b, _ = api.AppendJSON(nil, api.End, paddock.Exit{Reason: offset})
+		case <-bounded(t).Done():
+			b, _ = api.AppendJSON(nil, api.End, paddock.Exit{Reason: "nothing was acknowledged"})
+		}
+		_, _ = w.Write(b)
+	})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	d := connect(t, client.Options{Address: s.URL})
+	var out bytes.Buffer
+	p, err := newBox(t, d).Attach(bounded(t), 7, paddock.Output{Stdout: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := p.Wait(bounded(t))
+	if err != nil || exit.Reason != "5" || out.String() != "hello" {
+		t.Errorf("%q, acknowledged up to %q: %v", out.String(), exit.Reason, err)
+	}
+	select {
+	case offset := <-acked:
+		t.Errorf("acknowledged again up to %s", offset)
+	default:
 	}
 }

@@ -252,7 +252,14 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 				return paddock.Exit{}, err
 			}
 			return paddock.Exit{}, e.Err()
-		case api.Begin, api.Alive:
+		case api.Alive: // it was quiet for a while, so the server need not hold what has arrived
+			p.mu.Lock()
+			due := p.offset > p.acked
+			p.mu.Unlock()
+			if due {
+				p.ack()
+			}
+		case api.Begin:
 		}
 	}
 }

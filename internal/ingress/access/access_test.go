@@ -217,7 +217,7 @@ func TestAnothersSandboxIsAnsweredAsOneThatDoesNotExist(t *testing.T) {
 
 func TestOneRequestLooksUpFewKeys(t *testing.T) {
 	y := newYard(t, domain)
-	for _, name := range []string{"X-Api-Key", "Authorization"} {
+	for _, name := range []string{KeyHeader, "X-Api-Key", "Authorization"} {
 		var many []string
 		for range 4000 {
 			many = append(many, name, "a")

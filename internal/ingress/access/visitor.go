@@ -87,7 +87,7 @@ func (v *visitor) find() (store.Sandbox, store.Port, error) {
 // server's may be one of what runs inside, and stays.
 func (v *visitor) key() (who Caller, shown bool, err error) {
 	h := v.r.Header
-	for _, name := range []string{"X-Api-Key", "Authorization"} { // each value is looked up
+	for _, name := range []string{KeyHeader, "X-Api-Key", "Authorization"} { // each value is looked up
 		if n := len(h[name]); n > 1 {
 			return Caller{}, false, fmt.Errorf("the header %s is there %d times: %w", name, n, paddock.Invalid)
 		}
