@@ -3,6 +3,7 @@ package attack
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -195,6 +196,9 @@ func (a *keyAgents) gpg(conn net.Conn) error {
 			}
 		case verb == "SETKEYDESC" && strings.Contains(args, a.brief.Marker):
 			a.notef("a dialog of the gpg-agent has a text of the sandbox")
+		case verb == "BYE" && args == "": // it closes the connection, as gpg-agent does
+			_, err := io.WriteString(conn, "OK closing connection\n")
+			return cmp.Or(err, io.EOF)
 		case slices.Contains([]string{"RESET", "NOP", "BYE", "SETHASH", "SETKEYDESC"}, verb), lines.Text() == "GETINFO version":
 		default:
 			a.notef("the gpg-agent got %.60q", lines.Text())

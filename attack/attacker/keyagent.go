@@ -176,6 +176,9 @@ func manyConnections(b *protocol.Brief) protocol.Try {
 			conn, err := toKeyAgent(b, false)
 			if err == nil {
 				defer conn.Close()
+				err = conn.SetDeadline(time.Now().Add(5 * time.Second)) // who is not served waits as long
+			}
+			if err == nil {
 				_, err = conn.Write([]byte{0, 0, 0, 1, 11})
 			}
 			if err == nil {

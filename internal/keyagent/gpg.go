@@ -253,7 +253,9 @@ func (s *gpgSession) turn() error {
 			return err
 		}
 	}
-	_, err = io.WriteString(s.guest, answer)
+	if _, err = io.WriteString(s.guest, answer); err == nil && verb == "BYE" {
+		return io.EOF // as gpg-agent, which closes the connection
+	}
 	return err
 }
 

@@ -306,6 +306,9 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 			t.Errorf("%s: %q", row.request, answer)
 		}
 	}
+	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
+		t.Errorf("after BYE there is %q: %v", rest, err)
+	}
 	var asked []string
 	for _, u := range got.list() {
 		asked = append(asked, u.Request)
