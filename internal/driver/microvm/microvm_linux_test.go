@@ -54,12 +54,14 @@ func TestNoMountReachesTheHost(t *testing.T) {
 
 func TestNoProtectedNameCanBePlanted(t *testing.T) {
 	microvmtest.Need(t)
+	sample.Turn(t, "machines", 3)
 	names, roots := protect.Split()
 	drivertest.ProtectedNames(t, open, names, roots)
 }
 
 func TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms(t *testing.T) {
 	microvmtest.Need(t)
+	sample.Turn(t, "machines", 3)
 	drivertest.ToolChains(t, func(state string, environ []string) (paddock.Driver, error) {
 		o, err := microvmtest.Options()
 		if err != nil {
