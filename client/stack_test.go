@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
+	"github.com/paddock-sandbox/paddock/internal/wrap/infocache"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
@@ -127,7 +128,7 @@ func (s *namedSandbox) Remove(ctx context.Context) error {
 }
 
 // A stack is the wrappers between a caller and the tier on a server, in the order of
-// cmd/paddock: observers, pool, admission, lifetimes, a tenant's quota and its action log.
+// cmd/paddock: a kept Info, observers, pool, admission, lifetimes, a tenant's quota and its action log.
 type stack struct {
 	store *store.Store
 	place string        // the file of the store
@@ -155,7 +156,7 @@ func (s *stack) open(string) (paddock.Driver, error) {
 	seen := func(ctx context.Context, _ observe.Op, _ paddock.Tier) (context.Context, func(error)) {
 		return ctx, func(error) {}
 	}
-	p, err := pool.New(observe.New(d, paddock.Sim, seen), pool.Options{Mark: "stack", Shelves: []pool.Shelf{{Size: 2, Most: 2, TTL: 100 * time.Hour}}})
+	p, err := pool.New(observe.New(infocache.New(d, paddock.Sim), paddock.Sim, seen), pool.Options{Mark: "stack", Shelves: []pool.Shelf{{Size: 2, Most: 2, TTL: 100 * time.Hour}}})
 	if err != nil {
 		return nil, err
 	}

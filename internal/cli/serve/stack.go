@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
+	"github.com/paddock-sandbox/paddock/internal/wrap/infocache"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
@@ -24,6 +25,7 @@ import (
 // them from the bottom of the list to the top.
 //
 //	tier       makes sandboxes: microvm, gvisor, jail or sim      one per tier
+//	infocache  asks the tier once for all who ask what it can do  one per tier; openTiers
 //	observe    reports each call to metrics and traces            one per tier
 //	auto       chooses the tier of a spec                         one; openTiers
 //	pool       keeps sandboxes ready (--warm)                     one; sharedLayers
@@ -70,7 +72,7 @@ func openTiers(a *cli.App, g cli.Gear, names []string, o *operation) (paddock.Dr
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.Name, err), auto.New(list...).Close())
 		}
-		list = append(list, auto.Tier{Candidate: t.Candidate(), Driver: o.driver(d, t.Name)})
+		list = append(list, auto.Tier{Candidate: t.Candidate(), Driver: o.driver(infocache.New(d, t.Name), t.Name)})
 	}
 	return auto.New(list...), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/metric"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
+	"github.com/paddock-sandbox/paddock/internal/wrap/infocache"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -74,6 +75,9 @@ func TestNothingReachesPastALayerThatHasToSeeEachCall(t *testing.T) {
 		"call": {layer: layer{"call", func(_ context.Context, d paddock.Driver) (paddock.Driver, error) {
 			return c.watch.driver(d, paddock.Sim), nil
 		}}, driver: true, sandbox: true},
+		"infocache": {layer: layer{"infocache", func(_ context.Context, d paddock.Driver) (paddock.Driver, error) {
+			return infocache.New(d, paddock.Sim), nil
+		}}, sandbox: true},
 		"pool":   {sandbox: true}, // of one that was never on a shelf there is nothing to see
 		"metric": {driver: true, sandbox: true},
 		"lease":  {}, "admission": {}, "tenant": {}, "actionlog": {},
