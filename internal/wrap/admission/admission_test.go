@@ -102,6 +102,28 @@ func TestRoom(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 		},
+		"sandboxes that are slow to list are not listed several times at once": func(t *testing.T) {
+			r := set(t, &fake{}, admission.Options{Sandboxes: 1})
+			r.create(t, 0)
+			r.f.late = time.Minute
+			var wg sync.WaitGroup
+			for range 30 {
+				<-time.After(2 * time.Second)
+				wg.Go(func() { r.full(t, 0) })
+			}
+			wg.Wait()
+			if r.f.lists != 2 { // one at the start
+				t.Errorf("the driver was asked %d times", r.f.lists)
+			}
+		},
+		"who asks for more than the whole machine has makes nobody look": func(t *testing.T) {
+			r := set(t, &fake{}, admission.Options{})
+			<-time.After(time.Minute)
+			r.full(t, 1025*mib, "1.0 GiB")
+			if r.f.lists != 1 {
+				t.Errorf("the driver was asked %d times", r.f.lists)
+			}
+		},
 		"a larger limit needs room, and a smaller one gives it back": func(t *testing.T) {
 			r := set(t, &fake{}, admission.Options{})
 			sb := r.create(t, 500*mib)

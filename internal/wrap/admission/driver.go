@@ -63,7 +63,8 @@ type Driver struct {
 	held    map[paddock.ID]int64   // guarded by mu; claims of existing sandboxes
 	claims  int                    // guarded by mu; sandboxes being made
 	claimed int64                  // guarded by mu; memory of these claims, and of updates
-	looked  time.Time              // guarded by mu; time of the last list of sandboxes
+	looking bool                   // guarded by mu; sandboxes are being listed
+	looked  time.Time              // guarded by mu; end of the last list of sandboxes
 	refused uint64                 // guarded by mu
 }
 
@@ -81,7 +82,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	a := &Driver{
 		inner: d, o: o, memory: int64(min(float64(o.Memory)*o.Overcommit, 1<<62)),
 		line: &line{most: o.Waiting, each: each, keys: o.Key != nil, free: o.Creating, places: make(map[string][]*place)},
-		held: make(map[paddock.ID]int64), usual: make(map[paddock.Tier]int64),
+		held: make(map[paddock.ID]int64), usual: make(map[paddock.Tier]int64), looking: true,
 	}
 	return a, a.look(ctx)
 }

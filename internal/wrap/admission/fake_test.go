@@ -18,6 +18,7 @@ import (
 // bubbles of synctest, so its time is theirs.
 type fake struct {
 	slow time.Duration // how long a Create takes
+	late time.Duration // how long a List takes
 
 	mu    sync.Mutex
 	boxes map[paddock.ID]*box // guarded by mu
@@ -80,6 +81,9 @@ func (f *fake) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
 }
 
 func (f *fake) List(context.Context) ([]paddock.Status, error) {
+	if f.late > 0 {
+		<-time.After(f.late)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lists++

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// often is the minimum interval of listing sandboxes before a refusal.
+// often is the minimum time between two lists of sandboxes before a refusal.
 const often = time.Second
 
 // A Load is the load of a machine, with its maxima.
@@ -67,7 +67,8 @@ func (d *Driver) claim(ctx context.Context, n int, memory int64) error {
 		return nil
 	}
 	d.mu.Lock()
-	stale := time.Since(d.looked) >= often
+	stale := !d.looking && time.Since(d.looked) >= often && memory <= d.memory // else no sandbox's end would make room
+	d.looking = d.looking || stale
 	d.mu.Unlock()
 	if stale {
 		if lookErr := d.look(ctx); lookErr != nil {
@@ -101,10 +102,14 @@ func (d *Driver) try(ctx context.Context, n int, memory int64) error {
 	return nil
 }
 
-// look lists the driver's sandboxes.
+// look lists the driver's sandboxes. Only one call is in progress at a time: d.looking is set.
 func (d *Driver) look(ctx context.Context) error {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.looking, d.looked = false, time.Now()
+	}()
 	d.mu.Lock()
-	d.looked = time.Now()
 	before := make(map[paddock.ID]bool, len(d.held))
 	for id := range d.held {
 		before[id] = true

@@ -43,4 +43,8 @@
 // sandbox keeps what it was promised. The check is in the transaction that records the
 // sandbox, so servers with one store share its quotas. Ephemeral sandboxes count, and so
 // do sandboxes that are being created or removed. Lost sandboxes do not count.
+//
+// A sandbox can end without a call of its tenant. So before a Create is refused, the tenant's
+// sandboxes are asked whether they still exist: at most once a second, because a refused
+// Create costs the caller nothing, and not if the request alone exceeds the quota.
 package tenant

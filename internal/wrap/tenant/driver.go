@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -25,6 +26,8 @@ type driver struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	making sync.WaitGroup // Creates in progress; Add only with mu held, before closed
+
+	sweeping sweeping
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -180,15 +183,24 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 		return err
 	}
 	err := add()
-	// A sandbox of the whole driver can end without a call of this one.
-	if errors.Is(err, errQuota) || d.ts.o.Whole && errors.Is(err, paddock.Exists) {
-		found, failed := d.sweep(ctx)
-		if failed != nil {
+	found := false
+	switch {
+	case errors.Is(err, errQuota):
+		var failed error
+		if found, failed = d.sweep(ctx); failed != nil {
 			return errors.Join(err, failed)
 		}
-		if found {
-			err = add()
+	case d.ts.o.Whole && errors.Is(err, paddock.Exists): // a sandbox of the whole driver can end without a call of this one
+		have, failed := d.ts.o.Store.Sandbox(ctx, d.tenant, b.ID)
+		if failed == nil && d.ended(ctx, have) {
+			found, failed = true, d.ts.o.Store.ForgetSandbox(ctx, have.Token)
 		}
+		if failed != nil && !errors.Is(failed, paddock.NotFound) {
+			return errors.Join(err, failed)
+		}
+	}
+	if found {
+		err = add()
 	}
 	if errors.Is(err, paddock.Exists) { // without the words of the database
 		return fmt.Errorf("sandbox %s: %w", b.ID, paddock.Exists)
@@ -196,25 +208,52 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 	return err
 }
 
-// sweep deletes records of sandboxes that the shared driver does not know, and reports
-// whether there were any.
-func (d *driver) sweep(ctx context.Context) (bool, error) {
-	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place) // before List, so that List includes all of them
+const (
+	// sweepEach is the minimum time between two sweeps of a tenant, because a refused Create
+	// costs the tenant nothing.
+	sweepEach = time.Second
+
+	// sweepTime bounds a sweep. Sandboxes that do not answer in time keep their records.
+	sweepTime = 10 * time.Second
+)
+
+// A sweeping is what the sweeps of a tenant share. Only the sweep in progress, which has its
+// turn, reads and writes the other fields.
+type sweeping struct {
+	turn  chan struct{} // has one value during a sweep
+	over  time.Time     // end of the last sweep
+	found bool          // the last sweep deleted a record
+}
+
+// sweep deletes records of the tenant's sandboxes that ended by themselves, and reports
+// whether there were any. It asks for no sandbox of another tenant. One sweep is in progress
+// at a time, and within sweepEach after it the answer is that of the last one.
+func (d *driver) sweep(ctx context.Context) (found bool, err error) {
+	s := &d.sweeping
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return false, fmt.Errorf("wait for a look at the sandboxes that count: %w", stopped(ctx))
+	}
+	if ago := d.ts.o.Now().Sub(s.over); ago >= 0 && ago < sweepEach {
+		return s.found, nil
+	}
+	// The caller may give up, and others wait for the result.
+	ctx, done := after(ctx)
+	defer done()
+	defer context.AfterFunc(d.ctx, done)()
+	defer func() { s.over, s.found = d.ts.o.Now(), found }()
+	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place)
 	if err != nil {
 		return false, err
 	}
-	list, err := d.ts.d.List(ctx)
-	if err != nil {
-		return false, err
-	}
-	found := false
-	for _, b := range rows {
-		known := slices.ContainsFunc(list, func(st paddock.Status) bool { return d.ts.is(st, b) })
-		if known || b.State != store.Ready || (b.Maker != "" && b.Maker != d.maker) {
-			continue
-		}
-		// A list may leave out what does not answer, and what is forgotten runs on without a quota.
-		if _, err := d.ts.open(ctx, b); !errors.Is(err, paddock.NotFound) {
+	bound, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	gone := make([]bool, len(rows))
+	several(len(rows), func(i int) { gone[i] = d.ended(bound, rows[i]) })
+	for i, b := range rows {
+		if !gone[i] {
 			continue
 		}
 		if err := d.ts.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
@@ -223,6 +262,16 @@ func (d *driver) sweep(ctx context.Context) (bool, error) {
 		found = true
 	}
 	return found, nil
+}
+
+// ended reports whether a record counts a sandbox that no longer exists. A sandbox that does
+// not answer counts, because what is forgotten runs on without a quota.
+func (d *driver) ended(ctx context.Context, b store.Sandbox) bool {
+	if b.State != store.Ready || b.Place != d.ts.o.Place || b.Maker != "" && b.Maker != d.maker {
+		return false
+	}
+	_, err := d.ts.open(ctx, b)
+	return errors.Is(err, paddock.NotFound)
 }
 
 // Open implements paddock.Driver.
@@ -261,6 +310,20 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 // listAtOnce is how many sandboxes of a tenant are asked for their status at the same time.
 const listAtOnce = 16
 
+// several calls a function for each index of a list, listAtOnce at the same time.
+func several(n int, ask func(i int)) {
+	var asking sync.WaitGroup
+	places := make(chan struct{}, listAtOnce)
+	for i := range n {
+		places <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-places }()
+			ask(i)
+		})
+	}
+	asking.Wait()
+}
+
 // List implements paddock.Driver.
 func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if err := d.alive(); err != nil {
@@ -276,25 +339,18 @@ func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	// Ask for each sandbox separately, so that the list does not ask for those of all tenants, and
 	// for several at once, because some may not answer.
 	states, errs := make([]paddock.Status, len(rows)), make([]error, len(rows))
-	var asking sync.WaitGroup
-	places := make(chan struct{}, listAtOnce)
-	for i, b := range rows {
-		switch b.State {
+	several(len(rows), func(i int) {
+		switch b := rows[i]; b.State {
 		case store.Lost:
 			states[i] = told(b)
 		case store.Ready, store.Removing:
-			places <- struct{}{}
-			asking.Go(func() {
-				defer func() { <-places }()
-				if states[i], errs[i] = d.ts.look(ctx, b); errs[i] == nil {
-					states[i] = plain(b.Since(states[i]))
-				}
-			})
+			if states[i], errs[i] = d.ts.look(ctx, b); errs[i] == nil {
+				states[i] = plain(b.Since(states[i]))
+			}
 		case store.Making: // its creator does not have it yet
 			errs[i] = paddock.NotFound
 		}
-	}
-	asking.Wait()
+	})
 	var list []paddock.Status
 	for i, err := range errs {
 		switch {

@@ -48,10 +48,14 @@ func (ts *Set) enter(ctx context.Context, token string) (leave func(), err error
 		return func() { <-l.held; out() }, nil
 	case <-ctx.Done():
 		out()
-		kind := paddock.Canceled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			kind = paddock.Timeout
-		}
-		return nil, fmt.Errorf("another change of the sandbox is under way: %w", kind)
+		return nil, fmt.Errorf("another change of the sandbox is under way: %w", stopped(ctx))
 	}
+}
+
+// stopped returns the kind of an error of a context that ended.
+func stopped(ctx context.Context) paddock.Kind {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return paddock.Timeout
+	}
+	return paddock.Canceled
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// errQuota reports an exceeded quota to which an ended sandbox may still count.
+// errQuota reports an exceeded quota to which an ended sandbox may still count. The request
+// alone does not exceed it.
 var errQuota = errors.New("over quota")
 
 // most is more than any machine has, and so small that sums do not overflow.
@@ -50,11 +52,8 @@ func counted(l paddock.Limits) store.Reserved {
 // room returns an error that names the quota without room for one more sandbox. It also
 // uses up the rate.
 func (d *driver) room(have *store.Total, asked store.Reserved, now time.Time) error {
-	q := have.Quota
-	if over(q.Sandboxes, have.Sandboxes, 1) {
-		return d.full("sandboxes", q.Sandboxes, have.Sandboxes, 1, number)
-	}
-	if err := d.fits(have, asked); err != nil {
+	all := append([]claim{{"sandboxes", have.Quota.Sandboxes, have.Sandboxes, 1, number}}, claims(have, asked)...)
+	if err := d.check(all); err != nil {
 		return err
 	}
 	return d.pace(have, now)
@@ -62,32 +61,45 @@ func (d *driver) room(have *store.Total, asked store.Reserved, now time.Time) er
 
 // fits is room without the rate and the number.
 func (d *driver) fits(have *store.Total, asked store.Reserved) error {
+	return d.check(claims(have, asked))
+}
+
+// A claim is what is asked for of one quota.
+type claim struct {
+	what              string
+	quota, has, asked int64
+	words             func(int64) string
+}
+
+func claims(have *store.Total, asked store.Reserved) []claim {
 	q := have.Quota
-	for _, row := range []struct {
-		what              string
-		quota, has, asked int64
-		words             func(int64) string
-	}{
+	return []claim{
 		{"processors", q.CPU, have.CPU, asked.CPU, thousandths},
 		{"memory", q.Memory, have.Memory, asked.Memory, bytes},
 		{"processes", q.PIDs, have.PIDs, asked.PIDs, number},
 		{"disk", q.Disk, have.Disk, asked.Disk, bytes},
-	} {
-		if over(row.quota, row.has, row.asked) {
-			return d.full(row.what, row.quota, row.has, row.asked, row.words)
-		}
 	}
-	return nil
+}
+
+// check returns an error that names the first quota without room. It is errQuota if none of
+// the claims alone exceeds its quota.
+func (d *driver) check(all []claim) error {
+	i := slices.IndexFunc(all, func(c claim) bool { return over(c.quota, c.has, c.asked) })
+	if i < 0 {
+		return nil
+	}
+	c := all[i]
+	err := fmt.Errorf("tenant %s: quota of %s is %s, used are %s, asked for is %s", d.tenant, c.what, c.words(max(c.quota, 0)), c.words(c.has), c.words(c.asked))
+	if slices.ContainsFunc(all, func(c claim) bool { return over(c.quota, 0, c.asked) }) {
+		return fmt.Errorf("%w: %w", err, paddock.Exhausted)
+	}
+	return fmt.Errorf("%w: %w: %w", err, errQuota, paddock.Exhausted)
 }
 
 // over reports whether a quota has no room. Reservations are never negative, and their sum
 // does not overflow.
 func over(quota, has, asked int64) bool {
 	return quota != store.Unbounded && asked > 0 && (quota < 0 || has > quota || asked > quota-has)
-}
-
-func (d *driver) full(what string, quota, has, asked int64, words func(int64) string) error {
-	return fmt.Errorf("tenant %s: quota of %s is %s, used are %s, asked for is %s: %w: %w", d.tenant, what, words(max(quota, 0)), words(has), words(asked), errQuota, paddock.Exhausted)
 }
 
 // pace bounds the number of creations in a minute, in a burst or one by one. have.Rate is
@@ -115,10 +127,7 @@ func (d *driver) pace(have *store.Total, now time.Time) error {
 
 // keep returns an error if there is no room for one more snapshot.
 func (d *driver) keep(have *store.Total) error {
-	if over(have.Quota.Snapshots, have.Snapshots, 1) {
-		return d.full("snapshots", have.Quota.Snapshots, have.Snapshots, 1, number)
-	}
-	return nil
+	return d.check([]claim{{"snapshots", have.Quota.Snapshots, have.Snapshots, 1, number}})
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

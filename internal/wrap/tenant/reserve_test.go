@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -154,5 +156,67 @@ func TestASandboxThatIsMissingFromTheListIsNotForgotten(t *testing.T) {
 		t.Errorf("the record of what runs on: %v; there are %d", err, len(r.f.boxes))
 	}
 	r.f.set(func() { delete(r.f.boxes, "one") })
+	r.c.pass(time.Second) // a tenant's sandboxes are asked once a second
 	r.create(t, "acme", paddock.Spec{ID: "two"})
+}
+
+func TestRefusedCreationsAskFewSandboxesAndNoneOfAnotherTenant(t *testing.T) {
+	quota := unbounded()
+	quota.Sandboxes, quota.Memory, quota.CPU = 1, 4<<30, 2000
+	r := build(t, storetest.SQLite(), quota)
+	ctx := t.Context()
+	r.create(t, "other", paddock.Spec{ID: "theirs"})
+	r.create(t, "acme", paddock.Spec{ID: "ours"})
+	var asked atomic.Int64
+	r.f.set(func() {
+		r.f.boxes["theirs"].asked = func() { t.Error("another's was asked how it is") }
+		r.f.boxes["ours"].asked = func() { asked.Add(1) }
+		r.f.each = func(_ context.Context, call string) {
+			if call == "list" {
+				t.Error("all of the server were asked for")
+			}
+		}
+	})
+	refused := func(l paddock.Limits) {
+		t.Helper()
+		asked.Store(0)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				_, err := r.Driver("acme").Create(ctx, paddock.Spec{Limits: l})
+				wantKind(t, err, paddock.Exhausted)
+			})
+		}
+		all.Wait()
+	}
+	refused(paddock.Limits{})
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the tenant's only sandbox was asked %d times", n)
+	}
+	r.c.pass(time.Minute)
+	for _, l := range []paddock.Limits{{Memory: 5 << 30}, {CPUs: 3}, {CPUs: 2, Memory: 5 << 30}} { // more than all of the quota
+		if refused(l); asked.Load() != 0 {
+			t.Errorf("%+v: it was asked %d times", l, asked.Load())
+		}
+	}
+	r.f.set(func() { delete(r.f.boxes, "ours") })
+	r.create(t, "acme", paddock.Spec{ID: "again"})
+}
+
+func TestACallerWhoGivesUpDoesNotKeepWhatEndedInTheQuota(t *testing.T) {
+	quota := unbounded()
+	quota.Sandboxes = 2
+	r := build(t, storetest.SQLite(), quota)
+	r.create(t, "acme", paddock.Spec{ID: "gone"})
+	r.create(t, "acme", paddock.Spec{ID: "stays"})
+	ctx, cancel := context.WithCancel(t.Context())
+	r.f.set(func() {
+		delete(r.f.boxes, "gone")
+		r.f.boxes["stays"].asked = cancel
+	})
+	_, err := r.Driver("acme").Create(ctx, paddock.Spec{})
+	wantKind(t, err, paddock.Canceled)
+	if have, err := r.s.Total(t.Context(), "acme"); err != nil || have.Sandboxes != 1 {
+		t.Errorf("counted: %+v, %v", have, err)
+	}
 }

@@ -81,7 +81,7 @@ func (ts *Set) driver(tenant string) *driver {
 	if d := ts.drivers[tenant]; d != nil {
 		return d
 	}
-	d := &driver{ts: ts, tenant: tenant, maker: token(), closed: ts.closed}
+	d := &driver{ts: ts, tenant: tenant, maker: token(), closed: ts.closed, sweeping: sweeping{turn: make(chan struct{}, 1)}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if ts.closed {
 		d.cancel()
