@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -23,9 +24,11 @@ type hostileInside struct {
 	Client
 
 	refusals func(ctx context.Context) error
+	told     []paddock.Refusal
 }
 
-func (h hostileInside) Refusals(ctx context.Context, _ *Sandbox, _ *guestclient.Guest, _ *paddock.Status) error {
+func (h hostileInside) Refusals(ctx context.Context, _ *Sandbox, _ *guestclient.Guest, st *paddock.Status) error {
+	st.Refused = h.told
 	return h.refusals(ctx)
 }
 
@@ -115,11 +118,31 @@ func TestACallerWhoGivesUpIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAKeepersAnswerFitsIntoAPacket(t *testing.T) {
-	var many []paddock.Refusal
-	for i := range 1000 {
+// longRefusals returns as many refusals as a box may tell, each of them long.
+func longRefusals() (many []paddock.Refusal) {
+	for i := range maxRefusals {
 		many = append(many, paddock.Refusal{What: "make", Target: fmt.Sprintf("/%d/%s", i, strings.Repeat("\x01", 4000)), Rule: ".git/hooks", Count: 1})
 	}
+	return many
+}
+
+func TestAStatusHasTheNewestRefusalsOfABoxAndNotMegabytesOfThem(t *testing.T) {
+	d, boxes := hostileSandboxes(t, 1, func(context.Context) error { return nil })
+	many := longRefusals()
+	d.tier.Client = hostileInside{refusals: func(context.Context) error { return nil }, told: many}
+	st, err := boxes[0].Status(t.Context())
+	must(t, err)
+	data, err := json.Marshal(st.Refused)
+	if err != nil || len(data) > gatewayclient.InsideMax {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	if n := len(st.Refused); n == 0 || st.Refused[n-1].Target != many[len(many)-1].Target {
+		t.Errorf("%d refusals, and not the newest", n)
+	}
+}
+
+func TestAKeepersAnswerFitsIntoAPacket(t *testing.T) {
+	many := longRefusals()
 	i := boxinit.Inspection{Refusals: many}
 	fit(&i)
 	data, err := json.Marshal(response{Inspect: &i})

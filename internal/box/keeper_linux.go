@@ -616,7 +616,7 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 // fit shortens an inspection to what fits into an answer, because a command chooses how many
 // refusals there are, and how long they are.
 func fit(i *boxinit.Inspection) {
-	i.Refusals = boxinit.FitNewest(i.Refusals, sys.PacketMax-16<<10)
+	i.Refusals = gatewayclient.FitRefusals(i.Refusals, gatewayclient.InsideMax)
 }
 
 // pause pauses the sandbox. A saved sandbox needs no keeper, because its directory has

@@ -164,7 +164,7 @@ func (l *Life) refused() []paddock.Refusal {
 	if l.plan.Gateway != nil {
 		list = gatewayclient.JoinRefusals(list, l.plan.Gateway.State().Refused)
 	}
-	return boxinit.Fit(list, sys.PacketMax-16<<10)
+	return boxinit.Fit(list, gatewayclient.InsideMax)
 }
 
 // traffic returns the traffic through the gateway; nil means it is not counted.

@@ -364,6 +364,7 @@ func (s *Sandbox) tellInside(ctx, inside context.Context, m Measure, st *paddock
 		var g *guestclient.Guest
 		if g, err = s.guest(inside); err == nil {
 			err = s.driver.tier.Client.Refusals(inside, s, g, st)
+			st.Refused = gatewayclient.FitRefusals(st.Refused, gatewayclient.InsideMax)
 		}
 	}
 	if !s.outside() {

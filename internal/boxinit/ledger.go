@@ -63,14 +63,3 @@ func Fit(list []paddock.Refusal, size int) []paddock.Refusal {
 	}
 	return list
 }
-
-// FitNewest returns the end of a list whose JSON has at most size bytes.
-func FitNewest(list []paddock.Refusal, size int) []paddock.Refusal {
-	for i := len(list) - 1; i >= 0; i-- {
-		data, err := json.Marshal(list[i])
-		if size -= len(data) + 1; err != nil || size < 1 {
-			return list[i+1:]
-		}
-	}
-	return list
-}

@@ -47,15 +47,23 @@ func (r *refusals) list() []paddock.Refusal {
 	for _, k := range r.order {
 		all = append(all, *r.known[k])
 	}
-	all = JoinRefusals(all)
-	room := listMax
-	for i := len(all) - 1; i >= 0; i-- {
-		one, err := json.Marshal(all[i])
-		if room -= len(one) + 1; err != nil || room < 0 {
-			return all[i+1:]
+	return FitRefusals(JoinRefusals(all), listMax)
+}
+
+// InsideMax is how many bytes of refusals in JSON the inside of a sandbox may add to a status. A
+// command chooses how many refusals there are, and how long. A keeper's answer with so many
+// fits into a packet.
+const InsideMax = 144 << 10
+
+// FitRefusals returns the end of a list, whose JSON has at most size bytes.
+func FitRefusals(list []paddock.Refusal, size int) []paddock.Refusal {
+	for i := len(list) - 1; i >= 0; i-- {
+		data, err := json.Marshal(list[i])
+		if size -= len(data) + 1; err != nil || size < 1 { // the comma, and the brackets
+			return slices.Clone(list[i+1:]) // without the memory of the others
 		}
 	}
-	return all
+	return list
 }
 
 // JoinRefusals merges lists by time, and returns the newest refusals, newest last, as many as a status holds (1000).

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // A list is of many users, so a status waits for a child only for a short time.
@@ -204,5 +205,5 @@ func refusals(list []paddock.Refusal, first, last time.Time) []paddock.Refusal {
 			Rule: protocol.Plain(r.Rule), Remedy: protocol.Plain(r.Remedy), Count: min(max(r.Count, 1), math.MaxInt32),
 		}
 	}
-	return safe
+	return gatewayclient.FitRefusals(safe, gatewayclient.InsideMax)
 }

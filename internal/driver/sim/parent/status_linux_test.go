@@ -2,6 +2,7 @@ package parent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"math"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // usurped gives a sandbox whose child was taken over: what is sent to it is handed to answer, which
@@ -151,6 +153,9 @@ func TestOfAStatusOfAHostileChildOnlyWhatCanBeTrueIsBelieved(t *testing.T) {
 		last = u
 		if *st.Traffic != (paddock.Traffic{}) || len(st.Refused) > maxRefused {
 			t.Errorf("status %d: traffic %+v, %d refusals", i, st.Traffic, len(st.Refused))
+		}
+		if data, err := json.Marshal(st.Refused); err != nil || len(data) > gatewayclient.InsideMax {
+			t.Errorf("status %d: %d bytes of refusals, %v", i, len(data), err)
 		}
 		for _, r := range st.Refused {
 			if strings.ContainsAny(r.What+r.Rule+r.Remedy, "\x1b\x07\n") || len(r.Target) > protocol.MaxText || r.Count < 1 || r.Time.After(time.Now().Add(time.Hour)) {
