@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/cli/clitest"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -62,6 +63,10 @@ func TestATierIsAskedOnceWhatItCanDoHoweverManyCallersAsk(t *testing.T) {
 	terms := lifetime.Terms{IdlePause: time.Hour}
 	if _, err := k.CreateWith(t.Context(), paddock.Spec{ID: "one", Tier: paddock.Sim}, terms); err != nil {
 		t.Fatal(err)
+	}
+	// It waits for its turn with the others of its tenant, also after a restart.
+	if rec, err := store.LeasesOf[lifetime.Record](c.store, c.host).Get(t.Context(), "one"); err != nil || rec.Key != developer {
+		t.Errorf("the record has the key %q, %v", rec.Key, err)
 	}
 	var all sync.WaitGroup
 	for range 100 {

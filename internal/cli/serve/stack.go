@@ -147,11 +147,8 @@ func (c *accounts) admissionLayer(ctx context.Context, d paddock.Driver) (paddoc
 	return full, nil
 }
 
-// whose says whose turn it is where sandboxes wait to be made.
-func whose(ctx context.Context, _ paddock.Spec) string {
-	q, _ := server.RequestOf(ctx)
-	return q.Caller.Name
-}
+// whose returns the tenant whose turn it is where sandboxes wait to be made, asked, paused or ended.
+func whose(ctx context.Context, _ paddock.Spec) string { return tenant.Of(ctx) }
 
 func (c *accounts) metricLayer(_ context.Context, d paddock.Driver) (paddock.Driver, error) {
 	if c.watch.set == nil {
@@ -162,11 +159,15 @@ func (c *accounts) metricLayer(_ context.Context, d paddock.Driver) (paddock.Dri
 
 func (c *accounts) leaseLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
 	f := &c.flags.account
-	leased, err := lifetime.New(ctx, d, lifetime.Options{
+	o := lifetime.Options{
 		Store: store.LeasesOf[lifetime.Record](c.store, c.host), Of: tenant.Marked(c.store.ID()),
 		Default: f.terms(), Longest: time.Duration(f.longest),
 		Log: c.log, Ended: c.watch.ended, Wall: c.app.Wall,
-	})
+	}
+	if !c.own { // else there is one caller
+		o.Key = whose
+	}
+	leased, err := lifetime.New(ctx, d, o)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual boo
 	}
 	var e *entry
 	if err == nil {
-		e, err = d.born(ctx, sb.ID(), t)
+		e, err = d.born(ctx, sb.ID(), t, spec)
 	}
 	if err != nil { // the sandbox would never end
 		if gone := sb.Remove(context.WithoutCancel(ctx)); gone != nil && !errors.Is(gone, paddock.NotFound) {
@@ -99,9 +99,12 @@ func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 
 // born stores a sandbox's terms. An existing record belongs to an earlier sandbox of the
 // same name.
-func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms) (*entry, error) {
+func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms, spec paddock.Spec) (*entry, error) {
 	now := d.clock.now()
 	rec := Record{ID: id, Terms: t, Created: now, Written: now}
+	if d.o.Key != nil {
+		rec.Key = d.o.Key(ctx, spec)
+	}
 	rec.Deadline, rec.Wall = t.deadline(now, now, d.o.Longest)
 	var err error
 	for range 3 {

@@ -57,5 +57,6 @@
 // # Goroutines
 //
 // One goroutine holds the queue of due actions for all sandboxes. A few others carry the
-// actions out, so that a call that hangs delays few sandboxes. Close ends all of them.
+// actions out, so that a call that hangs delays few sandboxes. With [Options.Key] the keys
+// take turns, so that the sandboxes of one delay no others. Close ends all of them.
 package lifetime

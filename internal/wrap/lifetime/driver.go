@@ -32,6 +32,10 @@ type Options struct {
 	// wall clock nothing by that clock. Zero is a minute.
 	Grace time.Duration
 
+	// Key returns the key of a Create. The sandboxes of a key share the places in which
+	// sandboxes are asked, paused and ended, and keys take turns. Nil gives all the same key.
+	Key func(ctx context.Context, spec paddock.Spec) string
+
 	// Wall returns the wall-clock time. Nil is time.Now.
 	Wall func() time.Time
 

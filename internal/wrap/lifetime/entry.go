@@ -35,6 +35,7 @@ type entry struct {
 	pausing  chan struct{}       // guarded by mu; closed at the end of the pause
 	waking   *waking             // guarded by mu
 	gone     bool                // guarded by mu; it was removed
+	slow     bool                // guarded by mu; it took long to tell what runs in it, the last time
 	failures int                 // guarded by mu; consecutive failures
 	again    time.Time           // guarded by mu; time of the next attempt
 	failure  error               // guarded by mu; the last error

@@ -40,6 +40,8 @@ type box struct {
 	state           paddock.State         // guarded by f.mu
 	procs           []paddock.ProcessInfo // guarded by f.mu
 	mute            bool                  // guarded by f.mu; its guest answers nothing
+	late            time.Duration         // guarded by f.mu; how long its guest takes to answer
+	drag            time.Duration         // guarded by f.mu; how long it takes to pause
 }
 
 func newFake() *fake { return &fake{boxes: make(map[paddock.ID]*box)} }
@@ -142,13 +144,26 @@ func (b *box) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 
 // answers waits for the guest, which may answer nothing.
 func (b *box) answers(ctx context.Context) error {
-	mute := false
-	b.f.set(func() { mute = b.mute })
-	if !mute {
+	var late time.Duration
+	b.f.set(func() {
+		if late = b.late; b.mute {
+			late = 100 * 365 * 24 * time.Hour
+		}
+	})
+	return wait(ctx, late)
+}
+
+// wait waits as long as a guest takes.
+func wait(ctx context.Context, late time.Duration) error {
+	if late == 0 {
 		return nil
 	}
-	<-ctx.Done()
-	return fmt.Errorf("no answer in time: %w", paddock.Timeout)
+	select {
+	case <-time.After(late):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no answer in time: %w", paddock.Timeout)
+	}
 }
 
 // runs is a Conflict, or an Unavailable, of what does not run.
@@ -176,6 +191,11 @@ func (b *box) Start(_ context.Context, _ paddock.Cmd) (paddock.Process, error) {
 func (b *box) FS() paddock.FS { return fakeFiles{b: b} }
 
 func (b *box) Pause(ctx context.Context) error {
+	var drag time.Duration
+	b.f.set(func() { drag = b.drag })
+	if err := wait(ctx, drag); err != nil {
+		return err
+	}
 	return b.f.does(ctx, &b.f.paused, func() { b.state = paddock.Paused })
 }
 

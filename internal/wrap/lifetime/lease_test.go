@@ -477,6 +477,58 @@ func TestFailure(t *testing.T) {
 			pass(3 * second)
 			r.want(t, "a", paddock.Paused)
 		},
+		"sandboxes that answer late, and rightly, do not delay the pause of others": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			for i := range 40 {
+				sb := r.create(t, paddock.ID(fmt.Sprintf("late-%d", i)), lifetime.Terms{IdlePause: second})
+				if err := start(t.Context(), sb); err != nil { // it runs, so the sandbox is never paused
+					t.Fatal(err)
+				}
+				r.f.set(func() { r.f.boxes[sb.ID()].late = 29 * second })
+			}
+			pass(2 * second)
+			r.create(t, "first", lifetime.Terms{IdlePause: second})
+			pass(minute)
+			r.want(t, "first", paddock.Paused)
+			r.create(t, "later", lifetime.Terms{IdlePause: second})
+			pass(3 * second)
+			r.want(t, "later", paddock.Paused)
+			r.want(t, "late-0", paddock.Ready)
+			r.f.set(func() { r.f.boxes["late-0"].late = 0 })
+			r.f.end("late-0", 0)
+			pass(5 * minute)
+			r.want(t, "late-0", paddock.Paused)
+		},
+		"sandboxes of one key that are slow to pause delay those of another no longer than one pause": func(t *testing.T) {
+			key := ""
+			r := set(t, lifetime.Options{Key: func(context.Context, paddock.Spec) string { return key }})
+			for _, key = range []string{"one", "two"} {
+				for i := range 40 {
+					id := paddock.ID(fmt.Sprintf("%s-%d", key, i))
+					r.create(t, id, lifetime.Terms{IdlePause: second})
+					r.f.set(func() { r.f.boxes[id].drag = 4 * minute })
+				}
+				if key == "one" {
+					pass(2 * second)
+					r.create(t, "of-one", lifetime.Terms{IdlePause: second})
+					key = "victim"
+					r.create(t, "beside-one", lifetime.Terms{IdlePause: second})
+					pass(2 * second)
+					r.want(t, "beside-one", paddock.Paused)
+					r.want(t, "of-one", paddock.Ready)
+				}
+			}
+			pass(2 * second) // now each place is taken
+			key = "victim"
+			r.create(t, "beside-both", lifetime.Terms{IdlePause: second})
+			pass(4 * minute)
+			r.want(t, "beside-both", paddock.Paused)
+			r.restart(t, second, lifetime.Options{Key: func(context.Context, paddock.Spec) string { return "" }})
+			pass(minute + 2*second) // the grace period, and then each place is taken again
+			r.create(t, "beside-none", lifetime.Terms{IdlePause: second})
+			pass(4 * minute)
+			r.want(t, "beside-none", paddock.Paused)
+		},
 		"who holds a sandbox again and again does not keep it from its end": func(t *testing.T) {
 			r := set(t, lifetime.Options{})
 			sb := r.create(t, "a", lifetime.Terms{Lifetime: minute})

@@ -17,6 +17,7 @@ type Record struct {
 	ID      paddock.ID `json:"id"`
 	Version int64      `json:"version"` // number of writes; never stored as 0
 	Terms   Terms      `json:"terms"`
+	Key     string     `json:"key,omitempty"` // of its creation; see [Options]
 
 	Created  time.Time `json:"created"`
 	Deadline time.Time `json:"deadline,omitzero"` // zero means none

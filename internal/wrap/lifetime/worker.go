@@ -14,13 +14,17 @@ const (
 	// actTime bounds a call to a driver that hangs.
 	actTime = 5 * time.Minute
 
-	// hands is the maximum of concurrent actions of each lane.
-	hands = 8
+	// hands is the maximum of concurrent actions of each lane, and handsEach that of one key, if there are keys.
+	hands     = 8
+	handsEach = hands / 2
 
 	// peek is how long a question waits for a place before it is judged again, because its sandbox may be in
 	// use again. With a place it waits only turnTime for its turn, so that it keeps nobody else waiting.
 	peek     = 10 * time.Second
 	turnTime = time.Second
+
+	// quickTime is how long a sandbox may take to tell what runs in it before it counts as slow.
+	quickTime = time.Second
 
 	// look is the interval of checks of the wall clock.
 	look = 30 * time.Second
@@ -29,16 +33,17 @@ const (
 	longestPause = time.Minute
 )
 
-// A lane is a kind of actions that wait for each other. A sandbox that does not answer, because its guest is hostile or
-// its agent is stopped, takes a place for as long as a call may take. So such places are none of those that end
-// sandboxes, and one that failed to answer takes none of those that have not failed.
+// A lane is a kind of actions that wait for each other. A sandbox that does not answer, or late, because its guest is
+// hostile or its agent is stopped, takes a place for as long as a call may take. So such places are none of those that
+// end sandboxes, and one that failed or was slow to answer takes none of those that were not. In each lane keys take
+// turns, because a pause can take as long, and an attacker has as many new sandboxes as its quota allows.
 type lane uint8
 
 const (
 	noLane    lane = iota
 	ends           // the host alone carries them out
 	questions      // they ask the sandbox what runs in it, or pause it
-	repeats        // the same, after a failure
+	repeats        // the same, after a failure or a slow answer
 	lanes
 )
 
@@ -102,9 +107,13 @@ func (d *Driver) schedule(e *entry) {
 
 // work carries out due actions until ctx ends.
 func (d *Driver) work(ctx context.Context) {
-	var free [lanes]chan struct{}
+	each := hands
+	if d.o.Key != nil {
+		each = handsEach
+	}
+	var free [lanes]*places
 	for i := range free {
-		free[i] = make(chan struct{}, hands)
+		free[i] = newPlaces(hands, each)
 	}
 	timer := time.NewTimer(look)
 	defer timer.Stop()
@@ -156,7 +165,7 @@ func (e *entry) lane() lane {
 	switch {
 	case !asks:
 		return ends
-	case e.failures > 0:
+	case e.failures > 0 || e.slow:
 		return repeats
 	}
 	return questions
@@ -164,7 +173,7 @@ func (e *entry) lane() lane {
 
 // enlist waits until the due action may be carried out: for the entry's turn, and for a place in the action's lane. It
 // returns no leave if nothing is due any more, or if ctx ended.
-func (e *entry) enlist(ctx context.Context, free *[lanes]chan struct{}) (l lane, leave func()) {
+func (e *entry) enlist(ctx context.Context, free *[lanes]*places) (l lane, leave func()) {
 	for ctx.Err() == nil {
 		e.mu.Lock()
 		l = e.lane()
@@ -188,38 +197,63 @@ func (e *entry) enlist(ctx context.Context, free *[lanes]chan struct{}) (l lane,
 
 // endsNext takes the turn in the order of those who wait for it, and then a place, which nobody holds who waits for a
 // sandbox. It returns nil if ctx ended, or if another lane is the right one by now.
-func (e *entry) endsNext(ctx context.Context, places chan struct{}) (leave func()) {
+func (e *entry) endsNext(ctx context.Context, free *places) (leave func()) {
 	if e.take(ctx) != nil {
 		return nil
 	}
+	t := free.ask(e.key())
 	select {
-	case places <- struct{}{}:
+	case <-t.ready:
 	case <-ctx.Done():
+		free.leave(t)
 		e.leave()
 		return nil
 	}
-	return e.confirm(ends, places)
+	return e.confirm(ends, free, t)
 }
 
-// asksNext takes a place, and then the turn, without which calls go on meanwhile. It returns nil if it gets not both in
-// time, or if another lane is the right one by now: the sandbox may have reached its end.
-func (e *entry) asksNext(ctx context.Context, l lane, places chan struct{}) (leave func()) {
-	patience := time.NewTimer(e.patience())
-	defer patience.Stop()
-	select {
-	case places <- struct{}{}:
-	case <-patience.C:
-		return nil
-	case <-ctx.Done():
-		return nil
+// asksNext takes a place, and then the turn, without which calls go on meanwhile. It returns nil if it does not get the
+// turn in time, or if another lane is the right one by now: the sandbox may have reached its end.
+func (e *entry) asksNext(ctx context.Context, l lane, free *places) (leave func()) {
+	t := free.ask(e.key())
+	for waits := true; waits; {
+		patience := time.NewTimer(e.patience())
+		select {
+		case <-t.ready:
+			waits = false
+		case <-patience.C: // it keeps its position, because else it would never reach a place where many wait
+			if !e.in(l) {
+				free.leave(t)
+				return nil
+			}
+		case <-ctx.Done():
+			patience.Stop()
+			free.leave(t)
+			return nil
+		}
+		patience.Stop()
 	}
 	bound, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
 	if e.take(bound) != nil {
-		<-places
+		free.leave(t)
 		return nil
 	}
-	return e.confirm(l, places)
+	return e.confirm(l, free, t)
+}
+
+// key returns the key of the sandbox, with which it waits for a place.
+func (e *entry) key() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rec.Key
+}
+
+// in reports whether the due action is one of a lane.
+func (e *entry) in(l lane) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lane() == l
 }
 
 // patience returns how long a question may wait: not beyond the end of its sandbox.
@@ -237,12 +271,9 @@ func (e *entry) patience() time.Duration {
 
 // confirm returns what gives turn and place back. It does so itself, and returns nil, if the due action is not one of
 // the lane any more.
-func (e *entry) confirm(l lane, places chan struct{}) (leave func()) {
-	leave = func() { e.leave(); <-places }
-	e.mu.Lock()
-	right := e.lane() == l
-	e.mu.Unlock()
-	if !right {
+func (e *entry) confirm(l lane, free *places, t *ticket) (leave func()) {
+	leave = func() { e.leave(); free.leave(t) }
+	if !e.in(l) {
 		leave()
 		return nil
 	}
@@ -322,7 +353,7 @@ func (e *entry) do(ctx context.Context, l lane) error {
 	case lapse:
 		return e.finally(ctx, ByLease, onEnd)
 	case idleRemove, idlePause:
-		return e.idle(ctx, what)
+		return e.idle(ctx, what, l)
 	}
 	return nil
 }
@@ -343,21 +374,33 @@ func (e *entry) finally(ctx context.Context, why Why, onEnd End) error {
 	return e.dismiss(ctx, why)
 }
 
-// idle pauses or removes a sandbox if it is idle.
-func (e *entry) idle(ctx context.Context, what task) error {
+// idle pauses or removes a sandbox if it is idle. In the lane questions the sandbox must tell in quickTime; a slower one
+// is asked again in the lane repeats.
+func (e *entry) idle(ctx context.Context, what task, l lane) error {
 	e.mu.Lock()
 	paused := e.rec.Paused != ""
 	e.mu.Unlock()
 	if !paused { // in a paused sandbox nothing runs
-		last, err := e.busy(ctx)
-		if err != nil {
-			return e.vanished(ctx, err)
+		began, bound, cancel := time.Now(), ctx, context.CancelFunc(func() {})
+		if l == questions {
+			bound, cancel = context.WithTimeout(ctx, quickTime)
 		}
+		last, err := e.busy(bound)
+		late := bound.Err() != nil && ctx.Err() == nil
+		cancel()
 		e.mu.Lock()
-		if last.After(e.active) {
+		e.slow = time.Since(began) >= quickTime
+		if err == nil && last.After(e.active) {
 			e.active = last
 		}
 		e.mu.Unlock()
+		switch {
+		case err == nil:
+		case late && !errors.Is(err, paddock.NotFound):
+			return nil // not a failure yet
+		default:
+			return e.vanished(ctx, err)
+		}
 	}
 	if what == idleRemove {
 		return e.dismiss(ctx, ByIdle)

@@ -61,6 +61,16 @@ func (d *driver) begin() error {
 	return nil
 }
 
+// A tenantKey is the key of a tenant's ID in a context.
+type tenantKey struct{}
+
+// Of returns the ID of the tenant that a Create of the shared driver is for, from the context
+// of that call. Otherwise it returns an empty text.
+func Of(ctx context.Context) string {
+	id, _ := ctx.Value(tenantKey{}).(string)
+	return id
+}
+
 // Create implements paddock.Driver.
 func (d *driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	return d.create(ctx, spec, d.ts.d.Create)
@@ -72,7 +82,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 		return nil, err
 	}
 	defer d.making.Done()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, tenantKey{}, d.tenant))
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 

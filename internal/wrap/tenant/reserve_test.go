@@ -203,6 +203,23 @@ func TestRefusedCreationsAskFewSandboxesAndNoneOfAnotherTenant(t *testing.T) {
 	r.create(t, "acme", paddock.Spec{ID: "again"})
 }
 
+func TestTheDriverBelowKnowsWhoseSandboxItMakes(t *testing.T) {
+	r := build(t, storetest.SQLite(), unbounded())
+	for _, who := range []string{"acme", "other"} {
+		r.f.set(func() {
+			r.f.each = func(ctx context.Context, _ string) {
+				if got := tenant.Of(ctx); got != who {
+					t.Errorf("a sandbox of %q, and not of %q", got, who)
+				}
+			}
+		})
+		r.create(t, who, paddock.Spec{})
+	}
+	if got := tenant.Of(t.Context()); got != "" {
+		t.Errorf("what is nobody's is of %q", got)
+	}
+}
+
 func TestACallerWhoGivesUpDoesNotKeepWhatEndedInTheQuota(t *testing.T) {
 	quota := unbounded()
 	quota.Sandboxes = 2
