@@ -186,6 +186,7 @@ type accounts struct {
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
+	summing map[string]chan struct{}  // guarded by mu; by tenant; has one while a sum of it is in the line
 }
 
 // openAccounts builds what stands between callers and a driver: keys, the layers of

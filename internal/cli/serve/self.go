@@ -26,12 +26,11 @@ const sumsAtOnce = 2
 // used gives what adds up the use of one tenant.
 func (c *accounts) used(tenant string) func(context.Context, api.UsageQuery) ([]api.UsageLine, error) {
 	return func(ctx context.Context, q api.UsageQuery) ([]api.UsageLine, error) {
-		select {
-		case c.sums <- struct{}{}:
-			defer func() { <-c.sums }()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for others who ask for usage: %w", paddock.Canceled)
+		leave, err := c.sumTurn(ctx, tenant)
+		if err != nil {
+			return nil, err
 		}
+		defer leave()
 		if c.own { // of many tenants one must not have all sandboxes looked at
 			if err := c.meter.Sample(ctx); err != nil {
 				c.log.Warn("usage could not be counted now", "error", err.Error())
@@ -52,6 +51,32 @@ func (c *accounts) used(tenant string) func(context.Context, api.UsageQuery) ([]
 		}
 		return lines, nil
 	}
+}
+
+// sumTurn waits for the turn of a sum. Of each tenant one request is in the line, so that those of one tenant, however
+// many, delay another's by one sum.
+func (c *accounts) sumTurn(ctx context.Context, tenant string) (leave func(), err error) {
+	c.mu.Lock()
+	own := c.summing[tenant]
+	if own == nil {
+		own = make(chan struct{}, 1)
+		if c.summing == nil {
+			c.summing = map[string]chan struct{}{}
+		}
+		c.summing[tenant] = own
+	}
+	c.mu.Unlock()
+	for _, turn := range []chan struct{}{own, c.sums} {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			if turn != own {
+				<-own
+			}
+			return nil, fmt.Errorf("wait for others who ask for usage: %w", paddock.Canceled)
+		}
+	}
+	return func() { <-c.sums; <-own }, nil
 }
 
 // ownKeys are the keys of a caller's tenant, for that caller.

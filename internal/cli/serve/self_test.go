@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -52,4 +55,39 @@ func TestAKeyGivesNoScopeThatItHasNotAndReachesNoOtherTenant(t *testing.T) {
 	if list, err := admin.List(t.Context()); err != nil || len(list) != 1 || list[0].Text != "" {
 		t.Errorf("%+v, %v", list, err)
 	}
+}
+
+func TestATenantThatAsksForManySumsDelaysAnotherByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &accounts{sums: make(chan struct{}, sumsAtOnce)}
+		var all sync.WaitGroup
+		sum := func(ctx context.Context, tenant string) {
+			all.Go(func() {
+				leave, err := c.sumTurn(ctx, tenant)
+				if err != nil {
+					if !errors.Is(err, paddock.Canceled) || ctx.Err() == nil {
+						t.Errorf("%s: %v", tenant, err)
+					}
+					return
+				}
+				defer leave()
+				<-time.After(time.Minute)
+			})
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, tenant := range []string{"one", "two"} {
+			for range 100 {
+				sum(ctx, tenant)
+			}
+		}
+		began := time.Now()
+		sum(t.Context(), "another")
+		<-time.After(90 * time.Second)
+		cancel()
+		all.Wait()
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("another waited, and was done after %v", took)
+		}
+	})
 }
