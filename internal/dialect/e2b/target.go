@@ -93,6 +93,11 @@ func (h *Handler) aim(r *http.Request) (*target, error) {
 	if t, ok := h.byHost(r.Host); ok {
 		return &t, nil
 	}
+	for _, name := range []string{headerID, headerPort} { // a proxy before this server may go by another of them
+		if n := len(r.Header[name]); n > 1 {
+			return nil, invalid("the header %s is there %d times", name, n)
+		}
+	}
 	if id := r.Header.Get(headerID); id != "" {
 		t := target{id, agentPort}
 		if text := r.Header.Get(headerPort); text != "" {

@@ -43,6 +43,9 @@ func (wiredDriver) Terms(context.Context, paddock.ID) (lifetime.Lease, error) {
 	return lifetime.Lease{Ends: time.Now().Add(time.Hour)}, nil
 }
 
+// List fails, because the samples of a test that takes long are none of its business.
+func (wiredDriver) List(context.Context) ([]paddock.Status, error) { return nil, paddock.Unavailable }
+
 // A crossing is a handler before a sandbox whose program answers "inside".
 type crossing struct {
 	*Handler
@@ -102,6 +105,20 @@ func TestTheRecordTellsWhoReachedAPort(t *testing.T) {
 		w := ask(t, h.Handler, "GET", "/", append([]string{headerID, testID, headerPort, "8080"}, c.header...)...)
 		if who := h.marked.Load(); w.Code != 200 || w.Body.String() != "inside" || who == nil || *who != c.who {
 			t.Errorf("%v: %d %q, done by %v, want %s", c.header, w.Code, w.Body, who, c.who)
+		}
+	}
+}
+
+// A proxy before this server may go by another of them.
+func TestARequestNamesOneSandboxAndOnePort(t *testing.T) {
+	h := newCrossing(t, record{}, nil, func(http.ResponseWriter, *http.Request) { t.Error("a port was reached") })
+	for _, header := range [][]string{
+		{headerID, testID, headerPort, "8080", headerPort, "9090"},
+		{headerID, testID, headerID, "ibbbbbbbbbbbbbbbbbbbb", headerPort, "8080"},
+		{headerID, "", headerID, testID},
+	} {
+		if w := ask(t, h.Handler, "GET", "/", header...); w.Code != http.StatusBadRequest {
+			t.Errorf("%v: %d %s", header, w.Code, w.Body)
 		}
 	}
 }

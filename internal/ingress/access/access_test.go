@@ -215,6 +215,23 @@ func TestAnothersSandboxIsAnsweredAsOneThatDoesNotExist(t *testing.T) {
 	}
 }
 
+// A proxy before this server may go by another of them.
+func TestARequestNamesOnePort(t *testing.T) {
+	y := newYard(t, domain)
+	for _, header := range [][]string{
+		{SandboxHeader, "box", PortHeader, "8080", PortHeader, "8080"},
+		{SandboxHeader, "box", PortHeader, "8080", PortHeader, "9090"},
+		{SandboxHeader, "box", SandboxHeader, "theirs", PortHeader, "8080"},
+		{SandboxHeader, "box"},
+	} {
+		y.wants(t, 400, "GET", "api.test", "/", append(header, KeyHeader, "acme")...)
+	}
+	if y.dials.Load() != 0 || y.callers.Load() != 0 {
+		t.Errorf("a port was reached %d times, a key was looked up %d times", y.dials.Load(), y.callers.Load())
+	}
+	y.wants(t, 200, "GET", "api.test", "/", SandboxHeader, "box", PortHeader, "8080", KeyHeader, "acme")
+}
+
 func TestOneRequestLooksUpFewKeys(t *testing.T) {
 	y := newYard(t, domain)
 	for _, name := range []string{KeyHeader, "X-Api-Key", "Authorization"} {
