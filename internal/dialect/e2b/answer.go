@@ -111,8 +111,11 @@ func answer(w http.ResponseWriter, code int, v any) {
 // fields are ignored, because newer clients send more. Fields that ask for an unsupported
 // feature are checked by name.
 func (c *call) body(v any, optional bool) error {
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime)) // also of a stream of HTTP/2, unlike bounded
 	data, err := io.ReadAll(c.place.Body(io.LimitReader(c.Body, maxBody+1)))
-	arrived(c.w, c.Request)
+	if err == nil && len(data) <= maxBody { // package http waits for the rest of any other body
+		arrived(c.w)
+	}
 	switch {
 	case errors.Is(err, paddock.Exhausted):
 		return err

@@ -82,10 +82,50 @@ func TestOnlyWhoIsLetInTakesTimeToSendABody(t *testing.T) {
 	}
 }
 
+// A seen body notes until when it may arrive, as it is read.
+type seen struct {
+	io.Reader
+	w     *timed
+	until time.Time
+}
+
+func (b *seen) Read(p []byte) (int, error) {
+	b.until = b.w.read
+	return b.Reader.Read(p)
+}
+
+func TestABodyOfTheControlPlaneHasToArriveInTime(t *testing.T) {
+	h, _ := handler(t, record{Paused: true})
+	for _, version := range []int{1, 2} {
+		for what, c := range map[string]struct {
+			body string
+			rest bool // package http waits for what follows
+		}{
+			"whole":     {`{"timeout":5}`, false},
+			"too large": {`{"timeout":5` + strings.Repeat(" ", maxBody) + `}`, true},
+		} {
+			w := &timed{ResponseRecorder: httptest.NewRecorder()}
+			body := &seen{Reader: strings.NewReader(c.body), w: w}
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/sandboxes/"+testID+"/timeout", body)
+			r.ProtoMajor = version
+			r.Header.Set("X-Api-Key", "write")
+			h.ServeHTTP(w, r)
+			if body.until.IsZero() || w.read.IsZero() == c.rest {
+				t.Errorf("%s, by HTTP/%d: it may arrive until %v, and afterwards until %v", what, version, body.until, w.read)
+			}
+		}
+	}
+}
+
 // A meter is a place whose bodies have a bound.
 type meter struct{ left int }
 
-func (m *meter) Hold(int64) error { return nil }
+func (m *meter) Hold(n int64) error {
+	if m.left -= int(n); m.left < 0 {
+		return paddock.Exhausted
+	}
+	return nil
+}
 
 func (m *meter) Leave() {}
 
@@ -107,19 +147,38 @@ func (r *metered) Read(p []byte) (int, error) {
 func TestACellCountsWithTheBodiesOfItsOwner(t *testing.T) {
 	h := newCrossing(t, record{}, nil, func(http.ResponseWriter, *http.Request) {})
 	var body string
-	var failed error
+	var failed, held error
 	h.o.Code = func(Inside) (Port, error) {
-		return reading{func(_ http.ResponseWriter, text string, err error) { body, failed = text, err }}, nil
+		return holding{func(r *http.Request) {
+			data, err := io.ReadAll(r.Body)
+			body, failed = string(data), err
+			holder, ok := r.Body.(interface{ Hold(n int64) error }) // as codeinterpreter.Holder
+			if !ok {
+				t.Error("what a decoded cell takes cannot be counted")
+				return
+			}
+			held = holder.Hold(5)
+		}}, nil
 	}
 	h.o.Enter = func(context.Context, string) (Place, error) { return &meter{left: 10}, nil }
-	for _, text := range []string{"short", "longer than ten"} {
+	for text, want := range map[string][2]bool{"short": {true, true}, "shorter": {true, false}, "longer than ten": {false, false}} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/execute", strings.NewReader(text))
 		for name, value := range map[string]string{headerID: testID, headerPort: "49999", headerToken: testToken} {
 			r.Header.Set(name, value)
 		}
 		h.ServeHTTP(httptest.NewRecorder(), r)
-		if fits := len(text) <= 10; fits != (failed == nil && body == text) || fits == (paddock.KindOf(failed) == paddock.Exhausted) {
+		if fits := want[0]; fits != (failed == nil && body == text) || fits == (paddock.KindOf(failed) == paddock.Exhausted) {
 			t.Errorf("%s: %q, %v", text, body, failed)
+		}
+		if fits := want[1]; fits != (held == nil) || fits == (paddock.KindOf(held) == paddock.Exhausted) {
+			t.Errorf("%s, and what it takes: %v", text, held)
 		}
 	}
 }
+
+// A holding port does anything with a request.
+type holding struct{ seen func(r *http.Request) }
+
+func (holding) Close() error { return nil }
+
+func (p holding) ServeHTTP(_ http.ResponseWriter, r *http.Request) { p.seen(r) }

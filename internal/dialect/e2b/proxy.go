@@ -67,10 +67,8 @@ func bounded(w http.ResponseWriter, r *http.Request) {
 }
 
 // arrived removes the deadline, because handling the body may take longer.
-func arrived(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // HTTP/2 sets its own
-	}
+func arrived(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every server supports it
 }
 
 // dead answers that there is no sandbox, in the form that clients recognise as a killed
@@ -149,16 +147,13 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 			return
 		}
 		defer place.Leave()
-		arrived(w, r)
+		arrived(w)
 		if ours {
 			defer bounded(w, r) // for the rest of the body, after the answer
 		}
 		if ours && t.port == codePort { // a cell, which is held until it has ended
 			r = r.WithContext(r.Context())
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{place.Body(r.Body), r.Body}
+			r.Body = heldBody{place.Body(r.Body), r.Body, place}
 		}
 	}
 	ctx, cancel := context.WithCancel(h.o.Mark(r.Context(), r, rec.Tenant, g.who))
@@ -172,6 +167,16 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	cw := &cuttable{ResponseWriter: w, in: in, b: b, ctx: ctx, port: t.port, shared: !own && ours, origin: ours}
 	cw.serve(r.WithContext(ctx), t.port, rec, g)
 }
+
+// A heldBody is a body whose bytes count as held of its tenant. With Hold, the handler of a
+// port also counts what the decoded body takes.
+type heldBody struct {
+	io.Reader
+	io.Closer
+	place Place
+}
+
+func (b heldBody) Hold(n int64) error { return b.place.Hold(n) }
 
 // A visit is an admitted request for a port of a sandbox.
 type visit struct {

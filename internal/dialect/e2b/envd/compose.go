@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path"
+
+	"connectrpc.com/connect"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/jsonbody"
@@ -17,6 +21,10 @@ import (
 const (
 	maxCompose = 4 << 20 // bytes
 	maxSources = 10_000
+
+	// maxComposeCost bounds the memory of the decoded request beside its text. That of the
+	// most names is half of it.
+	maxComposeCost = 1 << 20
 )
 
 type composition struct {
@@ -36,20 +44,66 @@ func (b *Box) compose(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, one)
 }
 
-func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) {
+// size returns the memory that a composition takes, in bytes, about.
+func (c *composition) size() int64 {
+	n := len(c.Destination) + len(c.Username)
+	for _, name := range c.Sources {
+		n += len(name) + 16 // the header of a string
+	}
+	return int64(n)
+}
+
+// readComposition reads and checks the body. It counts what it holds of it, see counted.
+func readComposition(w http.ResponseWriter, r *http.Request) (composition, error) {
 	var c composition
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCompose)).Decode(&c); err != nil {
-		return written{}, invalid(fmt.Sprintf("invalid request body: %v", jsonbody.Explain(err)))
+	body, ok := heldOf(r.Context())
+	if !ok {
+		return c, errors.New("the body is not counted")
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCompose))
+	switch {
+	case errors.Is(err, errHeld):
+		return c, full()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return c, refuse(http.StatusRequestTimeout, connect.CodeDeadlineExceeded, "the rest of the body did not arrive in time")
+	case err != nil:
+		return c, invalid(fmt.Sprintf("invalid request body: %v", err))
+	}
+	cost := jsonbody.Cost(data)
+	if cost > maxComposeCost {
+		return c, invalid(fmt.Sprintf("invalid request body: it has more values than a list of %d names", maxSources))
+	}
+	if err := body.decoded(int64(len(data)) + cost); err != nil {
+		return c, full()
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, invalid(fmt.Sprintf("invalid request body: %v", jsonbody.Explain(err)))
 	}
 	switch {
 	case len(c.Sources) == 0:
-		return written{}, invalid("source_paths must not be empty")
+		return c, invalid("source_paths must not be empty")
 	case len(c.Sources) > maxSources:
-		return written{}, invalid(fmt.Sprintf("source_paths has more than %d names", maxSources))
+		return c, invalid(fmt.Sprintf("source_paths has more than %d names", maxSources))
 	case c.Destination == "":
-		return written{}, invalid("destination is required")
+		return c, invalid("destination is required")
 	}
-	r, err := b.ofUser(r, c.Username)
+	if err := body.decoded(c.size()); err != nil {
+		return c, full()
+	}
+	return c, nil
+}
+
+// full returns errHeld as the answer of a request that is no call.
+func full() error {
+	return refuse(http.StatusTooManyRequests, connect.CodeResourceExhausted, errHeld.Error())
+}
+
+func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) {
+	c, err := readComposition(w, r)
+	if err != nil {
+		return written{}, err
+	}
+	r, err = b.ofUser(r, c.Username)
 	if err != nil {
 		return written{}, err
 	}

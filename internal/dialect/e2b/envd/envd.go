@@ -151,7 +151,7 @@ func (b *Box) routes() *http.ServeMux {
 	mux.HandleFunc("GET /metrics", b.measured)
 	mux.HandleFunc("GET /files", b.download)
 	mux.HandleFunc("POST /files", b.upload)
-	mux.HandleFunc("POST /files/compose", b.compose)
+	mux.Handle("POST /files/compose", b.counted(http.HandlerFunc(b.compose)))
 	return mux
 }
 

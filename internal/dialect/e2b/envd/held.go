@@ -41,26 +41,54 @@ func (h *held) set(n int64) error {
 	return nil
 }
 
-// A heldBody counts the bytes read from a body. It is used by one goroutine at a time.
+// A heldBody counts the bytes read from a body, and waits a bounded time for the rest of a
+// message. It is used by one goroutine at a time.
 type heldBody struct {
 	io.ReadCloser
 	held
+	patient patient
+	stream  bool // the next message may come at any time
+	begun   bool // a part of the next message has come
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {
+	if b.stream && !b.begun {
+		b.patient.wait(forever)
+	} else {
+		b.patient.wait(stall)
+	}
 	n, err := b.ReadCloser.Read(p)
+	b.begun = b.begun || n > 0
+	if errors.Is(err, io.EOF) { // from now on package http reads, to notice that the client has gone
+		b.patient.wait(forever)
+	}
 	if full := b.set(b.n + int64(n)); full != nil {
 		return 0, full
 	}
 	return n, err
 }
 
+// decoded replaces the count of the bytes read by the size of the decoded message.
+func (b *heldBody) decoded(n int64) error {
+	b.begun = false
+	b.patient.wait(forever) // handling the message may take longer
+	return b.set(n)
+}
+
 type heldKey struct{}
 
-// counted makes a handler of calls count the bytes that it holds of a request.
+// heldOf returns the counted body of a request.
+func heldOf(ctx context.Context) (*heldBody, bool) {
+	body, ok := ctx.Value(heldKey{}).(*heldBody)
+	return body, ok
+}
+
+// counted makes a handler count the bytes that it holds of a request, and bounds the wait
+// for a body that stops early.
 func (b *Box) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := &heldBody{ReadCloser: r.Body, held: held{b: b}}
+		body := &heldBody{ReadCloser: r.Body, held: held{b: b}, stream: r.URL.Path == envdpb.ProcessStreamInputProcedure}
+		body.patient = patient{control: http.NewResponseController(w), end: b.ctx}
 		defer func() { _ = body.set(0) }() // a smaller count is never refused
 		r = r.WithContext(context.WithValue(r.Context(), heldKey{}, body))
 		r.Body = body
@@ -70,12 +98,12 @@ func (b *Box) counted(next http.Handler) http.Handler {
 
 // arrived replaces the count of a message's bytes by the size of the decoded message.
 func arrived(ctx context.Context, m any) error {
-	body, ok := ctx.Value(heldKey{}).(*heldBody)
+	body, ok := heldOf(ctx)
 	message, is := m.(proto.Message)
 	if !ok || !is {
 		return nil
 	}
-	return body.set(int64(proto.Size(message)))
+	return body.decoded(int64(proto.Size(message)))
 }
 
 // A counter counts the messages of calls.

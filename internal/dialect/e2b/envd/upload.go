@@ -19,8 +19,11 @@ import (
 
 // Bounds of one upload.
 const (
-	maxParts   = 10_000
-	maxHead    = 64 << 10 // bytes of a part's header, and between two parts
+	maxParts = 10_000
+	maxHead  = 64 << 10 // bytes of a part's header, and between two parts
+
+	writtenCost = 200 // bytes that a written file takes until the answer is sent, beside its texts
+
 	swallowFor = 30 * time.Second
 	turnedAway = time.Second // time to read the body of a refused client
 )
@@ -40,7 +43,9 @@ func (b *Box) upload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := &patient{Reader: r.Body, control: http.NewResponseController(w), end: b.ctx}
-	list, err := b.receive(r, body)
+	told := &held{b: b} // counts the answer, which describes each file
+	defer func() { _ = told.set(0) }()
+	list, err := b.receive(r, body, told)
 	body.wait(swallowFor) // package http reads the rest before it sends the answer
 	if err != nil {
 		b.failed(w, r, err)
@@ -90,17 +95,24 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
+// forever is a wait without a deadline.
+const forever time.Duration = 0
+
 // wait sets a deadline for the rest of the body. The next reader sets its own, and package
 // http does so for the next request.
 func (p *patient) wait(d time.Duration) {
-	_ = p.control.SetReadDeadline(time.Now().Add(d)) // HTTP/2 sets its own
+	var at time.Time
+	if d != forever {
+		at = time.Now().Add(d)
+	}
+	_ = p.control.SetReadDeadline(at) // not every server supports it
 	// Check after setting the deadline, because Close sets a nearer one.
 	if p.end.Err() != nil {
 		_ = p.control.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
-func (b *Box) receive(r *http.Request, from io.Reader) ([]written, error) {
+func (b *Box) receive(r *http.Request, from io.Reader, told *held) ([]written, error) {
 	r, err := b.ofUser(r, r.URL.Query().Get("username"))
 	if err != nil {
 		return nil, err
@@ -122,7 +134,7 @@ func (b *Box) receive(r *http.Request, from io.Reader) ([]written, error) {
 	case kind == "application/octet-stream":
 		return b.receiveRaw(r, body, tags)
 	case strings.HasPrefix(kind, "multipart/") && params["boundary"] != "":
-		return b.receiveParts(r, body, params["boundary"], tags)
+		return b.receiveParts(r, newForm(body, params["boundary"]), told, tags)
 	}
 	return nil, invalid(fmt.Sprintf("unsupported content type: %q, expected multipart/form-data or application/octet-stream", text))
 }
@@ -196,9 +208,9 @@ func (f *formBody) next() (*multipart.Part, error) {
 	return part, err
 }
 
-func (b *Box) receiveParts(r *http.Request, body io.Reader, boundary string, tags map[string]string) ([]written, error) {
+// receiveParts writes the files of a form, and counts what it tells of them.
+func (b *Box) receiveParts(r *http.Request, parts *formBody, told *held, tags map[string]string) ([]written, error) {
 	list, seen := []written{}, map[string]bool{}
-	parts := newForm(body, boundary)
 	for range maxParts {
 		part, err := parts.next()
 		if err == io.EOF { //nolint:errorlint // a wrapped one means that the form was cut off
@@ -230,6 +242,13 @@ func (b *Box) receiveParts(r *http.Request, body io.Reader, boundary string, tag
 		one, err := b.write(r.Context(), name, part, tags)
 		if err != nil {
 			return nil, err
+		}
+		text, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		if err := told.set(told.n + int64(2*len(text)+len(name)) + writtenCost); err != nil {
+			return nil, full()
 		}
 		list, seen[one.Path] = append(list, one), true
 	}
