@@ -33,7 +33,7 @@ const (
 	maxContexts = 64
 	maxCode     = 8 << 20
 	maxWaiting  = 64       // cells that wait for one context
-	maxHeld     = 32 << 20 // bytes of code and variables of cells that wait or run, in all contexts
+	maxHeld     = 64 << 20 // bytes of cells that wait or run, and of their requests to kernels, in all contexts
 	maxRoom     = 64 << 20 // bytes of results that are not whole, or not taken, in all contexts
 	startTime   = time.Minute
 	defaultStop = 5 * time.Second
@@ -96,11 +96,16 @@ type Cell struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// size gives the bytes of a cell's code and variables.
-func (c *Cell) size() int {
-	n := len(c.Code)
-	for name, value := range c.Env {
-		n += len(name) + len(value)
+// variableCost is the memory that a variable takes beside its text, about: a place in a map and two strings.
+const variableCost = 128
+
+// size gives the memory that a cell's code and variables take, about.
+func (c *Cell) size() int { return len(c.Code) + variableSize(c.Env) }
+
+func variableSize(env map[string]string) int {
+	n := 0
+	for name, value := range env {
+		n += len(name) + len(value) + variableCost
 	}
 	return n
 }
@@ -111,7 +116,7 @@ type Interpreter struct {
 	log *slog.Logger
 
 	room  *budget // of messages in more than one piece, until they are taken
-	cells *budget // of cells, until they have ended
+	cells *budget // of cells, until they have ended, and of variables of contexts
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -256,9 +261,10 @@ func (i *Interpreter) Run(ctx context.Context, c Cell, tell func(Event) error) e
 	if err != nil {
 		return err
 	}
-	size := c.size()
+	// A kernel that does not read keeps the request in memory, so it counts from the beginning.
+	size := c.size() + languages()[s.context.Language].size(c)
 	if !i.cells.take(size) {
-		return fmt.Errorf("the cells that wait or run in this sandbox would have more than %d bytes: %w", maxHeld, paddock.Exhausted)
+		return fmt.Errorf("the cells that wait or run in this sandbox, with their requests to kernels, would have more than %d bytes: %w", maxHeld, paddock.Exhausted)
 	}
 	defer i.cells.give(size)
 	r, ok := paddock.As[Recorder](i.o.Sandbox)
@@ -326,6 +332,10 @@ func (i *Interpreter) add(ctx context.Context, spec Spec, byDefault bool) (*sess
 	case len(i.contexts) >= maxContexts:
 		return nil, fmt.Errorf("there are %d contexts already: %w", maxContexts, paddock.Exhausted)
 	}
+	size := variableSize(spec.Env)
+	if !i.cells.take(size) {
+		return nil, fmt.Errorf("the variables of contexts and the cells in this sandbox would have more than %d bytes: %w", maxHeld, paddock.Exhausted)
+	}
 	s := i.session(Context{ID: random(), Language: l, Dir: dir, Default: byDefault, Created: time.Now().UTC()}, maps.Clone(spec.Env))
 	i.keep(s)
 	return s, nil
@@ -352,6 +362,9 @@ func (i *Interpreter) keep(s *session) {
 func (i *Interpreter) drop(s *session) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.contexts[s.context.ID] == s {
+		i.cells.give(variableSize(s.env))
+	}
 	delete(i.contexts, s.context.ID)
 	i.order = slices.DeleteFunc(i.order, func(id string) bool { return id == s.context.ID })
 	s.gone.Store(true)

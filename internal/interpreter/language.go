@@ -3,12 +3,11 @@ package interpreter
 import (
 	_ "embed"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -53,8 +52,9 @@ func ParseLanguage(name string) (Language, error) {
 type language struct {
 	needs     string // in words
 	command   func(tag) []string
-	source    func(mark string) []byte // what is sent first
-	request   func(seq int64, c Cell) ([]byte, error)
+	source    func(mark string) []byte                 // what is sent first
+	request   func(seq int64, c Cell, size int) []byte // size is at least its own
+	text      func(string) int                         // bytes of a text in a request
 	ping      func(seq int64) []byte
 	interrupt string // sent besides the signal, where the language needs it
 
@@ -99,19 +99,28 @@ exec(compile(f.read(int(f.readline())),"<kernel>","exec"),{"__name__":"paddock_k
 	javaShell = `command -v java >/dev/null || exit 127; exec 3<&0 </dev/null; IFS= read -r n <&3; f=$(mktemp "${TMPDIR:-/tmp}/.paddock-kernel-XXXXXX") || exit 1; head -c "$n" <&3 >"$f"; exec java --source 11 -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto "$f" "$0" "$f"`
 )
 
+// size gives the bytes of the request for a cell: its own or a few more.
+func (l language) size(c Cell) int {
+	n := 100 + l.text(c.Code) // the number of the cell, and what is around the code
+	for name, value := range c.Env {
+		n += l.text(name) + l.text(value) + 2 // what is between them
+	}
+	return n
+}
+
 // languages is the table of them.
 func languages() map[Language]language {
 	python := language{
 		needs:   "python3 (3.8 or later)",
 		command: func(t tag) []string { return []string{"python3", "-c", pythonBoot, t.String()} },
 		source:  func(string) []byte { return sized(pythonKernel + "\n" + pythonChart + "\nserve()\n") },
-		request: jsonRequest, ping: jsonPing,
+		request: jsonRequest, text: jsonSize, ping: jsonPing,
 	}
 	node := language{
 		needs:   "node (20 or later)",
 		command: func(t tag) []string { return []string{"/bin/sh", "-c", nodeShell, nodeBoot, t.String()} },
 		source:  func(string) []byte { return sized(nodeKernel) },
-		request: jsonRequest, ping: jsonPing,
+		request: jsonRequest, text: jsonSize, ping: jsonPing,
 		interrupt: "{\"interrupt\":true}\n",
 	}
 	typed := node
@@ -124,9 +133,9 @@ func languages() map[Language]language {
 				return []string{"bash", "--norc", "--noprofile", "--noediting", "-i", "-s", t.String()}
 			},
 			source:  func(string) []byte { return []byte(bashKernel) },
-			request: bashRequest,
-			ping:    func(seq int64) []byte { return fmt.Appendf(nil, "\n__paddock_end %d\n", seq) },
-			again:   []string{"bash", "--norc", "--noprofile", "-c", bashAgain, "paddock-interrupt"},
+			request: bashRequest, text: quotedSize,
+			ping:  func(seq int64) []byte { return fmt.Appendf(nil, "\n__paddock_end %d\n", seq) },
+			again: []string{"bash", "--norc", "--noprofile", "-c", bashAgain, "paddock-interrupt"},
 		},
 		R: {
 			needs:   "Rscript",
@@ -134,13 +143,13 @@ func languages() map[Language]language {
 			source: func(string) []byte {
 				return fmt.Appendf(nil, "%d\n%s", strings.Count(rKernel, "\n"), rKernel)
 			},
-			request: plainRequest, ping: plainPing,
+			request: plainRequest, text: text64Size, ping: plainPing,
 		},
 		Java: {
 			needs:   "a JDK (11 or later, with jshell)",
 			command: func(t tag) []string { return []string{"/bin/sh", "-c", javaShell, t.String()} },
 			source:  func(string) []byte { return sized(javaKernel) },
-			request: plainRequest, ping: plainPing,
+			request: plainRequest, text: text64Size, ping: plainPing,
 			interrupt: "interrupt\n",
 		},
 	}
@@ -151,51 +160,116 @@ func sized(source string) []byte {
 	return fmt.Appendf(nil, "%d\n%s", len(source), source)
 }
 
-// jsonRequest is a line of JSON.
-func jsonRequest(seq int64, c Cell) ([]byte, error) {
-	line, err := json.Marshal(struct {
-		Seq  string            `json:"n"` // a string: numbers of JavaScript are too small
-		Code string            `json:"code"`
-		Env  map[string]string `json:"env"`
-	}{strconv.FormatInt(seq, 10), c.Code, c.Env})
-	if err != nil {
-		return nil, fmt.Errorf("encode a cell: %w", err)
+// jsonRequest is a line of JSON. The number is a string, because numbers of JavaScript are too small.
+func jsonRequest(seq int64, c Cell, size int) []byte {
+	line := fmt.Appendf(make([]byte, 0, size), `{"n":"%d","code":`, seq)
+	line = appendJSON(line, c.Code)
+	line = append(line, `,"env":{`...)
+	for n, name := range slices.Sorted(maps.Keys(c.Env)) {
+		if n > 0 {
+			line = append(line, ',')
+		}
+		line = appendJSON(line, name)
+		line = append(line, ':')
+		line = appendJSON(line, c.Env[name])
 	}
-	return append(line, '\n'), nil
+	return append(line, "}}\n"...)
+}
+
+// appendJSON appends a text as a string of JSON. Package json would make six bytes of one for
+// characters of HTML, which code has many of, and keep the memory for its next text.
+func appendJSON(b []byte, s string) []byte {
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, '\\', 'n')
+		case r == '\r':
+			b = append(b, '\\', 'r')
+		case r == '\t':
+			b = append(b, '\\', 't')
+		case r < ' ':
+			b = append(b, '\\', 'u', '0', '0', "0123456789abcdef"[r>>4], "0123456789abcdef"[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}
+
+// jsonSize gives the bytes that appendJSON appends.
+func jsonSize(s string) int {
+	n := 2
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\' || r == '\n' || r == '\r' || r == '\t':
+			n += 2
+		case r < ' ':
+			n += 6
+		default:
+			n += utf8.RuneLen(r)
+		}
+	}
+	return n
 }
 
 func jsonPing(seq int64) []byte { return fmt.Appendf(nil, "{\"n\":\"%d\",\"ping\":true}\n", seq) }
 
 // plainRequest is a line of words, for languages without JSON: the code, and then
 // names and values of variables, all in base64.
-func plainRequest(seq int64, c Cell) ([]byte, error) {
-	line := fmt.Appendf(nil, "run %d %s", seq, text64(c.Code))
+func plainRequest(seq int64, c Cell, size int) []byte {
+	line := fmt.Appendf(make([]byte, 0, size), "run %d ", seq)
+	line = append64(line, c.Code)
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		line = fmt.Appendf(line, " %s %s", text64(name), text64(c.Env[name]))
+		line = append64(append(line, ' '), name)
+		line = append64(append(line, ' '), c.Env[name])
 	}
-	return append(line, '\n'), nil
+	return append(line, '\n')
 }
 
-// text64 is never empty, so that words can be counted.
-func text64(s string) string { return "=" + base64.StdEncoding.EncodeToString([]byte(s)) }
+// append64 appends a text in base64. It is never empty, so that words can be counted.
+func append64(b []byte, s string) []byte {
+	const piece = 3 << 10 // whose base64 is not padded
+	b = append(b, '=')
+	for ; len(s) > piece; s = s[piece:] {
+		b = base64.StdEncoding.AppendEncode(b, []byte(s[:piece]))
+	}
+	return base64.StdEncoding.AppendEncode(b, []byte(s))
+}
+
+// text64Size gives the bytes that append64 appends.
+func text64Size(s string) int { return 1 + base64.StdEncoding.EncodedLen(len(s)) }
 
 func plainPing(seq int64) []byte { return fmt.Appendf(nil, "ping %d\n", seq) }
 
 // bashRequest is a command for the shell.
-func bashRequest(seq int64, c Cell) ([]byte, error) {
-	b := []byte("{ __paddock_begin " + strconv.FormatInt(seq, 10))
+func bashRequest(seq int64, c Cell, size int) []byte {
+	b := fmt.Appendf(make([]byte, 0, size), "{ __paddock_begin %d", seq)
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		b = append(b, ' ')
-		b = append(b, quote(name+"="+c.Env[name])...)
+		b = appendQuoted(append(b, ' '), name, "=", c.Env[name])
 	}
 	b = append(b, "; eval "...)
-	b = append(b, quote(c.Code)...)
-	b = append(b, "\n} </dev/null\n"...)
-	return fmt.Appendf(b, "__paddock_end %d\n", seq), nil
+	b = appendQuoted(b, c.Code)
+	return fmt.Appendf(b, "\n} </dev/null\n__paddock_end %d\n", seq)
 }
 
-// quote makes one word of a text for a shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// appendQuoted appends texts as one word for a shell.
+func appendQuoted(b []byte, texts ...string) []byte {
+	b = append(b, '\'')
+	for _, s := range texts {
+		part, rest, more := strings.Cut(s, "'")
+		for b = append(b, part...); more; b = append(b, part...) {
+			b = append(b, `'\''`...)
+			part, rest, more = strings.Cut(rest, "'")
+		}
+	}
+	return append(b, '\'')
+}
+
+// quotedSize gives the bytes that appendQuoted appends.
+func quotedSize(s string) int { return 2 + len(s) + 3*strings.Count(s, "'") }
 
 // A tag is the last argument of a kernel's process: by it a later Interpreter knows
 // what it is.

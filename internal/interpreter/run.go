@@ -32,17 +32,14 @@ type running struct {
 // run runs a cell: see Interpreter.Run. It needs the session's turn.
 func (k *kernel) run(ctx context.Context, cell Cell, tell func(Event) error) error {
 	seq := time.Now().UnixNano()
-	request, err := k.l.request(seq, cell)
-	if err != nil {
-		return err
-	}
+	request := k.l.request(seq, cell, k.l.size(cell))
 	r := &running{k: k, c: k.begin(seq), cell: cell, tell: tell, begun: make(chan struct{}), ended: make(chan struct{})}
 	defer func() { k.end(r.c); k.used = time.Now() }()
 	for _, it := range k.kept() {
 		r.say(ctx, it.event)
 	}
 	r.sent = k.send(request)
-	err = r.follow(ctx)
+	err := r.follow(ctx)
 	close(r.ended)
 	if r.delivered != nil { // so that it does not meet the next cell
 		<-r.delivered

@@ -103,7 +103,10 @@ func TestCellsThatWaitHoldSoMuchCodeAndNoMore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	cell := Cell{Code: strings.Repeat("x", maxCode)}
-	const most = maxHeld / maxCode
+	most := maxHeld / (cell.size() + languages()[Python].size(cell))
+	if most < 2 {
+		t.Fatalf("%d long cells may wait", most)
+	}
 	for range most + 1 {
 		go func() { done <- i.Run(ctx, cell, nil) }()
 	}

@@ -74,7 +74,7 @@ func Cost(text []byte) int64 {
 			quoted = true
 		case c == '{':
 			cost += objectCost
-		case c == ',' || c == '[':
+		case c == ',' || c == '[' || c == ':': // a member of an object has two, and takes more
 			cost += valueCost
 		}
 	}

@@ -223,6 +223,15 @@ func (b *Box) execute(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// A Holder is the body of a request whose memory is bounded together with that of other
+// requests. The caller of a Box may make the bodies of its requests holders.
+type Holder interface {
+	io.ReadCloser
+	// Hold counts n more bytes until the request ends: the memory that the decoded body takes
+	// beside its text. It fails with [paddock.Exhausted] if that exceeds the bound.
+	Hold(n int64) error
+}
+
 // body decodes the body of a request.
 func (b *Box) body(w http.ResponseWriter, r *http.Request, into any) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every server supports it
@@ -236,6 +245,11 @@ func (b *Box) body(w http.ResponseWriter, r *http.Request, into any) error {
 	}
 	if len(data) == 0 {
 		return nil
+	}
+	if h, ok := r.Body.(Holder); ok {
+		if err := h.Hold(jsonbody.Cost(data)); err != nil {
+			return err
+		}
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("the request is not the expected JSON: %w: %w", paddock.Invalid, jsonbody.Explain(err))
