@@ -172,7 +172,7 @@ type Handler struct {
 	templates map[string]*template // guarded by mu; by ID
 	builds    map[string]*build    // guarded by mu; by ID
 	queue     []*build             // guarded by mu; builds that wait for others, oldest first
-	intakes   map[string]intake    // guarded by mu; by tenant
+	intakes   map[string]*intake   // guarded by mu; by tenant
 	idle      map[string]time.Time // guarded by mu; since when images are unused, by tenant and ID
 }
 
@@ -193,7 +193,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, templates: map[string]*template{},
-		builds: map[string]*build{}, intakes: map[string]intake{}, idle: map[string]time.Time{}, rung: make(chan struct{}, 1),
+		builds: map[string]*build{}, intakes: map[string]*intake{}, idle: map[string]time.Time{}, rung: make(chan struct{}, 1),
 	}
 	_, _ = rand.Read(h.key[:]) // it never fails
 	if h.secret = o.Secret; len(h.secret) == 0 {

@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +55,9 @@ func (a *asked) Terms(context.Context, paddock.ID) (lifetime.Lease, error) {
 	a.terms++
 	return lifetime.Lease{}, fmt.Errorf("enough: %w", paddock.Unavailable)
 }
+
+// List fails, because the samples of a test that takes long are none of its business.
+func (*asked) List(context.Context) ([]paddock.Status, error) { return nil, paddock.Unavailable }
 
 type still struct{ paddock.Sandbox }
 
@@ -299,28 +305,141 @@ func TestALinkToUploadToHoldsForATime(t *testing.T) {
 
 func TestUploadsAtOnceShareTheRoomOfTheirTenant(t *testing.T) {
 	h, _ := handler(t, record{})
+	dir := directory(t)
+	stores(t, dir, "one.tar")
+	var release func()
 	for range maxUploads/maxUpload - 1 {
-		if err := h.reserve("acme", 1, maxUpload); err != nil {
+		var err error
+		if _, release, err = h.reserve("acme", dir, maxUpload); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.reserve("acme", 1, maxUpload); paddock.KindOf(err) != paddock.Exhausted {
+	if _, _, err := h.reserve("acme", dir, maxUpload); paddock.KindOf(err) != paddock.Exhausted {
 		t.Errorf("more than there may be: %v", err)
 	}
-	if err := h.reserve("other", 1, maxUpload); err != nil {
+	if _, _, err := h.reserve("other", directory(t), maxUpload); err != nil {
 		t.Errorf("another tenant: %v", err)
 	}
-	h.release("acme", maxUpload)
-	if err := h.reserve("acme", 1, maxUpload); err != nil {
+	release()
+	if _, _, err := h.reserve("acme", dir, maxUpload); err != nil {
 		t.Errorf("room that was given back: %v", err)
 	}
 	for i := 1; ; i++ {
-		if err := h.reserve("third", 0, 0); err != nil {
+		if _, _, err := h.reserve("third", directory(t), 0); err != nil {
 			if i != ownUploads+1 || paddock.KindOf(err) != paddock.Exhausted {
 				t.Errorf("file %d at once: %v", i, err)
 			}
 			break
 		}
+	}
+}
+
+func directory(t *testing.T) *os.Root {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	return dir
+}
+
+// stores makes files of one byte.
+func stores(t *testing.T, dir *os.Root, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := dir.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestATenantStoresSoManyFilesForBuildsAndNoMore(t *testing.T) {
+	h, _ := handler(t, record{})
+	h.o.Uploads = t.TempDir()
+	h.templates["t"] = &template{ID: "t", Tenant: "acme"}
+	put := func(n int) *httptest.ResponseRecorder {
+		t.Helper()
+		var link struct{ URL string }
+		w := ask(t, h, "GET", fmt.Sprintf("/templates/t/files/%064x", n), "X-API-KEY", "write")
+		if err := json.Unmarshal(w.Body.Bytes(), &link); err != nil || link.URL == "" {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "PUT", link.URL, http.NoBody))
+		return w
+	}
+	if w := put(0); w.Code != 200 {
+		t.Fatalf("the first: %d %s", w.Code, w.Body)
+	}
+	dir, err := h.uploads("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	for n := range maxFiles - 2 {
+		stores(t, dir, fmt.Sprintf("%064x.tar", n+1))
+	}
+	if w := put(maxFiles - 1); w.Code != 200 {
+		t.Fatalf("the last: %d %s", w.Code, w.Body)
+	}
+	if w := put(maxFiles); w.Code != 429 || !strings.Contains(w.Body.String(), "1000 files of builds") {
+		t.Errorf("one more: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestSmallFilesForBuildsTakeSpaceToo(t *testing.T) {
+	dir := directory(t)
+	stores(t, dir, "one.tar", "two.tar", "old.tar", "writing.part", "lost.part")
+	yesterday := time.Now().Add(-25 * time.Hour)
+	if err := dir.Chtimes("old.tar", yesterday, yesterday); err != nil {
+		t.Fatal(err)
+	}
+	files, bytes, err := stored(dir, map[string]int64{"writing.part": maxUpload})
+	if err != nil || files != 2 || bytes != 2*leastSize {
+		t.Errorf("%d files count %d bytes: %v", files, bytes, err)
+	}
+	for name, want := range map[string]bool{"one.tar": true, "old.tar": false, "writing.part": true, "lost.part": false} {
+		if _, err := dir.Stat(name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Without a lock, each of them would find room for itself.
+func TestUploadsAtOnceAreNotMoreFilesThanThereMayBe(t *testing.T) {
+	h, _ := handler(t, record{})
+	dir := directory(t)
+	for n := range maxFiles - 3 {
+		stores(t, dir, fmt.Sprintf("%064x.tar", n))
+	}
+	var wg sync.WaitGroup
+	var kept atomic.Int32
+	for n := range ownUploads {
+		wg.Go(func() {
+			part, release, err := h.reserve("acme", dir, 1)
+			switch {
+			case paddock.KindOf(err) == paddock.Exhausted:
+				return
+			case err != nil:
+				t.Error(err)
+				return
+			}
+			defer release()
+			if err := put(dir, part, fmt.Sprintf("%064x", maxFiles+n), strings.NewReader("x"), 1); err != nil {
+				t.Error(err)
+			}
+			kept.Add(1)
+		})
+	}
+	wg.Wait()
+	// One that has just ended may count twice for a moment, so that another is refused.
+	now := int(kept.Load())
+	if files, _, err := stored(dir, nil); err != nil || files > maxFiles || files != maxFiles-3+now || now == 0 {
+		t.Errorf("%d files are stored, %d of them now: %v", files, now, err)
+	}
+	if len(h.intakes) != 0 {
+		t.Errorf("held is %v", h.intakes)
 	}
 }
 

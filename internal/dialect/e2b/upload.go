@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -21,7 +22,10 @@ import (
 const (
 	maxUpload  = 1 << 30 // bytes of one file
 	maxUploads = 4 << 30 // bytes for one tenant
+	maxFiles   = 1000    // of one tenant
+	leastSize  = 4 << 10 // bytes that a file counts at least, because an empty one takes space too
 	uploadTime = time.Hour
+	uploadKept = 24 * time.Hour
 	ownUploads = 16 // in progress at once for one tenant
 )
 
@@ -71,39 +75,78 @@ func (h *Handler) passes(q url.Values, tenant, template, hash string, now time.T
 	return err == nil && now.Unix() < until && same(q.Get("pass"), h.pass(tenant, q.Get("key"), template, hash, text))
 }
 
-// An intake counts the bytes that a tenant's uploads in progress may still write.
+// An intake counts the uploads of a tenant that are in progress.
 type intake struct {
-	files int
-	bytes int64
+	users int // guarded by Handler.mu; requests that have it
+
+	mu    sync.Mutex       // also held while the tenant's directory is read, so that no space is given twice
+	parts map[string]int64 // guarded by mu; the bytes that uploads may write, by their temporary file
+	bytes int64            // guarded by mu; the sum of parts
 }
 
-// reserve reserves space for an upload, until release. held is the number of bytes already
-// on disk.
-func (h *Handler) reserve(tenant string, held, bytes int64) error {
+// intake returns a tenant's intake, until leaveIntake.
+func (h *Handler) intake(tenant string) *intake {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.intakes[tenant]
-	switch {
-	case in.files >= ownUploads:
-		return refuse(429, paddock.Exhausted, "%d uploads of files for builds are in progress, which is the maximum", in.files)
+	if in == nil {
+		in = &intake{parts: map[string]int64{}}
+		h.intakes[tenant] = in
+	}
+	in.users++
+	return in
+}
+
+func (h *Handler) leaveIntake(tenant string, in *intake) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if in.users--; in.users == 0 {
+		delete(h.intakes, tenant)
+	}
+}
+
+// reserve reserves space for an upload into a tenant's directory, and returns the name of
+// its temporary file. The caller calls release when the upload has ended.
+func (h *Handler) reserve(tenant string, dir *os.Root, bytes int64) (part string, release func(), err error) {
+	in := h.intake(tenant)
+	part = secret(8) + partSuffix
+	if err = in.add(dir, part, max(bytes, leastSize)); err != nil {
+		h.leaveIntake(tenant, in)
+		return "", nil, err
+	}
+	return part, func() {
+		in.remove(part)
+		h.leaveIntake(tenant, in)
+	}, nil
+}
+
+// add reserves the bytes of a temporary file.
+func (in *intake) add(dir *os.Root, part string, bytes int64) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if n := len(in.parts); n >= ownUploads {
+		return refuse(429, paddock.Exhausted, "%d uploads of files for builds are in progress, which is the maximum", n)
+	}
+	files, held, err := stored(dir, in.parts)
+	switch n := files + len(in.parts); {
+	case err != nil:
+		return err
+	case n >= maxFiles:
+		return refuse(429, paddock.Exhausted, "%d files of builds are stored or being uploaded, which is the maximum; a file is removed a day after its upload", n)
 	case held+in.bytes+bytes > maxUploads:
 		return refuse(413, paddock.Exhausted, "the files of builds have %d bytes and %d are being uploaded, the maximum is %d", held, in.bytes, int64(maxUploads))
 	}
-	h.intakes[tenant] = intake{in.files + 1, in.bytes + bytes}
+	in.parts[part] = bytes
+	in.bytes += bytes
 	return nil
 }
 
-// release returns reserved space.
-func (h *Handler) release(tenant string, bytes int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in := h.intakes[tenant]
-	if in.files--; in.files <= 0 {
-		delete(h.intakes, tenant)
-		return
-	}
-	in.bytes -= bytes
-	h.intakes[tenant] = in
+// remove returns the reserved space of a temporary file.
+func (in *intake) remove(part string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.bytes -= in.parts[part]
+	delete(in.parts, part)
 }
 
 // uploadLink answers whether a file exists, and otherwise with the URL to upload it to.
@@ -177,28 +220,23 @@ func (h *Handler) uploaded(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer dir.Close()
-	held, err := size(dir)
+	part, release, err := h.reserve(t.Tenant, dir, room)
 	if err != nil {
 		return err
 	}
-	if err := h.reserve(t.Tenant, held, room); err != nil {
-		return err
-	}
-	defer h.release(t.Tenant, room)
-	if r.ProtoMajor == 1 { // the holder of the URL gets more time than an unknown client
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // HTTP/2 sets its own
-	}
-	return put(dir, hash, r.Body, room)
+	defer release()
+	// The holder of the URL gets more time than an unknown client.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // not every server supports it
+	return put(dir, part, hash, io.LimitReader(r.Body, room+1), room)
 }
 
-// put keeps a body as the file of a hash, once it is complete.
-func put(dir *os.Root, hash string, body io.Reader, room int64) error {
-	part := secret(8) + partSuffix
+// put keeps a body of at most room bytes as the file of a hash, once it is complete.
+func put(dir *os.Root, part, hash string, body io.Reader, room int64) error {
 	f, err := dir.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, io.LimitReader(body, room+1))
+	n, err := io.Copy(f, body)
 	err = errors.Join(err, f.Close())
 	if err == nil && n > room {
 		err = refuse(413, paddock.Exhausted, "a file for a build may have %d bytes", int64(maxUpload))
@@ -216,28 +254,30 @@ func put(dir *os.Root, hash string, body io.Reader, room int64) error {
 // partSuffix is the suffix of an upload in progress, whose bytes are reserved.
 const partSuffix = ".part"
 
-// size returns the sum of a directory's complete files. It removes uploads that were begun
-// more than a day ago.
-func size(dir *os.Root) (int64, error) {
+// stored returns the number of a directory's complete files, and the bytes that they count.
+// It removes files that are too old, and temporary files other than those of parts, which an
+// earlier process left.
+func stored(dir *os.Root, parts map[string]int64) (files int, bytes int64, err error) {
 	list, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	var sum int64
 	for _, e := range list {
+		if _, ok := parts[e.Name()]; ok {
+			continue
+		}
 		info, err := e.Info()
 		if err != nil {
-			continue // removed meanwhile
+			continue // renamed or removed meanwhile
 		}
-		if time.Since(info.ModTime()) > 24*time.Hour {
+		if time.Since(info.ModTime()) > uploadKept || strings.HasSuffix(e.Name(), partSuffix) {
 			if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return 0, err
+				return 0, 0, err
 			}
 			continue
 		}
-		if !strings.HasSuffix(e.Name(), partSuffix) {
-			sum += info.Size()
-		}
+		files++
+		bytes += max(info.Size(), leastSize)
 	}
-	return sum, nil
+	return files, bytes, nil
 }
