@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -25,10 +26,16 @@ const (
 	maxTemplates  = 1000 // of one tenant, not counting snapshots
 	maxWaiting    = 16   // builds of a template that were not started; the oldest are removed
 	maxSteps      = 200
-	maxBuildLog   = 10_000
+	maxRequest    = 1 << 20 // bytes of a request's steps and commands, which are kept until the build ends
+	argumentCost  = 64
+	maxBuildLog   = 1 << 20 // bytes of the log's lines, with entryCost for each
+	entryCost     = 160
 	maxLine       = 8 << 10
+	maxLogs       = 256 // ended builds whose logs are kept
+	maxOwnLogs    = 16  // of one tenant
 	buildTime     = 2 * time.Hour
 	buildKept     = time.Hour // how long a build's log is kept
+	forgetEvery   = 5 * time.Second
 	buildPageSize = 100
 )
 
@@ -41,13 +48,15 @@ type build struct {
 	mu     sync.Mutex
 	status string     // guarded by mu
 	log    []logEntry // guarded by mu
+	logged int        // guarded by mu; bytes of log
+	left   int        // guarded by mu; lines that log has no room for
 	reason string     // guarded by mu
 	step   string     // guarded by mu
 	ended  time.Time  // guarded by mu
 	image  string     // guarded by mu; image of the root
 	pulls  bool       // guarded by mu; the image is not known yet
 
-	start func() // starts its work, once its turn has come
+	start func() // starts its work, once its turn has come; nil afterwards, because it holds the request
 }
 
 // The body of a request that starts a build.
@@ -64,6 +73,18 @@ type step struct {
 	Type      string   `json:"type"`
 	Args      []string `json:"args"`
 	FilesHash string   `json:"filesHash"`
+}
+
+// size returns the memory that the request takes while its build waits or runs, about.
+func (q *buildRequest) size() int {
+	n := len(q.FromImage) + len(q.FromTemplate) + len(q.StartCmd) + len(q.ReadyCmd)
+	for _, s := range q.Steps {
+		n += len(s.Type) + len(s.FilesHash) + 2*argumentCost
+		for _, arg := range s.Args {
+			n += len(arg) + argumentCost
+		}
+	}
+	return n
 }
 
 // newTemplate handles POST /v3/templates. It creates a build.
@@ -165,6 +186,9 @@ func (c *call) startBuild() error {
 	if err != nil {
 		return err
 	}
+	if n := q.size(); n > maxRequest {
+		return refuse(413, paddock.Exhausted, "the steps and commands of a build have %d bytes, the maximum is %d", n, maxRequest)
+	}
 	if err := checkSteps(q.Steps); err != nil {
 		return err
 	}
@@ -214,6 +238,7 @@ func (h *Handler) enqueue(b *build) error {
 	case len(h.queue) >= maxQueued, own >= maxOwnQueued:
 		return refuse(429, paddock.Exhausted, "%d builds wait, %d of them yours; the maximum is %d, and %d for a tenant", len(h.queue), own, maxQueued, maxOwnQueued)
 	}
+	h.dropLogs()
 	h.builds[b.id] = b
 	h.queue = append(h.queue, b)
 	h.startQueued()
@@ -249,10 +274,39 @@ func (h *Handler) startQueued() {
 			b.start()
 			h.mu.Lock()
 			defer h.mu.Unlock()
+			b.start = nil
+			h.dropLogs()
 			h.startQueued()
 		})
 		return true
 	})
+}
+
+// dropLogs drops the logs of ended builds of which there are too many: of each tenant, and of
+// all. The newest stay. The caller holds mu.
+func (h *Handler) dropLogs() {
+	type ended struct {
+		b  *build
+		at time.Time
+	}
+	var list []ended
+	for _, b := range h.builds {
+		b.mu.Lock()
+		if !b.ended.IsZero() {
+			list = append(list, ended{b, b.ended})
+		}
+		b.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b ended) int { return b.at.Compare(a.at) })
+	all, own := 0, map[string]int{}
+	for _, e := range list {
+		if all == maxLogs || own[e.b.caller.Tenant] == maxOwnLogs {
+			delete(h.builds, e.b.id)
+			continue
+		}
+		all++
+		own[e.b.caller.Tenant]++
+	}
 }
 
 // from returns the root of a build. The default images of E2B's clients stand for this
@@ -304,16 +358,47 @@ func (b *build) in(states ...string) bool {
 	return slices.Contains(states, b.status)
 }
 
-// say adds a line to the log.
-func (b *build) say(level, step, text string) {
-	if len(text) > maxLine {
-		text = text[:maxLine] + "…"
+// printed makes a line of a text from outside: valid UTF-8 of at most maxLine bytes. It keeps
+// no other part of the text in memory.
+func printed(text string) string {
+	const mark = "…"
+	clean := strings.ToValidUTF8(text[:min(len(text), maxLine)], "\ufffd") // may be longer
+	if len(text) <= maxLine && len(clean) <= maxLine {
+		return strings.Clone(clean)
 	}
-	text = strings.ToValidUTF8(text, "\ufffd")
+	end := min(len(clean), maxLine-len(mark))
+	for end > 0 && end < len(clean) && !utf8.RuneStart(clean[end]) {
+		end--
+	}
+	return clean[:end] + mark
+}
+
+// say adds a line to the log, unless it is full.
+func (b *build) say(level, step, text string) {
+	text = printed(text)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.log) < maxBuildLog {
-		b.log = append(b.log, logEntry{Timestamp: time.Now().UTC(), Message: text, Level: level, Step: step})
+	cost := len(text) + entryCost
+	if b.left > 0 || b.logged+cost > maxBuildLog { // no later line appears without the ones before it
+		b.left++
+		return
+	}
+	b.logged += cost
+	b.log = append(b.log, logEntry{Timestamp: time.Now().UTC(), Message: text, Level: level, Step: step})
+}
+
+// end sets the result of the build. The last line of its log says how many were left out.
+// Clients ask for no line after they have read the result.
+func (b *build) end(failure error, where string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left > 0 {
+		text := fmt.Sprintf("%d more lines were left out: the log of a build has at most %d bytes", b.left, maxBuildLog)
+		b.log = append(b.log, logEntry{Timestamp: time.Now().UTC(), Message: text, Level: "warn", Step: where})
+	}
+	b.ended, b.status = time.Now(), ready
+	if failure != nil {
+		b.status, b.reason, b.step = failed, printed(failure.Error()), where
 	}
 }
 
@@ -329,12 +414,7 @@ func (h *Handler) run(ctx context.Context, b *build, q buildRequest, from rooted
 			err = errors.Join(err, b.caller.Driver.RemoveSnapshot(late, made.Snapshot))
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.ended, b.status = time.Now(), ready
-	if err != nil {
-		b.status, b.reason, b.step = failed, err.Error(), where
-	}
+	b.end(err, where)
 }
 
 // produce does the work. After an error, where is the failed step.
@@ -422,7 +502,7 @@ func (h *Handler) finish(ctx context.Context, b *build, made built, failure erro
 	made.ID, made.Created, made.Wanted, made.Finished, made.Status = was.ID, was.Created, was.Wanted, time.Now().UTC(), ready
 	if failure != nil {
 		made = was
-		made.Status, made.Finished, made.Reason = failed, time.Now().UTC(), failure.Error()
+		made.Status, made.Finished, made.Reason = failed, time.Now().UTC(), printed(failure.Error())
 	} else {
 		for _, tag := range was.Wanted {
 			t.Tags[tag] = was.ID
