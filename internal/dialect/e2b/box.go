@@ -256,6 +256,16 @@ func (in *inside) close(log *slog.Logger) {
 	}
 }
 
+// leaves makes the box answer nothing more. It waits for nothing; end does the rest.
+func (b *box) leaves() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gone = true
+	if b.in != nil {
+		b.in.cancel()
+	}
+}
+
 // end makes the box answer nothing more, and deletes its record.
 func (b *box) end(ctx context.Context) error {
 	b.mu.Lock()
@@ -333,7 +343,8 @@ func (b *box) enter(ctx context.Context) (*inside, error) {
 }
 
 // expire cuts the sandboxes that have reached their end, and returns the time until the
-// next end. Terms do the pause at an end.
+// next end. It waits for no handler of a port, and for no sandbox. Terms do the pause at an
+// end.
 func (h *Handler) expire(ctx context.Context, now time.Time) time.Duration {
 	next := time.Hour
 	for _, b := range h.all() {
@@ -350,14 +361,17 @@ func (h *Handler) expire(ctx context.Context, now time.Time) time.Duration {
 			continue
 		}
 		if rec.AutoPause {
-			b.rest(ctx)
+			h.wg.Go(func() { b.rest(ctx) })
 			continue
 		}
 		b.note("the sandbox reached its end")
-		if err := b.end(ctx); err != nil {
-			h.log.Warn("e2b: the record of an ended sandbox was not deleted", "id", rec.ID, "error", err)
-		}
-		h.wg.Go(func() { h.clear(ctx, rec) })
+		b.leaves()
+		h.wg.Go(func() {
+			if err := b.end(ctx); err != nil {
+				h.log.Warn("e2b: the record of an ended sandbox was not deleted", "id", rec.ID, "error", err)
+			}
+			h.clear(ctx, rec)
+		})
 	}
 	return next
 }

@@ -209,6 +209,8 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	h.mux = h.routes()
 	h.wg.Go(func() { h.adopt(h.ctx) })
 	h.wg.Go(h.watch)
+	h.wg.Go(func() { h.each(sampleEvery, newSampler(h).start) })
+	h.wg.Go(func() { h.each(sweepEvery, h.sweepImages) })
 	return h, nil
 }
 
@@ -234,9 +236,24 @@ func (h *Handler) Close() error {
 	return nil
 }
 
-// watch samples the usage of sandboxes and cuts expired ones.
+// each calls f again and again, until Close. f may take long.
+func (h *Handler) each(period time.Duration, f func(now time.Time)) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-tick.C:
+			f(time.Now())
+		}
+	}
+}
+
+// watch cuts expired sandboxes. It waits for no sandbox, because one could delay the end of
+// all others.
 func (h *Handler) watch() {
-	tick := time.NewTicker(sampleEvery)
+	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
 	due := time.NewTimer(time.Hour)
 	defer due.Stop()
@@ -246,9 +263,7 @@ func (h *Handler) watch() {
 		case <-h.ctx.Done():
 			return
 		case <-tick.C:
-			h.sample(h.ctx)
 			h.forgetBuilds(time.Now())
-			h.sweepImages(time.Now())
 		case <-due.C:
 		case <-h.rung:
 		}

@@ -31,6 +31,8 @@ const (
 // template may be about to use it.
 const sweepAfter = 10 * time.Minute
 
+const sweepEvery = 5 * time.Second
+
 // shared is the prefix of the ID of base's image, which belongs to no tenant.
 const shared = "base:"
 

@@ -51,10 +51,30 @@ func (b *box) add(st paddock.Status, now time.Time) {
 	b.used = usage{now, max(st.Usage.CPU, 0)}
 }
 
-// sample samples the usage of every running sandbox, tenant by tenant.
-func (h *Handler) sample(ctx context.Context) {
+// A sampler samples the usage of running sandboxes, tenant by tenant. A tenant whose
+// sandboxes do not answer delays no other.
+type sampler struct {
+	h      *Handler
+	places chan struct{}
+
+	mu      sync.Mutex
+	tenants map[string]bool // guarded by mu; those being sampled, or waiting for a place
+}
+
+// Bounds of sampling.
+const (
+	samplesAtOnce = 16               // tenants
+	sampleTime    = 30 * time.Second // for the answers of a tenant's sandboxes
+)
+
+func newSampler(h *Handler) *sampler {
+	return &sampler{h: h, places: make(chan struct{}, samplesAtOnce), tenants: map[string]bool{}}
+}
+
+// start starts a sample of each tenant whose last one has ended.
+func (s *sampler) start(time.Time) {
 	tenants := map[string]map[paddock.ID]*box{}
-	for _, b := range h.all() {
+	for _, b := range s.h.all() {
 		if rec, ok := b.record(); ok && !rec.Paused {
 			if tenants[rec.Tenant] == nil {
 				tenants[rec.Tenant] = map[paddock.ID]*box{}
@@ -62,29 +82,36 @@ func (h *Handler) sample(ctx context.Context) {
 			tenants[rec.Tenant][rec.name()] = b
 		}
 	}
-	var sampling sync.WaitGroup
-	defer sampling.Wait()
-	places := make(chan struct{}, samplesAtOnce)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for tenant, boxes := range tenants {
-		places <- struct{}{}
-		sampling.Go(func() {
-			defer func() { <-places }()
-			h.sampleTenant(ctx, tenant, boxes)
+		if s.tenants[tenant] {
+			continue
+		}
+		s.tenants[tenant] = true
+		s.h.wg.Go(func() {
+			s.sample(s.h.ctx, tenant, boxes)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.tenants, tenant)
 		})
 	}
 }
 
-// samplesAtOnce is how many tenants are sampled at the same time, because sandboxes of one may not
-// answer.
-const samplesAtOnce = 16
+// sample samples a tenant once there is a place.
+func (s *sampler) sample(ctx context.Context, tenant string, boxes map[paddock.ID]*box) {
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		return
+	}
+	s.h.sampleTenant(ctx, tenant, boxes)
+}
 
 // sampleTenant samples the usage of a tenant's sandboxes.
 func (h *Handler) sampleTenant(ctx context.Context, tenant string, boxes map[paddock.ID]*box) {
-	d, err := h.o.Tenant(ctx, tenant)
-	var list []paddock.Status
-	if err == nil {
-		list, err = d.List(ctx)
-	}
+	list, err := h.list(ctx, tenant)
 	if err != nil {
 		h.log.Warn("e2b: cannot read the usage of sandboxes", "error", err)
 		return
@@ -108,6 +135,17 @@ func (h *Handler) sampleTenant(ctx context.Context, tenant string, boxes map[pad
 			}
 		}
 	}
+}
+
+// list returns the sandboxes of a tenant, if they answer in time.
+func (h *Handler) list(ctx context.Context, tenant string) ([]paddock.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTime)
+	defer cancel()
+	d, err := h.o.Tenant(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return d.List(ctx)
 }
 
 // boxMetrics handles GET /sandboxes/{id}/metrics. It returns the metrics of a period.
