@@ -115,6 +115,14 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 			spec.AllowMissing = append(spec.AllowMissing, "nonsense")
 		}, invalid},
 	}
+	long := strings.Repeat("\x7f", 64<<10)
+	rows = append(rows,
+		badSpec{"a long ID", func(spec *paddock.Spec) { spec.ID = paddock.ID(long) }, invalid},
+		badSpec{"a long tier", func(spec *paddock.Spec) { spec.Tier = paddock.Tier(long) }, either},
+		badSpec{"a long host name", func(spec *paddock.Spec) { spec.Hostname = long }, invalid},
+		badSpec{"a long kind of root", root(paddock.Root{Kind: paddock.RootKind(long)}), either},
+		badSpec{"a long kind of network", network(paddock.NetworkPolicy{Mode: paddock.NetworkMode(long)}), either},
+	)
 	for _, id := range badIDs() {
 		rows = append(rows, badSpec{"the ID " + string(id), func(spec *paddock.Spec) { spec.ID = id }, invalid})
 	}
@@ -140,8 +148,15 @@ func refusesBadSpecs(t *testing.T, s *suite) {
 			s.removeAfter(t, sb)
 		}
 		wantKind(t, row.what, err, row.kinds...)
+		if err != nil && len(err.Error()) > longError {
+			t.Errorf("%s: the error has %d bytes", row.what, len(err.Error()))
+		}
 	}
 }
+
+// longError is the maximum of an error's text, in bytes. Servers and logs keep errors for a while, so
+// they may not quote a field of any length.
+const longError = 8 << 10
 
 func hostname(t *testing.T, s *suite) {
 	if s.absent(paddock.ControlUTSNS) {

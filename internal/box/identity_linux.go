@@ -75,7 +75,7 @@ func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error
 		return guest.User{Name: "user" + spec.User, UID: n, GID: n, Home: "/home/user" + spec.User, Shell: "/bin/sh"}, nil
 	}
 	if strings.ContainsAny(spec.User, ":/\n\x00 ") {
-		return guest.User{}, fmt.Errorf("user %q: not a name: %w", spec.User, paddock.Invalid)
+		return guest.User{}, fmt.Errorf("user %.64q: not a name: %w", spec.User, paddock.Invalid)
 	}
 	if u, ok := lookup(base, func(l guest.User) bool { return l.Name == spec.User }); ok {
 		return sane(u), nil
@@ -83,7 +83,7 @@ func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error
 	if spec.User == "user" {
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	}
-	return guest.User{}, fmt.Errorf("there is no user %q in the root's /etc/passwd; a number needs no line there: %w", spec.User, paddock.Invalid)
+	return guest.User{}, fmt.Errorf("there is no user %.64q in the root's /etc/passwd; a number needs no line there: %w", spec.User, paddock.Invalid)
 }
 
 // plainName reports whether an account's name can be the name of a directory.

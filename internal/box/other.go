@@ -50,7 +50,7 @@ func missing() error {
 
 func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
 	if tier != paddock.Auto && tier != d.tier {
-		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(d.tier), paddock.Unsupported)
+		return paddock.Info{}, fmt.Errorf("tier %.64q is not %q: %w", string(tier), string(d.tier), paddock.Unsupported)
 	}
 	return paddock.Info{Tier: d.tier, Version: runtime.GOOS}, nil
 }

@@ -18,7 +18,7 @@ import (
 // Info implements paddock.Driver.
 func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	if tier != paddock.Auto && tier != d.tier.Name {
-		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(d.tier.Name), paddock.Unsupported)
+		return paddock.Info{}, fmt.Errorf("tier %.64q is not %q: %w", string(tier), string(d.tier.Name), paddock.Unsupported)
 	}
 	info := paddock.Info{Tier: d.tier.Name, Version: d.tier.Probe.Version(), Defaults: Defaults()}
 	failed, err := d.trial(ctx)
@@ -177,7 +177,7 @@ func (d *Driver) draft(spec *paddock.Spec) (Draft, error) {
 	switch mode := spec.Policy.Network.Mode; mode {
 	case paddock.NetworkNone, paddock.NetworkList, paddock.NetworkHost:
 	default:
-		return Draft{}, fmt.Errorf("network mode %q: there is none, list and host only: %w", string(mode), paddock.Invalid)
+		return Draft{}, fmt.Errorf("network mode %.64q: there is none, list and host only: %w", string(mode), paddock.Invalid)
 	}
 	draft, err := d.tier.Drafter.Draft(spec)
 	if err == nil && len(spec.Policy.Audit) > 0 && spec.Ephemeral && d.site.o.Audit == nil {

@@ -18,10 +18,10 @@ import (
 // check rejects a spec that is invalid by itself.
 func (d *Driver) check(spec *paddock.Spec) error {
 	if !spec.ID.Valid() {
-		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
+		return fmt.Errorf("id %.64q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
 	}
 	if spec.Tier != paddock.Auto && spec.Tier != d.tier.Name {
-		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(d.tier.Name), paddock.Unsupported)
+		return fmt.Errorf("tier %.64q is not %q: %w", string(spec.Tier), string(d.tier.Name), paddock.Unsupported)
 	}
 	if err := checkLimits(spec.Limits); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	switch spec.Root.Kind {
 	case paddock.RootHost, paddock.RootOpen:
 		if spec.Root.Path != "" {
-			return fmt.Errorf("root %q takes no path: %w", string(spec.Root.Kind), paddock.Invalid)
+			return fmt.Errorf("root %.64q takes no path: %w", string(spec.Root.Kind), paddock.Invalid)
 		}
 	case paddock.RootDir:
 		if err := checkPath(spec.Root.Path); err != nil {
@@ -42,13 +42,13 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		}
 	case paddock.RootSnapshot:
 		if d.tier.Snapshots == nil {
-			return fmt.Errorf("root %q: this tier has no snapshots yet: %w", string(spec.Root.Kind), paddock.Unsupported)
+			return fmt.Errorf("root %.64q: this tier has no snapshots yet: %w", string(spec.Root.Kind), paddock.Unsupported)
 		}
 		if !paddock.ID(spec.Root.Snapshot).Valid() {
-			return fmt.Errorf("snapshot %q is not a name: %w", string(spec.Root.Snapshot), paddock.NotFound)
+			return fmt.Errorf("snapshot %.64q is not a name: %w", string(spec.Root.Snapshot), paddock.NotFound)
 		}
 	default:
-		return fmt.Errorf("root %q is none of this tier: %w", string(spec.Root.Kind), paddock.Unsupported)
+		return fmt.Errorf("root %.64q is none of this tier: %w", string(spec.Root.Kind), paddock.Unsupported)
 	}
 	for _, m := range spec.Mounts {
 		switch {
@@ -97,7 +97,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	}
 	for _, c := range spec.AllowMissing {
 		if !slices.ContainsFunc(d.controls(nil), func(f paddock.Finding) bool { return f.Control == c }) {
-			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
+			return fmt.Errorf("allow missing %.64q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}
 	if err := checkAudit(spec.Policy.Audit); err != nil {
@@ -110,11 +110,11 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		return err
 	}
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
-		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
+		return fmt.Errorf("hostname %.64q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
 	for k, v := range spec.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
-			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", k, paddock.Invalid)
+			return fmt.Errorf("environment variable %.64q: not a name, or a NUL in it: %w", k, paddock.Invalid)
 		}
 	}
 	return nil
@@ -125,7 +125,7 @@ func checkNetwork(spec *paddock.Spec) error {
 	n := spec.Policy.Network
 	if n.Mode != paddock.NetworkList {
 		if len(n.Rules) > 0 || len(n.Secrets) > 0 {
-			return fmt.Errorf("network: rules and secrets go with the mode %q, and it is %q: %w", string(paddock.NetworkList), string(n.Mode), paddock.Invalid)
+			return fmt.Errorf("network: rules and secrets go with the mode %q, and it is %.64q: %w", string(paddock.NetworkList), string(n.Mode), paddock.Invalid)
 		}
 		return nil
 	}
@@ -144,7 +144,7 @@ func checkNetwork(spec *paddock.Spec) error {
 func checkAudit(kinds []paddock.AuditKind) error {
 	for _, k := range kinds {
 		if !slices.Contains(paddock.AuditKinds(), k) {
-			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
+			return fmt.Errorf("audit %.64q: there is no such kind of event: %w", string(k), paddock.Invalid)
 		}
 	}
 	return nil
@@ -171,13 +171,13 @@ func checkLimits(l paddock.Limits) error {
 func checkPath(p string) error {
 	switch {
 	case strings.Contains(p, "\x00"):
-		return fmt.Errorf("path %q holds a NUL byte: %w", p, paddock.Invalid)
+		return fmt.Errorf("path %.200q holds a NUL byte: %w", p, paddock.Invalid)
 	case !filepath.IsAbs(p):
-		return fmt.Errorf("path %q is not absolute: %w", p, paddock.Invalid)
+		return fmt.Errorf("path %.200q is not absolute: %w", p, paddock.Invalid)
 	case len(p) >= syscall.PathMax:
 		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
 	case slices.Contains(strings.Split(p, "/"), ".."):
-		return fmt.Errorf("path %q has a .. in it: %w", p, paddock.Invalid)
+		return fmt.Errorf("path %.200q has a .. in it: %w", p, paddock.Invalid)
 	}
 	return nil
 }

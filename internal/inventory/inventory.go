@@ -35,7 +35,7 @@ func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.U
 // An ID in use is [paddock.Exists].
 func (r *Set[S]) Reserve(id paddock.ID) error {
 	if !id.Valid() {
-		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", id, paddock.Invalid)
+		return fmt.Errorf("id %.64q is not a name of lower-case letters, digits and dashes, at most 63: %w", id, paddock.Invalid)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *Set[S]) Forget(id paddock.ID) {
 // Open returns a sandbox, for a driver's Open. A reserved ID is [paddock.NotFound].
 func (r *Set[S]) Open(id paddock.ID) (s S, err error) {
 	if !id.Valid() {
-		return s, fmt.Errorf("id %q: %w", id, paddock.Invalid)
+		return s, fmt.Errorf("id %.64q: %w", id, paddock.Invalid)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 // Package jsonbody judges JSON from outside. It explains why a body is not the JSON that a request
 // needs, in the words of its sender, because the errors of encoding/json name types of Go, which a
-// caller cannot know. And it estimates the memory that a body takes when it is decoded.
+// caller cannot know. It estimates the memory that a body takes when it is decoded. And it shortens the
+// texts of errors, which quote bodies.
 package jsonbody
 
 import (
@@ -12,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Explain returns an error that says the same as an error of encoding/json. It returns any
@@ -79,6 +81,24 @@ func Cost(text []byte) int64 {
 		}
 	}
 	return cost
+}
+
+// longest is the maximum of an error's text, in bytes.
+const longest = 4 << 10
+
+// Short returns the text of an error as valid UTF-8 of at most 4 KiB, in memory of its own. The text may
+// quote a field of a body, whose sender chose its length. A text that is cut ends with "…".
+func Short(text string) string {
+	const mark = "…"
+	s := strings.ToValidUTF8(text[:min(len(text), longest)], "\uFFFD")
+	if len(text) <= longest && len(s) <= longest {
+		return strings.Clone(s)
+	}
+	end := min(len(s), longest-len(mark))
+	for end < len(s) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
 }
 
 // want describes the JSON values that fit a type.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
@@ -105,5 +106,24 @@ func within(t *testing.T, name, text string, v any) {
 	runtime.ReadMemStats(&after)
 	if took, cost := int64(after.TotalAlloc-before.TotalAlloc), jsonbody.Cost([]byte(text)); took > 2*cost {
 		t.Errorf("%s: %d bytes, estimated were %d", name, took, cost)
+	}
+}
+
+func TestTextsOfErrorsAreShort(t *testing.T) {
+	const longest = 4 << 10
+	for _, text := range []string{
+		"", "short", "a\xffb", strings.Repeat("a", longest), strings.Repeat("a", longest+1), strings.Repeat("\x7f", 1<<20),
+		strings.Repeat("a\xff", longest/2), strings.Repeat("\xff", 1<<20), strings.Repeat("€", 1<<20), "a" + strings.Repeat("€", 1<<20), "ab" + strings.Repeat("€", 1<<20),
+		strings.Repeat("a", longest-1) + "€", strings.Repeat("a", longest-3) + "€", strings.Repeat("a", longest-4) + "€x",
+	} {
+		got := jsonbody.Short(text)
+		switch {
+		case len(got) > longest || !utf8.ValidString(got):
+			t.Errorf("%.10q: %d bytes, valid UTF-8: %v", text, len(got), utf8.ValidString(got))
+		case len(text) <= longest && utf8.ValidString(text) && got != text:
+			t.Errorf("%.10q changed to %.10q", text, got)
+		case len(text) > 2*longest && (len(got) < longest-8 && !strings.HasPrefix(text, "\xff") || !strings.HasSuffix(got, "…")):
+			t.Errorf("%.10q: %d bytes are left", text, len(got))
+		}
 	}
 }

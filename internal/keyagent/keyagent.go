@@ -26,13 +26,13 @@ const (
 func Check(agents []paddock.KeyAgent) error {
 	for i, a := range agents {
 		if a.Kind != paddock.KeyAgentSSH && a.Kind != paddock.KeyAgentGPG {
-			return fmt.Errorf("key agent %q: the kinds are %s and %s: %w", string(a.Kind), paddock.KeyAgentSSH, paddock.KeyAgentGPG, paddock.Invalid)
+			return fmt.Errorf("key agent %.64q: the kinds are %s and %s: %w", string(a.Kind), paddock.KeyAgentSSH, paddock.KeyAgentGPG, paddock.Invalid)
 		}
 		if slices.ContainsFunc(agents[:i], func(b paddock.KeyAgent) bool { return b.Kind == a.Kind }) {
 			return fmt.Errorf("key agent %s: it is there twice: %w", a.Kind, paddock.Invalid)
 		}
 		if !path.IsAbs(a.Socket) || strings.ContainsRune(a.Socket, 0) || path.Clean(a.Socket) != a.Socket {
-			return fmt.Errorf("key agent %s: the socket %q is not an absolute path in its shortest form: %w", a.Kind, a.Socket, paddock.Invalid)
+			return fmt.Errorf("key agent %s: the socket %.200q is not an absolute path in its shortest form: %w", a.Kind, a.Socket, paddock.Invalid)
 		}
 		if len(a.Keys) > maxKeys {
 			return fmt.Errorf("key agent %s: %d keys, at most %d: %w", a.Kind, len(a.Keys), maxKeys, paddock.Invalid)
@@ -50,9 +50,9 @@ func Check(agents []paddock.KeyAgent) error {
 func CheckKey(kind paddock.KeyAgentKind, key string) error {
 	switch {
 	case key == "" || len(key) > maxKeyName || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("key agent %s: %q cannot name a key: %w", kind, key, paddock.Invalid)
+		return fmt.Errorf("key agent %s: %.64q cannot name a key: %w", kind, key, paddock.Invalid)
 	case kind == paddock.KeyAgentGPG && !isKeygrip(key):
-		return fmt.Errorf("key agent gpg: %q is no keygrip, which has 40 hexadecimal digits (gpg --list-secret-keys --with-keygrip): %w", key, paddock.Invalid)
+		return fmt.Errorf("key agent gpg: %.64q is no keygrip, which has 40 hexadecimal digits (gpg --list-secret-keys --with-keygrip): %w", key, paddock.Invalid)
 	}
 	return nil
 }

@@ -258,7 +258,7 @@ func (q *request) failAs(code int, err error) {
 	e := api.FromError(err)
 	e.Request = q.id
 	if code >= 500 {
-		q.s.log.Warn("failed", "id", q.id, "error", err.Error())
+		q.s.log.Warn("failed", "id", q.id, "error", e.Message)
 	}
 	q.write(code, api.Failure{Error: e})
 }
@@ -307,9 +307,7 @@ func (q *request) body(v any) error {
 // it does not need its body any more. Others count theirs up to their end, because a guest that does
 // not answer can hold them up.
 func (q *request) settle() {
-	for _, b := range q.bodies {
-		b.done()
-	}
+	settle(q.bodies)
 	q.bodies = nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 const (
@@ -205,7 +206,7 @@ func (at *attachment) over() bool {
 func (at *attachment) begin(s *Server, p paddock.Process, origin int64, err error) {
 	at.cancel()
 	if err != nil {
-		at.failed = err
+		at.failed = api.Keep(err)
 		close(at.ready)
 		return
 	}
@@ -223,7 +224,7 @@ func (at *attachment) begin(s *Server, p paddock.Process, origin int64, err erro
 		if s.ctx.Err() != nil {
 			return // the server was closed; the process continues
 		}
-		at.ended, at.exit, at.err = true, exit, err
+		at.ended, at.exit, at.err = true, exit, api.Keep(err)
 		at.changed()
 	})
 }

@@ -114,3 +114,10 @@ func (m *metered) done() {
 	m.b.give(m.held)
 	m.held = 0
 }
+
+// settle stops to count bodies.
+func settle(bodies []*metered) {
+	for _, b := range bodies {
+		b.done()
+	}
+}

@@ -25,7 +25,7 @@ type creation struct {
 	done   chan struct{} // closed when status and err are set
 
 	status paddock.Status // set before done is closed
-	err    error          // set before done is closed
+	err    error          // set before done is closed; see api.Keep
 
 	// guarded by account.mu
 	sb      paddock.Sandbox // nil before the creation and after a removal
@@ -127,9 +127,12 @@ func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Sta
 	if !api.Token(token) {
 		return fmt.Errorf("%s: not a token: %w", api.CreationHeader, paddock.Invalid)
 	}
-	c, err := q.account.creation(token, q.caller.Driver, func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) { return build(q.mark(ctx)) })
+	c, began, err := q.account.creation(token, q.caller.Driver, q.bodies, func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) { return build(q.mark(ctx)) })
 	if err != nil {
 		return err
+	}
+	if began { // the creation may outlive this request, with the decoded body
+		q.bodies = nil
 	}
 	defer q.account.unwait(c)
 	select {
@@ -143,20 +146,20 @@ func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Sta
 	return answer(c.status)
 }
 
-// creation attaches to a creation, or begins it.
-func (a *account) creation(token string, d paddock.Driver, build func(context.Context) (paddock.Sandbox, paddock.Status, error)) (*creation, error) {
+// creation attaches to a creation, or begins it. A creation that it begins counts the bodies until build
+// has returned.
+func (a *account) creation(token string, d paddock.Driver, bodies []*metered, build func(context.Context) (paddock.Sandbox, paddock.Status, error)) (c *creation, began bool, _ error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.creations[token]
-	if c != nil {
+	if c = a.creations[token]; c != nil {
 		if c.undone {
-			return nil, fmt.Errorf("create: the client undid the creation: %w", paddock.Canceled)
+			return nil, false, fmt.Errorf("create: the client undid the creation: %w", paddock.Canceled)
 		}
 		c.waiting++
-		return c, nil
+		return c, false, nil
 	}
 	if len(a.creations) >= maxCreations {
-		return nil, fmt.Errorf("create: too many creations in progress: %w", paddock.Exhausted)
+		return nil, false, fmt.Errorf("create: too many creations in progress: %w", paddock.Exhausted)
 	}
 	ctx, cancel := context.WithCancel(a.s.ctx)
 	c = &creation{cancel: cancel, done: make(chan struct{}), waiting: 1}
@@ -165,8 +168,9 @@ func (a *account) creation(token string, d paddock.Driver, build func(context.Co
 	a.s.wg.Go(func() {
 		defer cancel()
 		defer close(c.done)
-		var sb paddock.Sandbox
-		sb, c.status, c.err = build(ctx)
+		defer settle(bodies)
+		sb, st, err := build(ctx)
+		c.status, c.err = st, api.Keep(err)
 		a.mu.Lock()
 		undone := c.undone
 		if c.err == nil && !undone {
@@ -174,10 +178,10 @@ func (a *account) creation(token string, d paddock.Driver, build func(context.Co
 		}
 		a.mu.Unlock()
 		if c.err == nil && undone {
-			c.err = a.undo(d, sb, fmt.Errorf("create: the client undid the creation: %w", paddock.Canceled))
+			c.err = api.Keep(a.undo(d, sb, fmt.Errorf("create: the client undid the creation: %w", paddock.Canceled)))
 		}
 	})
-	return c, nil
+	return c, true, nil
 }
 
 func (a *account) unwait(c *creation) {

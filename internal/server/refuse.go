@@ -46,7 +46,7 @@ func (c Caller) refusePolicy(p paddock.Policy) error {
 		case !r.Deny && isLoopback(r.Host):
 			return denied(fmt.Sprintf("%s, the loopback of the server's machine (rule %d)", paddock.LoopbackHost, i+1))
 		case !r.Deny && !public(r.Host):
-			return denied(fmt.Sprintf("the address %q, which is not public (rule %d)", r.Host, i+1))
+			return denied(fmt.Sprintf("the address %.64q, which is not public (rule %d)", r.Host, i+1))
 		}
 	}
 	return nil

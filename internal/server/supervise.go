@@ -118,9 +118,7 @@ func (r *Room) Give(n int64) { r.b.give(n) }
 
 // Leave returns the place.
 func (p *Place) Leave() {
-	for _, m := range p.bodies {
-		m.done()
-	}
+	settle(p.bodies)
 	p.bodies = nil
 	p.a.leave()
 }

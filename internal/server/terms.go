@@ -43,7 +43,7 @@ func termsOf(t api.Terms) (lifetime.Terms, error) {
 	case api.AtEndPause:
 		end = lifetime.Pause
 	default:
-		return lifetime.Terms{}, fmt.Errorf("terms: on_end %q is neither %q nor %q: %w", t.OnEnd, api.AtEndRemove, api.AtEndPause, paddock.Invalid)
+		return lifetime.Terms{}, fmt.Errorf("terms: on_end %.64q is neither %q nor %q: %w", t.OnEnd, api.AtEndRemove, api.AtEndPause, paddock.Invalid)
 	}
 	return lifetime.Terms{
 		Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: end,

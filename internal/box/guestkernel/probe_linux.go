@@ -90,7 +90,7 @@ func (p *Probe) unkept() string {
 // the tier's kernel reports events.
 func Refuse(spec *paddock.Spec, audits bool) error {
 	if spec.Policy.Network.Mode == paddock.NetworkHost {
-		return fmt.Errorf("network mode %q: this tier never shares the host's network: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
+		return fmt.Errorf("network mode %.64q: this tier never shares the host's network: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
 	}
 	if box.AsksKernel(spec) && !audits {
 		return fmt.Errorf("audit: this tier has no kernel that could tell what processes do: %w", paddock.Unsupported)
@@ -101,7 +101,7 @@ func Refuse(spec *paddock.Spec, audits bool) error {
 		}
 	}
 	if spec.Root.Kind == paddock.RootOpen {
-		return fmt.Errorf("root %q: this tier shows no whole tree of the host's; name what is to be seen: %w", string(spec.Root.Kind), paddock.Unsupported)
+		return fmt.Errorf("root %.64q: this tier shows no whole tree of the host's; name what is to be seen: %w", string(spec.Root.Kind), paddock.Unsupported)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ type fault struct {
 func faultOf(err error) fault {
 	var r *refusal
 	if errors.As(err, &r) {
-		return fault{r.code, r.text}
+		return fault{r.code, jsonbody.Short(r.text)}
 	}
 	code := paddock.KindOf(err).Translate().HTTP
 	switch paddock.KindOf(err) {
@@ -73,14 +73,14 @@ func faultOf(err error) fault {
 	case paddock.Canceled, paddock.Timeout:
 		code = 504
 	}
-	return fault{code, err.Error()}
+	return fault{code, jsonbody.Short(err.Error())}
 }
 
 // fail answers with an error.
 func (h *Handler) fail(w http.ResponseWriter, err error) {
 	f := faultOf(err)
 	if f.Code >= 500 {
-		h.log.Warn("e2b", "error", err.Error())
+		h.log.Warn("e2b", "error", jsonbody.Short(err.Error()))
 		if paddock.KindOf(err) == paddock.Internal {
 			f.Message = "a fault of the server; its log says more"
 		}

@@ -32,13 +32,13 @@ func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
 		return nil
 	case paddock.NetworkList:
 	case paddock.NetworkHost:
-		return fmt.Errorf("network %q: this tier has no network of the host's: %w", string(p.Mode), paddock.Unsupported)
+		return fmt.Errorf("network %.64q: this tier has no network of the host's: %w", string(p.Mode), paddock.Unsupported)
 	default:
-		return fmt.Errorf("network %q is none: %w", string(p.Mode), paddock.Invalid)
+		return fmt.Errorf("network %.64q is none: %w", string(p.Mode), paddock.Invalid)
 	}
 	switch {
 	case !d.networked():
-		return fmt.Errorf("network %q: this driver has no way out: %w", string(p.Mode), paddock.Unsupported)
+		return fmt.Errorf("network %.64q: this driver has no way out: %w", string(p.Mode), paddock.Unsupported)
 	case d.way != nil:
 		return nil // it has the rules
 	}
@@ -60,7 +60,7 @@ func (b *box) newRules(p paddock.NetworkPolicy) (*decide.Rules, error) {
 	case b.kernel != nil && b.kernel.Dial != nil && p.Mode == paddock.NetworkNone:
 		p.Mode = paddock.NetworkList // without rules it reaches nothing, and rules may come again
 	case b.kernel != nil && list != (b.kernel.Dial != nil):
-		return nil, fmt.Errorf("network %q: a sandbox that was made without a network gets none while it lives; make another one, with a list, which may be empty: %w", string(p.Mode), paddock.Unsupported)
+		return nil, fmt.Errorf("network %.64q: a sandbox that was made without a network gets none while it lives; make another one, with a list, which may be empty: %w", string(p.Mode), paddock.Unsupported)
 	case !list:
 		return nil, nil
 	case b.d.way != nil:

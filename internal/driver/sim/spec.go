@@ -35,18 +35,18 @@ func find(all []account, user string) (account, error) {
 			return a, nil
 		}
 	}
-	return account{}, fmt.Errorf("user %q: the computer has no such user: %w", user, paddock.NotFound)
+	return account{}, fmt.Errorf("user %.64q: the computer has no such user: %w", user, paddock.NotFound)
 }
 
 // check refuses what is wrong in a spec, and what this tier cannot do.
 func (d *Driver) check(spec *paddock.Spec) error {
 	switch {
 	case !spec.ID.Valid():
-		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
+		return fmt.Errorf("id %.64q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
 	case spec.Tier != paddock.Auto && spec.Tier != paddock.Sim:
-		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(paddock.Sim), paddock.Unsupported)
+		return fmt.Errorf("tier %.64q is not %q: %w", string(spec.Tier), string(paddock.Sim), paddock.Unsupported)
 	case len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n"):
-		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
+		return fmt.Errorf("hostname %.64q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
 	if spec.Sudo {
 		return fmt.Errorf("sudo: the simulated computer has no privilege to gain by it; ask for gvisor or microvm, or leave it out: %w", paddock.Unsupported)
@@ -67,7 +67,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("a root from a snapshot needs its name, and no path: %w", paddock.Invalid)
 		}
 	default:
-		return fmt.Errorf("root %q: the simulated computer has a system of its own and runs no programs of others: %w", string(spec.Root.Kind), paddock.Unsupported)
+		return fmt.Errorf("root %.64q: the simulated computer has a system of its own and runs no programs of others: %w", string(spec.Root.Kind), paddock.Unsupported)
 	}
 	for _, m := range spec.Mounts {
 		if err := checkMount(m); err != nil {
@@ -84,7 +84,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	}
 	for _, c := range spec.AllowMissing {
 		if !slices.ContainsFunc(description.Controls(d.o.Walls), func(f paddock.Finding) bool { return f.Control == c }) {
-			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
+			return fmt.Errorf("allow missing %.64q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (d *Driver) checkPolicy(p paddock.Policy) error {
 	}
 	for _, k := range p.Audit {
 		if !slices.Contains(paddock.AuditKinds(), k) {
-			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
+			return fmt.Errorf("audit %.64q: there is no such kind of event: %w", string(k), paddock.Invalid)
 		}
 	}
 	if len(p.KeyAgents) > 0 {
@@ -149,13 +149,13 @@ func checkMount(m paddock.Mount) error {
 func checkPath(p string) error {
 	switch {
 	case strings.Contains(p, "\x00"):
-		return fmt.Errorf("path %q holds a NUL byte: %w", p, paddock.Invalid)
+		return fmt.Errorf("path %.200q holds a NUL byte: %w", p, paddock.Invalid)
 	case !strings.HasPrefix(p, "/"):
-		return fmt.Errorf("path %q is not absolute: %w", p, paddock.Invalid)
+		return fmt.Errorf("path %.200q is not absolute: %w", p, paddock.Invalid)
 	case len(p) > 4095:
 		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
 	case slices.Contains(strings.Split(p, "/"), ".."):
-		return fmt.Errorf("path %q has a .. in it: %w", p, paddock.Invalid)
+		return fmt.Errorf("path %.200q has a .. in it: %w", p, paddock.Invalid)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func checkPath(p string) error {
 func checkEnv(env map[string]string) error {
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", name, paddock.Invalid)
+			return fmt.Errorf("environment variable %.64q: not a name, or a NUL in it: %w", name, paddock.Invalid)
 		}
 	}
 	return nil

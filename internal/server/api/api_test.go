@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -115,4 +118,34 @@ func FuzzError(f *testing.F) {
 			t.Errorf("%q", err)
 		}
 	})
+}
+
+func TestErrorsHaveShortTexts(t *testing.T) {
+	const most = 4 << 10
+	long := strings.Repeat("\x7f", 1<<20)
+	start := &paddock.StartError{Path: long, Code: 127, Err: fmt.Errorf("%q: %w", long, paddock.NotFound)}
+	missing := &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlMemory, Strength: paddock.Weak, How: long, Cause: long, Remedy: long}}
+	for _, row := range []struct {
+		err  error
+		kind paddock.Kind
+	}{
+		{fmt.Errorf("id %q: %w", long, paddock.Exists), paddock.Exists}, {start, paddock.NotFound}, {missing, paddock.Unsupported},
+	} {
+		e, kept := FromError(row.err), Keep(row.err)
+		if len(e.Message) > most || !utf8.ValidString(e.Message) {
+			t.Errorf("%v: the text has %d bytes", row.kind, len(e.Message))
+		}
+		if s := e.Start; s != nil && (len(s.Path) > most || len(s.Message) > most) {
+			t.Errorf("the path has %d bytes, the reason %d", len(s.Path), len(s.Message))
+		}
+		if f := e.Missing; f != nil && len(f.How)+len(f.Cause)+len(f.Remedy) > 3*most {
+			t.Errorf("the finding has %d, %d and %d bytes", len(f.How), len(f.Cause), len(f.Remedy))
+		}
+		if paddock.KindOf(kept) != row.kind || kept.Error() != e.Message || !reflect.DeepEqual(FromError(kept), e) {
+			t.Errorf("kept of %v: %v, %.40q", row.kind, paddock.KindOf(kept), kept)
+		}
+	}
+	if Keep(nil) != nil {
+		t.Error("an error is kept of none")
+	}
 }

@@ -2,8 +2,10 @@ package api
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // An Error is the body of every answer without a success status.
@@ -28,21 +30,39 @@ type Failure struct {
 	Error Error `json:"error"`
 }
 
-// FromError encodes an error.
+// longPath is the maximum of the path of a StartError, in bytes.
+const longPath = 4 << 10
+
+// FromError encodes an error. Each of its texts has at most 4 KiB, because errors quote what clients and
+// guests sent, of any length.
 func FromError(err error) Error {
-	e := Error{Kind: paddock.KindOf(err).Translate().Connect, Message: err.Error()}
+	e := Error{Kind: paddock.KindOf(err).Translate().Connect, Message: jsonbody.Short(err.Error())}
 	var start *paddock.StartError
 	if errors.As(err, &start) {
-		e.Start = &StartError{Path: Bytes(start.Path), Code: start.Code}
+		path := start.Path[:min(len(start.Path), longPath)]
+		e.Start = &StartError{Path: Bytes(strings.Clone(path)), Code: start.Code}
 		if start.Err != nil {
-			e.Start.Message = start.Err.Error()
+			e.Start.Message = jsonbody.Short(start.Err.Error())
 		}
 	}
 	var missing *paddock.MissingError
 	if errors.As(err, &missing) {
-		e.Missing = &missing.Finding
+		f := missing.Finding
+		e.Missing = &paddock.Finding{
+			Control: paddock.Control(jsonbody.Short(string(f.Control))), Strength: f.Strength,
+			How: jsonbody.Short(f.How), Cause: jsonbody.Short(f.Cause), Remedy: jsonbody.Short(f.Remedy),
+		}
 	}
 	return e
+}
+
+// Keep returns an error to keep in place of err. It has what FromError encodes of err, and refers to
+// nothing else. Keep(nil) is nil.
+func Keep(err error) error {
+	if err == nil {
+		return nil
+	}
+	return FromError(err).Err()
 }
 
 // Err decodes the error, with its kind.

@@ -231,5 +231,5 @@ func noTier(name paddock.Tier) error {
 	if name == paddock.Auto {
 		return fmt.Errorf("there is no tier that can run here: %w", paddock.Unsupported)
 	}
-	return fmt.Errorf("there is no tier %q here: %w", string(name), paddock.Unsupported)
+	return fmt.Errorf("there is no tier %.64q here: %w", string(name), paddock.Unsupported)
 }

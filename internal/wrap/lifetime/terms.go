@@ -70,7 +70,7 @@ func (t Terms) check() error {
 	}
 	switch {
 	case t.OnEnd != Remove && t.OnEnd != Pause:
-		return fmt.Errorf("terms: on_end is %q, which is neither %q nor empty: %w", t.OnEnd, Pause, paddock.Invalid)
+		return fmt.Errorf("terms: on_end is %.64q, which is neither %q nor empty: %w", t.OnEnd, Pause, paddock.Invalid)
 	case t.Wake && t.IdlePause == 0:
 		return fmt.Errorf("terms: wake needs an idle pause: %w", paddock.Invalid)
 	case t.IdlePause > 0 && t.IdleRemove > 0 && t.IdleRemove <= t.IdlePause:

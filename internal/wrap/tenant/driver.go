@@ -146,7 +146,7 @@ func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbo
 func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
 	var none store.Sandbox
 	if spec.ID != "" && !spec.ID.Valid() {
-		return none, fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", spec.ID, paddock.Invalid)
+		return none, fmt.Errorf("sandbox %.64q: 1 to 63 lower-case letters, digits and dashes: %w", spec.ID, paddock.Invalid)
 	}
 	if err := ordinary(spec.Labels); err != nil {
 		return none, err
@@ -382,7 +382,7 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 		return err
 	}
 	if name := string(id); name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return fmt.Errorf("snapshot %q is not a valid name: %w", id, paddock.Invalid)
+		return fmt.Errorf("snapshot %.64q is not a valid name: %w", id, paddock.Invalid)
 	}
 	_, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, id)
 	if errors.Is(err, paddock.NotFound) && !d.ts.o.Whole {

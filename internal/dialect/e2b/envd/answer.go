@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 )
 
 // Bounds of messages from and to a client.
@@ -150,7 +151,7 @@ func missing(message string) error {
 func rpcError(err error) error {
 	var own *refusal
 	if errors.As(err, &own) {
-		return connect.NewError(own.rpc, own)
+		return connect.NewError(own.rpc, errors.New(jsonbody.Short(own.message)))
 	}
 	var c *connect.Error
 	if errors.As(err, &c) {
@@ -160,7 +161,7 @@ func rpcError(err error) error {
 	if code.UnmarshalText([]byte(paddock.KindOf(err).Translate().Connect)) != nil {
 		code = connect.CodeInternal
 	}
-	return connect.NewError(code, err)
+	return connect.NewError(code, errors.New(jsonbody.Short(err.Error())))
 }
 
 // fail answers an HTTP request with an error.
@@ -175,7 +176,7 @@ func fail(w http.ResponseWriter, err error) {
 	}
 	w.Header().Del("Content-Encoding")
 	w.Header().Del("Content-Disposition")
-	writeJSON(w, code, map[string]any{"code": code, "message": err.Error()})
+	writeJSON(w, code, map[string]any{"code": code, "message": jsonbody.Short(err.Error())})
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

@@ -26,7 +26,7 @@ type Facts struct {
 // [paddock.Sim] is unsupported.
 func Info(tier paddock.Tier, f Facts) (paddock.Info, error) {
 	if tier != paddock.Auto && tier != paddock.Sim {
-		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(paddock.Sim), paddock.Unsupported)
+		return paddock.Info{}, fmt.Errorf("tier %.64q is not %q: %w", string(tier), string(paddock.Sim), paddock.Unsupported)
 	}
 	l := f.Limits.Filled()
 	info := paddock.Info{
