@@ -29,8 +29,9 @@ type account struct {
 	news  news
 	boxes handles
 
-	output, bodies, inputHeld, files budget // bytes held for the caller
-	results                          *interpreter.Room
+	output, bodies, inputHeld, files, answers budget // bytes held for the caller
+	results                                   *interpreter.Room
+	encoding                                  chan struct{} // has an element for each answer that is encoded
 
 	mu          sync.Mutex
 	streams     int                    // guarded by mu; requests in progress
@@ -63,7 +64,9 @@ func (s *Server) accountOf(name string) *account {
 			bodies:      budget{max: maxBodies, above: &s.bodies},
 			inputHeld:   budget{max: maxInputHeld, above: &s.inputHeld},
 			files:       budget{max: maxFiles, above: &s.files},
+			answers:     budget{max: maxAnswers, above: &s.answers},
 			results:     interpreter.NewRoom(maxResults, s.results),
+			encoding:    make(chan struct{}, encodings),
 			watchers:    map[watched]int{},
 			attachments: map[string]*attachment{}, leases: map[string]*lease{}, owners: map[paddock.ID]*lease{},
 			creations: map[string]*creation{}, inputs: map[inputKey]*input{},

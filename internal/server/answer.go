@@ -25,6 +25,7 @@ type request struct {
 	caller  Caller
 	account *account
 	bodies  []*metered // decoded, and still needed
+	out     reply      // the answer, while it is sent
 }
 
 // A recorder notes the status and size of the answer, for the log.
@@ -222,9 +223,10 @@ func (s *Server) known(h handler) http.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		q.account = a
+		q.account, q.out.b = a, &a.answers
 		defer a.leave()
 		defer q.settle()
+		defer q.out.done()
 		q.patient()
 		return h(q)
 	})
@@ -260,25 +262,30 @@ func (q *request) failAs(code int, err error) {
 	if code >= 500 {
 		q.s.log.Warn("failed", "id", q.id, "error", e.Message)
 	}
-	q.write(code, api.Failure{Error: e})
-}
-
-// json answers with a body in JSON.
-func (q *request) json(code int, v any) error {
-	q.write(code, v)
-	return nil
-}
-
-func (q *request) write(code int, v any) {
-	data, err := json.Marshal(v)
+	data, err := json.Marshal(api.Failure{Error: e})
 	if err != nil {
 		code, data = http.StatusInternalServerError, []byte(`{"error":{"kind":"internal","message":"the answer is not JSON"}}`)
 	}
+	q.write(code, append(data, '\n'))
+}
+
+// json answers with a body in JSON. If the caller's answers that are not sent yet are too large, it
+// returns an error instead.
+func (q *request) json(code int, v any) error {
+	data, err := q.account.encode(&q.out, v)
+	if err != nil {
+		return err
+	}
+	q.write(code, data)
+	return nil
+}
+
+func (q *request) write(code int, data []byte) {
 	q.w.Header().Set("Content-Type", "application/json")
 	q.deadline(stall)
 	q.w.WriteHeader(code)
 	// An error means that the client has gone, and then it needs no answer.
-	_, _ = q.w.Write(append(data, '\n'))
+	_, _ = q.w.Write(data)
 }
 
 // none answers without a body.

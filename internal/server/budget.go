@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -18,6 +19,8 @@ const (
 	allInputHeld = 256 << 20
 	maxFiles     = 64 << 20 // content of files, between sandbox and client
 	allFiles     = 512 << 20
+	maxAnswers   = 64 << 20 // answers that were built and are not sent
+	allAnswers   = 512 << 20
 )
 
 // A budget bounds the bytes held at once. The bytes of a caller's budget also count in the
@@ -120,4 +123,54 @@ func settle(bodies []*metered) {
 	for _, b := range bodies {
 		b.done()
 	}
+}
+
+// small is the size of answers that are not counted. The bound of requests in progress bounds them.
+const small = 16 << 10
+
+// encodings is how many answers of one caller are encoded at a time. The memory of an encoding is known
+// only afterwards.
+const encodings = 2
+
+// A reply counts the bytes of an answer until it was sent. It is used by one goroutine at a time.
+type reply struct {
+	b    *budget
+	held int64
+}
+
+// hold makes n the number of bytes counted.
+func (r *reply) hold(n int64) error {
+	if n <= small {
+		n = 0
+	}
+	if n <= r.held {
+		r.b.give(r.held - n)
+		r.held = n
+		return nil
+	}
+	got, _ := r.b.take(n - r.held)
+	if r.held += got; r.held < n {
+		return fmt.Errorf("the answers that wait for their clients are too large in total: %w", paddock.Exhausted)
+	}
+	return nil
+}
+
+// done stops to count.
+func (r *reply) done() {
+	if r.held > 0 {
+		r.b.give(r.held)
+		r.held = 0
+	}
+}
+
+// encode returns v in JSON as a line, and counts it in r.
+func (a *account) encode(r *reply, v any) ([]byte, error) {
+	a.encoding <- struct{}{}
+	defer func() { <-a.encoding }()
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("the answer is not JSON: %w", paddock.Internal)
+	}
+	data = append(data, '\n')
+	return data, r.hold(int64(len(data)))
 }

@@ -214,6 +214,7 @@ func (l *cellLines) send(v any) error {
 	defer l.mu.Unlock()
 	if l.out == nil {
 		out := l.q.lines()
+		out.counted = true // as a result
 		l.out = &out
 	}
 	l.last = time.Now()

@@ -5,13 +5,13 @@ import "net/http"
 // A Held is the number of bytes of one kind that the server holds for all clients, and its
 // maximum.
 type Held struct {
-	What      string // "output", "body", "input", "file"
+	What      string // "output", "body", "input", "file", "answer"
 	Used, Max int64
 }
 
 // Held returns the state of every budget.
 func (s *Server) Held() []Held {
-	return []Held{s.output.held("output"), s.bodies.held("body"), s.inputHeld.held("input"), s.files.held("file")}
+	return []Held{s.output.held("output"), s.bodies.held("body"), s.inputHeld.held("input"), s.files.held("file"), s.answers.held("answer")}
 }
 
 func (b *budget) held(what string) Held {

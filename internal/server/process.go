@@ -373,12 +373,27 @@ func (q *request) processes() error {
 		if err != nil {
 			return err
 		}
+		if err := q.out.hold(sizeOfProcesses(all)); err != nil {
+			return err
+		}
 		out := api.Processes{Processes: make([]api.Process, 0, len(all))}
 		for _, p := range all {
 			out.Processes = append(out.Processes, api.FromProcess(p))
 		}
 		return q.json(http.StatusOK, out)
 	})
+}
+
+// sizeOfProcesses estimates the memory of a list of processes. The guest chose its texts.
+func sizeOfProcesses(all []paddock.ProcessInfo) (n int64) {
+	const process, text = 512, 32
+	for _, p := range all {
+		n += int64(process + len(p.Dir) + len(p.User))
+		for _, arg := range p.Args {
+			n += int64(text + len(arg))
+		}
+	}
+	return n
 }
 
 // signal handles POST /v1/sandboxes/{id}/processes/{pid}/signal.

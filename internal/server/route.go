@@ -94,6 +94,7 @@ func (s *Server) routes() *http.ServeMux {
 
 func (q *request) contract() error {
 	q.w.Header().Set("Content-Type", "application/yaml")
+	q.deadline(stall)
 	_, err := q.w.Write(openAPI)
 	return err
 }

@@ -68,7 +68,22 @@ func (q *request) list() error {
 		}
 		page.Sandboxes = append(page.Sandboxes, st)
 	}
+	if err := q.out.hold(sizeOfStatuses(page.Sandboxes)); err != nil {
+		return err
+	}
 	return q.json(http.StatusOK, page)
+}
+
+// sizeOfStatuses estimates the memory of statuses.
+func sizeOfStatuses(list []paddock.Status) (n int64) {
+	const status, label, refusal = 4096, 64, 256
+	for _, st := range list {
+		n += int64(status + len(st.Reason) + refusal*len(st.Refused))
+		for name, value := range st.Labels {
+			n += int64(label + len(name) + len(value))
+		}
+	}
+	return n
 }
 
 // filter parses the conditions on the list.

@@ -85,8 +85,8 @@ type Server struct {
 
 	bodyTime time.Duration // the constant, except in tests
 
-	output, bodies, inputHeld, files budget // bytes held for all callers
-	results                          *interpreter.Room
+	output, bodies, inputHeld, files, answers budget // bytes held for all callers
+	results                                   *interpreter.Room
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -112,7 +112,7 @@ func New(o Options) (*Server, error) {
 		o.Streams = defaultStreams
 	}
 	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, results: interpreter.NewRoom(allResults, nil), accounts: map[string]*account{}}
-	s.output.max, s.bodies.max, s.inputHeld.max, s.files.max = allOutput, allBodies, allInputHeld, allFiles
+	s.output.max, s.bodies.max, s.inputHeld.max, s.files.max, s.answers.max = allOutput, allBodies, allInputHeld, allFiles, allAnswers
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -41,8 +41,9 @@ func (q *request) streamType(own string) string {
 
 // lines writes a stream of JSON values: a line for each, or a text event.
 type lines struct {
-	q      *request
-	events bool
+	q       *request
+	events  bool
+	counted bool // the values count elsewhere
 }
 
 func (q *request) lines() lines { return q.linesAs(q.streamType(api.LineType)) }
@@ -50,7 +51,7 @@ func (q *request) lines() lines { return q.linesAs(q.streamType(api.LineType)) }
 func (q *request) linesAs(kind string) lines {
 	q.w.Header().Set("Content-Type", kind)
 	q.w.WriteHeader(http.StatusOK)
-	return lines{q, kind == api.EventType}
+	return lines{q: q, events: kind == api.EventType}
 }
 
 // put writes a value without flushing it.
@@ -68,6 +69,12 @@ func (l lines) putAt(id string, v any) error {
 			head = "id: " + id + "\ndata: "
 		}
 		data = append([]byte(head), append(data, '\n')...)
+	}
+	if len(data) > small && !l.counted {
+		if err := l.q.out.hold(int64(len(data))); err != nil {
+			return err
+		}
+		defer l.q.out.done()
 	}
 	l.q.deadline(stall)
 	_, err = l.q.w.Write(append(data, '\n'))
@@ -103,7 +110,9 @@ type outputWriter interface {
 // outputWriter begins the answer, in the form that the client accepts.
 func (q *request) outputWriter() outputWriter {
 	if kind := q.streamType(api.FrameType); kind != api.FrameType {
-		return &texts{lines: q.linesAs(kind)}
+		out := q.linesAs(kind)
+		out.counted = true // as output
+		return &texts{lines: out}
 	}
 	return q.frames()
 }
@@ -141,19 +150,30 @@ func (t *texts) output(list []output) error {
 	return t.q.flush()
 }
 
+// textPart bounds the output in one line. In JSON a byte may take six, and a line stays in memory until
+// its client has read it.
+const textPart = 4 << 10
+
 // text writes output of the current kind.
 func (t *texts) text(data []byte) error {
-	if len(data) == 0 {
-		return nil
+	for len(data) > 0 {
+		part := data[:min(len(data), textPart)]
+		if len(part) < len(data) {
+			part = part[:len(part)-partial(part)]
+		}
+		data = data[len(part):]
+		t.next += int64(len(part))
+		text, o := api.Bytes(part), api.Output{Next: t.next}
+		if t.stderr {
+			o.Stderr = &text
+		} else {
+			o.Stdout = &text
+		}
+		if err := t.putAt(strconv.FormatInt(t.next, 10), o); err != nil {
+			return err
+		}
 	}
-	t.next += int64(len(data))
-	text, o := api.Bytes(data), api.Output{Next: t.next}
-	if t.stderr {
-		o.Stderr = &text
-	} else {
-		o.Stdout = &text
-	}
-	return t.putAt(strconv.FormatInt(t.next, 10), o)
+	return nil
 }
 
 // flushRest writes the beginning of a character that will not be completed.

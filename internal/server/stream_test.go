@@ -138,6 +138,16 @@ func TestACharacterIsNotCut(t *testing.T) {
 		got, _ := outputs(t, w.Body.Bytes())
 		return got[:len(got)-1]
 	}
+	long := strings.Repeat("€", 3*textPart)
+	whole := ""
+	for _, o := range piecesOf(output{data: []byte(long)}) {
+		if whole += string(*o.Stdout); len(*o.Stdout) > textPart || o.Next != int64(len(whole)) {
+			t.Errorf("a line has %d bytes, to %d of %d", len(*o.Stdout), o.Next, len(whole))
+		}
+	}
+	if whole != long {
+		t.Errorf("%d bytes came of %d, or others", len(whole), len(long))
+	}
 	text := []byte("a€😀z")
 	for cut := range len(text) + 1 {
 		got := piecesOf(output{data: text[:cut]}, output{data: text[cut:]})

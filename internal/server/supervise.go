@@ -64,6 +64,7 @@ func (s *Server) Supervise(name string, h http.Handler) http.Handler {
 type Place struct {
 	a      *account
 	bodies []*metered
+	out    reply
 }
 
 // Enter counts a supervised request as a request of the caller, together with the caller's requests of this API. If
@@ -79,7 +80,7 @@ func (s *Server) Enter(ctx context.Context, caller string) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Place{a: a}, nil
+	return &Place{a: a, out: reply{b: &a.answers}}, nil
 }
 
 // Body returns a reader of r. Until Leave, what it reads counts as memory that the caller's request bodies take.
@@ -96,12 +97,25 @@ func (p *Place) Hold(n int64) error {
 	return m.hold(n)
 }
 
+// Encode returns v in JSON as a line. Until Leave, it counts as memory that the caller's answers take. If they take
+// too much, the error is Exhausted.
+func (p *Place) Encode(v any) ([]byte, error) { return p.a.encode(&p.out, v) }
+
 // A Room counts the bytes that the server holds of one caller's data. Data of supervised requests and of this API's
 // requests count together.
 type Room struct{ b *budget }
 
 // InputRoom returns the room for the caller's input to processes: the bytes that the processes have not read yet.
 func (s *Server) InputRoom(caller string) *Room { return &Room{&s.accountOf(caller).inputHeld} }
+
+// AnswerRoom returns the room for the caller's answers that were built and are not sent yet.
+func (s *Server) AnswerRoom(caller string) *Room { return &Room{&s.accountOf(caller).answers} }
+
+// FileBuffer returns a buffer for the content of a file on its way between the caller and a sandbox. It counts until
+// done is called. If the caller has too many, the error is Exhausted.
+func (s *Server) FileBuffer(caller string) (buf []byte, done func(), err error) {
+	return s.accountOf(caller).piece()
+}
 
 // Take counts n bytes and reports whether there was room for them. If there was not, it counts none.
 func (r *Room) Take(n int64) bool {
@@ -120,5 +134,6 @@ func (r *Room) Give(n int64) { r.b.give(n) }
 func (p *Place) Leave() {
 	settle(p.bodies)
 	p.bodies = nil
+	p.out.done()
 	p.a.leave()
 }

@@ -67,6 +67,7 @@ func (s *service) forE2B(r *http.Request) bool { return s.e2b != nil && s.e2b.Ta
 // sandbox. The hosts of E2B's API and of its sandboxes are below the same domain, and are the only ones there that
 // belong to no port. Questions about the server's health do not count as use of the server.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the connection's request before; what has none has its own
 	hurry(w, r)
 	defer hurry(w, r)
 	if s.access != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.access.Take(w, r) {

@@ -18,6 +18,9 @@ const (
 	bodyTime = 30 * time.Second // time for the body to arrive
 )
 
+// stall is how long a client may take to read an answer before it is cut.
+const stall = time.Minute
+
 // A refusal is an error with the status that E2B's clients expect. The caller sees its
 // text.
 type refusal struct {
@@ -94,17 +97,28 @@ func (h *Handler) busy(w http.ResponseWriter, err error) {
 	h.fail(w, err)
 }
 
-// answer answers with a body in JSON.
+// answer answers with a small body in JSON.
 func answer(w http.ResponseWriter, code int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		code, data = 500, []byte(`{"code":500,"message":"the answer is not JSON"}`)
 	}
+	write(w, code, append(data, '\n'))
+}
+
+// write answers with an encoded body, which the client has to read in time.
+func write(w http.ResponseWriter, code int, data []byte) {
 	head := w.Header()
 	head.Set("Content-Type", "application/json")
 	head.Set("X-Content-Type-Options", "nosniff")
+	hurry(w)
 	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n')) // an error means that the client has gone
+	_, _ = w.Write(data) // an error means that the client has gone
+}
+
+// hurry sets a deadline for the answer; bounded removes it for the connection's next request.
+func hurry(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall)) // not every server supports it
 }
 
 // body decodes the body of a request. If optional, an empty body leaves v as it is. Unknown

@@ -108,6 +108,9 @@ func (c *call) plan(q newSandbox, usual int64) (record, error) {
 			return record{}, cannot("%s", x.words)
 		}
 	}
+	if err := q.tooLong(); err != nil {
+		return record{}, err
+	}
 	if err := environment(q.EnvVars); err != nil {
 		return record{}, err
 	}
@@ -127,6 +130,36 @@ func (c *call) plan(q newSandbox, usual int64) (record, error) {
 		rec.Traffic = "ta_" + secret(20)
 	}
 	return rec, nil
+}
+
+// Bounds of what a sandbox's record keeps of a request, in bytes. Lists repeat the metadata.
+const (
+	maxMetadata = 64 << 10
+	maxVars     = 256 << 10
+	maxMCP      = 64 << 10
+)
+
+// tooLong refuses a request whose record would be too large.
+func (q newSandbox) tooLong() error {
+	for _, x := range []struct {
+		field     string
+		size, max int
+	}{
+		{"metadata", sizeOf(q.Metadata), maxMetadata}, {"envVars", sizeOf(q.EnvVars), maxVars}, {"mcp", len(q.MCP), maxMCP},
+	} {
+		if x.size > x.max {
+			return invalid("%s has %d bytes, and the maximum is %d", x.field, x.size, x.max)
+		}
+	}
+	return nil
+}
+
+// sizeOf returns the bytes of all names and values.
+func sizeOf(list map[string]string) (n int) {
+	for name, value := range list {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 // timeout checks a time in seconds.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -39,6 +40,9 @@ type Place interface {
 	Body(r io.Reader) io.Reader
 	// Hold counts n more bytes as held, until Leave.
 	Hold(n int64) error
+	// Encode returns v in JSON as a line, and counts it as held for the client until Leave. It
+	// fails with [paddock.Exhausted] if that exceeds the bound.
+	Encode(v any) ([]byte, error)
 	Leave()
 }
 
@@ -48,6 +52,11 @@ type boundless struct{}
 func (boundless) Body(r io.Reader) io.Reader { return r }
 func (boundless) Hold(int64) error           { return nil }
 func (boundless) Leave()                     {}
+
+func (boundless) Encode(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	return append(data, '\n'), err
+}
 
 // A Store keeps texts across restarts, by kind, tenant and ID.
 type Store interface {

@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -128,6 +129,8 @@ func (m *meter) Hold(n int64) error {
 }
 
 func (m *meter) Leave() {}
+
+func (m *meter) Encode(v any) ([]byte, error) { return json.Marshal(v) }
 
 func (m *meter) Body(r io.Reader) io.Reader { return &metered{r, m} }
 

@@ -19,6 +19,8 @@ const (
 	maxDomain      = 128
 	maxHosts       = 1000
 	maxPieces      = 5000 // our own bound on the pieces of denied ranges
+	maxHTTPSPorts  = 1000 // our own too
+	maxAddress     = 512  // the same
 )
 
 // everything is E2B's name for all traffic.
@@ -181,6 +183,9 @@ func (n *network) check() error {
 	if len(n.DNSServers) > 0 {
 		return cannot("dnsServers: the server resolves names with its own resolver")
 	}
+	if len(n.HTTPSPorts) > maxHTTPSPorts {
+		return invalid("httpsPorts: %d ports, the maximum is %d", len(n.HTTPSPorts), maxHTTPSPorts)
+	}
 	for _, port := range n.HTTPSPorts {
 		if port < 1 || port > 65535 {
 			return invalid("httpsPorts: %d is not a port", port)
@@ -263,7 +268,7 @@ func (p *egressProxy) url() (string, error) {
 	switch {
 	case p == nil:
 		return "", nil
-	case p.Address == "" || strings.ContainsAny(p.Address, "/@ \r\n"):
+	case p.Address == "" || len(p.Address) > maxAddress || strings.ContainsAny(p.Address, "/@ \r\n"):
 		return "", invalid("egressProxy: the address %q is not host:port", printable(p.Address))
 	case len(p.Username) > 255 || len(p.Password) > 255:
 		return "", invalid("egressProxy: the username and the password may have 255 characters each")

@@ -35,6 +35,7 @@ type missing struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	bounded(w, r) // an identified caller gets more time
 	if _, own := h.byHost(r.Host); !own && r.Header.Get(headerID) == "" && preflight(r) {
 		permit(w, r)
 		return
@@ -45,10 +46,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, err)
 	case t == nil:
 		allowOrigin(w)
-		bounded(w, r)
 		h.mux.ServeHTTP(w, r)
 	default:
-		bounded(w, r) // an identified caller gets more time
 		h.forward(w, r, *t)
 	}
 }

@@ -142,14 +142,23 @@ func (c *call) box() (*box, record, error) {
 	return b, rec, nil
 }
 
-// json answers with a body in JSON.
+// json answers with a body in JSON. If the tenant's answers that are not sent yet are too large, it
+// returns an error instead.
 func (c *call) json(code int, v any) error {
-	answer(c.w, code, v)
+	data, err := c.place.Encode(v)
+	if errors.Is(err, paddock.Exhausted) {
+		c.w.Header().Set("Retry-After", "1")
+	}
+	if err != nil {
+		return err
+	}
+	write(c.w, code, data)
 	return nil
 }
 
 // nothing answers without a body.
 func (c *call) nothing() error {
+	hurry(c.w)
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

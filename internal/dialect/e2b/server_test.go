@@ -96,6 +96,8 @@ func (counted) Body(r io.Reader) io.Reader { return r }
 func (counted) Hold(int64) error           { return nil }
 func (counted) Leave()                     {}
 
+func (counted) Encode(v any) ([]byte, error) { return json.Marshal(v) }
+
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	inner, err := sim.New(sim.Options{})

@@ -1,6 +1,7 @@
 package codeinterpreter
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -32,8 +33,10 @@ func (s *lines) send(v map[string]any) error {
 	if v == nil {
 		return nil
 	}
-	line, err := json.Marshal(v)
-	if err != nil {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false) // a result has the size that counts in Options.Room
+	if err := encoder.Encode(v); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -44,7 +47,7 @@ func (s *lines) send(v map[string]any) error {
 		s.w.WriteHeader(http.StatusOK)
 	}
 	_ = s.c.SetWriteDeadline(time.Now().Add(stall)) // not every server supports it
-	if _, err := s.w.Write(append(line, '\n')); err != nil {
+	if _, err := s.w.Write(line.Bytes()); err != nil {
 		return err
 	}
 	s.last = time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -33,9 +34,13 @@ const stall = time.Minute
 // An answer is a response that is cut when its client reads nothing for some time.
 type answer struct {
 	http.ResponseWriter
-	end   context.Context //nolint:containedctx // the Box's life, which ends every wait
-	alone bool            // no other request uses the connection
+	b     *Box // its end ends every wait
+	alone bool // no other request uses the connection
 	begun atomic.Bool
+
+	buf   []byte // for the content of a file; nil makes one
+	held  int    // bytes held for the answer; only the request's goroutine uses it
+	after func() // called once the answer was sent; nil does nothing
 
 	mu   sync.Mutex
 	over bool // guarded by mu; the connection may belong to another request
@@ -44,6 +49,69 @@ type answer struct {
 }
 
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+type answerKey struct{}
+
+// answering returns the answer of a request, or nil outside of one.
+func answering(ctx context.Context) *answer {
+	a, _ := ctx.Value(answerKey{}).(*answer)
+	return a
+}
+
+// small is the size of answers that are not counted.
+const small = 16 << 10
+
+// hold makes n the number of bytes that are held for the answer until it was sent. They count in
+// the sum of the Box, and in the room of several Boxes.
+func (a *answer) hold(n int) error {
+	if a == nil {
+		return nil
+	}
+	if n <= small {
+		n = 0
+	}
+	more, room := int64(n-a.held), a.b.o.Answers
+	all := a.b.answers.Add(more)
+	switch {
+	case more > 0 && all > maxHeld, more > 0 && room != nil && !room.Take(more):
+		a.b.answers.Add(-more)
+		return fmt.Errorf("the answers that wait for their clients are too large in total: %w", paddock.Exhausted)
+	case more < 0 && room != nil:
+		room.Give(-more)
+	}
+	a.held = n
+	return nil
+}
+
+// lend gives the answer a buffer for the content of a file, and reports whether there is one.
+func (a *answer) lend() bool {
+	if a == nil || a.b.o.Buffer == nil {
+		return true
+	}
+	buf, done, err := a.b.o.Buffer()
+	if err != nil {
+		return false
+	}
+	a.buf, a.after = buf, done
+	return true
+}
+
+// buffer returns a buffer for the content of a file.
+func (a *answer) buffer() []byte {
+	if a == nil || a.buf == nil {
+		return make([]byte, chunk)
+	}
+	return a.buf
+}
+
+// sent gives back what was held for the answer.
+func (a *answer) sent() {
+	_ = a.hold(0) // a smaller count is never refused
+	if a.after != nil {
+		a.after()
+		a.after = nil
+	}
+}
 
 // begin notes that the answer begins.
 func (a *answer) begin() {
@@ -74,7 +142,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.begin()
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(stall)) // HTTP/2 sets its own
 	// Check after setting the deadline, because Close sets a nearer one.
-	if a.end.Err() != nil {
+	if a.b.ctx.Err() != nil {
 		return 0, errGone
 	}
 	return a.ResponseWriter.Write(p)
@@ -82,7 +150,7 @@ func (a *answer) Write(p []byte) (int, error) {
 
 // ReadFrom copies in large pieces, because each write has a deadline of its own.
 func (a *answer) ReadFrom(r io.Reader) (int64, error) {
-	return io.CopyBuffer(struct{ io.Writer }{a}, struct{ io.Reader }{r}, make([]byte, chunk))
+	return io.CopyBuffer(struct{ io.Writer }{a}, struct{ io.Reader }{r}, a.buffer())
 }
 
 // Flush sends the buffered bytes.

@@ -20,7 +20,7 @@ func TestAConnectionWhoseReadingWasCutHasNoOtherRequest(t *testing.T) {
 					}
 					return
 				}
-				out := &answer{ResponseWriter: w, end: t.Context(), alone: true}
+				out := &answer{ResponseWriter: w, b: &Box{ctx: t.Context()}, alone: true}
 				defer out.release()
 				begins(out)
 				out.cut()

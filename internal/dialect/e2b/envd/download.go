@@ -20,6 +20,13 @@ import (
 // chunk is the size of a copy buffer.
 const chunk = 256 << 10
 
+// packCost is the memory of a gzip writer, about.
+const packCost = 1 << 20
+
+func crowded() error {
+	return refuse(http.StatusTooManyRequests, connect.CodeResourceExhausted, "too many files of this sandbox's owner are being sent; try again")
+}
+
 // maxRanges is the number of ranges that a request may ask for, because each may need a
 // call into the sandbox. For more, the answer is the whole file, as HTTP permits.
 const maxRanges = 32
@@ -59,6 +66,19 @@ func (b *Box) download(w http.ResponseWriter, r *http.Request) {
 	coding, err := codingOf(r.Header)
 	if err != nil {
 		fail(w, err)
+		return
+	}
+	a := answering(r.Context())
+	if coding == "gzip" && a.hold(packCost) != nil {
+		if _, plain, _, _ := accepted(strings.Join(r.Header.Values("Accept-Encoding"), ",")); plain {
+			coding = ""
+		} else {
+			fail(w, crowded())
+			return
+		}
+	}
+	if !a.lend() {
+		fail(w, crowded())
 		return
 	}
 	h := w.Header()
@@ -187,7 +207,7 @@ func pack(w http.ResponseWriter, r *http.Request, f *file) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	if _, err := io.CopyBuffer(struct{ io.Writer }{z}, struct{ io.Reader }{f}, make([]byte, chunk)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{z}, struct{ io.Reader }{f}, answering(r.Context()).buffer()); err != nil {
 		panic(http.ErrAbortHandler) // a partial file must not pass for a whole one
 	}
 	if err := z.Close(); err != nil {
@@ -202,7 +222,7 @@ func stream(w http.ResponseWriter, r *http.Request, f *file) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	if _, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{f}, make([]byte, chunk)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{f}, answering(r.Context()).buffer()); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -65,9 +65,13 @@ type Options struct {
 	// Dir is the directory of processes and of relative names. Empty is the home directory.
 	Dir string
 
-	// Room counts the bytes held of requests together with those of other sandboxes. Nil
-	// counts them alone.
-	Room Room
+	// Room counts the bytes held of requests together with those of other sandboxes, and
+	// Answers those of answers that are not sent yet. Nil counts them alone.
+	Room, Answers Room
+
+	// Buffer returns a buffer for the content of a file on its way to a client, and counts it
+	// until done is called. Nil makes one, and counts none.
+	Buffer func() (buf []byte, done func(), err error)
 
 	// Gone answers a request for a sandbox that does not exist any more. Nil answers with
 	// E2B's 502.
@@ -76,7 +80,7 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// A Room bounds the bytes held of requests to several sandboxes.
+// A Room bounds the bytes held of requests to several sandboxes, or of their answers.
 type Room interface {
 	// Take counts n more bytes, and reports whether there was room for them.
 	Take(n int64) bool
@@ -98,7 +102,8 @@ type Box struct {
 	metadata  metadata
 	metrics   metrics
 	held      atomic.Int64     // bytes held of requests
-	listing   chan struct{}    // has an element while a directory is listed
+	answers   atomic.Int64     // bytes held of answers
+	listing   chan struct{}    // has an element while a directory is listed, and the list is sent
 	now       func() time.Time // time.Now, except in tests
 }
 
@@ -162,9 +167,10 @@ func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.gone(w, r)
 		return
 	}
-	out := &answer{ResponseWriter: w, end: b.ctx, alone: r.ProtoMajor == 1}
+	out := &answer{ResponseWriter: w, b: b, alone: r.ProtoMajor == 1}
 	defer b.tasks.end()
 	defer out.release()
+	defer out.sent()
 	defer func() {
 		switch e := recover(); {
 		case e == nil:
@@ -177,7 +183,7 @@ func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(e)
 		}
 	}()
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), answerKey{}, out))
 	defer cancel()
 	stop := context.AfterFunc(b.ctx, cancel)
 	defer stop()
@@ -211,10 +217,17 @@ func (b *Box) health(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (b *Box) envs(w http.ResponseWriter, _ *http.Request) {
-	env := b.o.Env
+func (b *Box) envs(w http.ResponseWriter, r *http.Request) {
+	size, env := 0, b.o.Env
 	if env == nil {
 		env = map[string]string{}
+	}
+	for name, value := range env {
+		size += len(name) + len(value)
+	}
+	if err := answering(r.Context()).hold(size); err != nil {
+		fail(w, err)
+		return
 	}
 	writeJSON(w, http.StatusOK, env)
 }

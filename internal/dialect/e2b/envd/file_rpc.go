@@ -138,8 +138,13 @@ func (s fileService) Remove(ctx context.Context, r *connect.Request[envdpb.Remov
 // ListDir lists a directory in lexical order, each subdirectory before its contents.
 func (s fileService) ListDir(ctx context.Context, r *connect.Request[envdpb.ListDirRequest]) (*connect.Response[envdpb.ListDirResponse], error) {
 	select {
-	case s.b.listing <- struct{}{}: // one at a time, because a list may be large
-		defer func() { <-s.b.listing }()
+	case s.b.listing <- struct{}{}: // one at a time, until it was sent, because a list may be large
+		end := func() { <-s.b.listing }
+		if a := answering(ctx); a != nil {
+			a.after = end
+		} else {
+			defer end()
+		}
 	case <-ctx.Done():
 		return nil, rpcError(context.Cause(ctx))
 	}
@@ -162,7 +167,10 @@ func (b *Box) list(ctx context.Context, h http.Header, m *envdpb.ListDirRequest)
 	size := 0
 	for info, err := range b.files(ctx).List(ctx, root, depth) {
 		size += len(info.Name) + len(info.Link)
+		full := answering(ctx).hold(size)
 		switch {
+		case full != nil:
+			return nil, full
 		case err != nil && paddock.KindOf(err) == paddock.NotFound && len(infos) > 0:
 			// the directory was removed meanwhile
 		case err != nil:
@@ -185,6 +193,9 @@ func (b *Box) list(ctx context.Context, h http.Header, m *envdpb.ListDirRequest)
 		e.Path = clean(under(name, root, info.Name))
 		if size += proto.Size(e); size > maxAnswer {
 			return nil, tooLong(name)
+		}
+		if err := answering(ctx).hold(size); err != nil {
+			return nil, err
 		}
 		list = append(list, e)
 	}

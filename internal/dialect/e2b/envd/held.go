@@ -106,7 +106,7 @@ func arrived(ctx context.Context, m any) error {
 	return body.decoded(int64(proto.Size(message)))
 }
 
-// A counter counts the messages of calls.
+// A counter counts the messages of calls, and the answers that are not streams.
 type counter struct{}
 
 func (counter) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
@@ -114,7 +114,19 @@ func (counter) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if err := arrived(ctx, r.Any()); err != nil {
 			return nil, err
 		}
-		return next(ctx, r)
+		out, err := next(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if m, ok := out.Any().(proto.Message); ok {
+			if a := answering(ctx); a != nil {
+				err = a.hold(max(a.held, proto.Size(m)))
+			}
+		}
+		if err != nil {
+			return nil, rpcError(err)
+		}
+		return out, nil
 	}
 }
 

@@ -335,6 +335,9 @@ func (f *fetched) drain(ctx context.Context) ([]*envdpb.FilesystemEvent, error) 
 	}
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
+	if err := answering(ctx).hold(f.kept); err != nil { // before they are taken, so that none is lost
+		return nil, err
+	}
 	events := f.events
 	f.all.kept -= f.kept
 	f.events, f.kept = nil, 0
