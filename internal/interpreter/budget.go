@@ -6,9 +6,10 @@ import "sync"
 // nil Room has no limit.
 type Room struct{ b *budget }
 
-// NewRoom makes a Room of most bytes. Its content counts in above too, which may be nil.
-func NewRoom(most int, above *Room) *Room {
-	return &Room{&budget{most: most, above: above.budget()}}
+// NewRoom makes a Room of most bytes. Its content counts in above too, which may be nil. Up to floor bytes find room
+// even if others use up the room above.
+func NewRoom(most, floor int, above *Room) *Room {
+	return &Room{&budget{most: most, floor: floor, above: above.budget()}}
 }
 
 // Held returns the number of bytes held.
@@ -28,6 +29,7 @@ func (r *Room) budget() *budget {
 // A budget bounds the bytes that the host holds of one kind. A nil one has no bound.
 type budget struct {
 	most  int
+	floor int     // what it may hold even if the budget above has no room
 	above *budget // what is held here counts there too; nil is none
 
 	mu   sync.Mutex
@@ -45,12 +47,24 @@ func (b *budget) take(n int) bool {
 		return false
 	}
 	b.held += n
+	sure := b.held <= b.floor
 	b.mu.Unlock()
-	if !b.above.take(n) {
+	switch {
+	case b.above.take(n):
+	case sure:
+		b.above.force(n)
+	default:
 		b.put(-n)
 		return false
 	}
 	return true
+}
+
+// force takes n bytes even where there is no room.
+func (b *budget) force(n int) {
+	for ; b != nil; b = b.above {
+		b.put(n)
+	}
 }
 
 func (b *budget) give(n int) {

@@ -125,8 +125,8 @@ func TestCellsThatWaitHoldSoMuchCodeAndNoMore(t *testing.T) {
 }
 
 func TestResultsOfAllSandboxesHaveRoomTogether(t *testing.T) {
-	all := NewRoom(8*maxPiece, nil)
-	owners := [2]*Room{NewRoom(6*maxPiece, all), NewRoom(6*maxPiece, all)}
+	all := NewRoom(8*maxPiece, 0, nil)
+	owners := [2]*Room{NewRoom(6*maxPiece, 0, all), NewRoom(6*maxPiece, 0, all)}
 	long := piece("+", strings.Repeat("x", maxPiece)) + piece("+", strings.Repeat("x", maxPiece)) + piece("+", strings.Repeat("x", maxPiece))
 	var streams []*stream
 	var boxes []*Interpreter
@@ -181,5 +181,29 @@ func TestWhatBelongsToAnotherCellIsNotTold(t *testing.T) {
 	}
 	if want := "begun stdout error"; strings.Join(got, " ") != want || ends != onErr || !r.hasBegun {
 		t.Errorf("it tells %q, ends %d; want %q, %d", got, ends, want, onErr)
+	}
+}
+
+func TestAFullRoomForAllLeavesEachOwnerItsFloor(t *testing.T) {
+	all := NewRoom(100, 0, nil)
+	greedy := NewRoom(100, 10, all)
+	if !greedy.b.take(100) {
+		t.Fatal("there is no room")
+	}
+	fresh := NewRoom(100, 10, all)
+	box := &budget{most: 64, above: fresh.b}
+	if !box.take(4) || !box.take(6) {
+		t.Error("there is no room for the floor")
+	}
+	if box.take(1) || box.held != 10 || fresh.Held() != 10 || all.Held() != 110 {
+		t.Errorf("%d, %d and %d bytes are held", box.held, fresh.Held(), all.Held())
+	}
+	box.give(10)
+	greedy.b.give(100)
+	if box.held != 0 || fresh.Held() != 0 || greedy.Held() != 0 || all.Held() != 0 {
+		t.Errorf("%d, %d, %d and %d bytes are held of nothing", box.held, fresh.Held(), greedy.Held(), all.Held())
+	}
+	if !fresh.b.take(100) {
+		t.Error("there is no room where nothing is held")
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of the bytes held at once, for one caller and for all.
+// Bounds of the bytes held at once, for one caller and for all. The bounds for all can be exceeded by the
+// floors of the callers.
 const (
 	maxOutput    = 64 << 20 // output of processes, not yet acknowledged
 	allOutput    = 1 << 30
@@ -23,10 +24,15 @@ const (
 	allAnswers   = 512 << 20
 )
 
+// floor is what each caller may hold of a kind even if others use up the bound for all, so that few
+// callers cannot shut all others out.
+const floor = 1 << 20
+
 // A budget bounds the bytes held at once. The bytes of a caller's budget also count in the
 // server's budget above it.
 type budget struct {
 	max   int64
+	floor int64   // what it may hold even if the budget above is used up
 	above *budget // nil if there is none
 
 	mu   sync.Mutex
@@ -46,12 +52,17 @@ func (b *budget) take(n int64) (int64, <-chan struct{}) {
 		}
 		return 0, b.more
 	}
+	sure := min(got, max(0, b.floor-b.used))
 	b.used += got
 	b.mu.Unlock()
 	if b.above == nil {
 		return got, nil
 	}
 	have, more := b.above.take(got)
+	if have < sure {
+		b.above.force(sure - have)
+		have = sure
+	}
 	b.put(have - got)
 	return have, more
 }

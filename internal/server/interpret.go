@@ -24,6 +24,10 @@ const (
 const (
 	maxResults = 128 << 20
 	allResults = 512 << 20
+
+	// resultFloor is what a caller may hold even if others use up allResults: one result of the
+	// largest size.
+	resultFloor = 8 << 20
 )
 
 // ResultRoom returns the room for results of cells that a caller runs through another API.

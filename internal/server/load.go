@@ -3,7 +3,7 @@ package server
 import "net/http"
 
 // A Held is the number of bytes of one kind that the server holds for all clients, and its
-// maximum.
+// maximum. The floors of callers can exceed the maximum.
 type Held struct {
 	What      string // "output", "body", "input", "file", "answer"
 	Used, Max int64

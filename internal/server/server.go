@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	if o.Streams == 0 {
 		o.Streams = defaultStreams
 	}
-	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, results: interpreter.NewRoom(allResults, nil), accounts: map[string]*account{}}
+	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, results: interpreter.NewRoom(allResults, 0, nil), accounts: map[string]*account{}}
 	s.output.max, s.bodies.max, s.inputHeld.max, s.files.max, s.answers.max = allOutput, allBodies, allInputHeld, allFiles, allAnswers
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
