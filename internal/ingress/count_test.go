@@ -40,8 +40,13 @@ func TestNoTenantTakesEveryPlaceAndNoStrangerThoseOfKeys(t *testing.T) {
 	if p.all != mostRequests-keptAll {
 		t.Errorf("strangers have %d places of all", p.all)
 	}
-	if n := fill("f", true); n != keptAll {
+	if n := fill("f", true); n != sureTenant+keptAll {
 		t.Errorf("%d are left for keys", n)
+	}
+	for _, keyed := range []bool{false, true} {
+		if n := fill(fmt.Sprint("g", keyed), keyed); n != 32 {
+			t.Errorf("where others have all places, a tenant has %d", n)
+		}
 	}
 	for _, leave := range leaves {
 		leave()

@@ -31,6 +31,7 @@ const (
 	keptAll      = mostRequests / 8 // of all places, those for callers with a key alone
 	keptTenant   = mostTenant / 8   // the same, of a tenant's
 	keptEach     = mostEach / 8     // the same, of a sandbox's
+	sureTenant   = 32               // places of each tenant that do not count in those of all
 	mostKept     = 8                // connections to one port that wait for the next request
 	mostKeptAll  = 512              // the same, of all
 	keepTime     = 10 * time.Second // how long they wait: for so long a sandbox is in use
@@ -96,7 +97,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	closed bool               // guarded by mu
-	all    int                // guarded by mu; requests under way
+	all    int                // guarded by mu; requests under way, beyond what each tenant is sure of
 	each   map[paddock.ID]int // guarded by mu; the same by sandbox
 	whose  map[string]int     // guarded by mu; the same by tenant
 }
@@ -187,25 +188,30 @@ func (p *Proxy) enter(t Target) (leave func(), err error) {
 	switch {
 	case p.closed:
 		return nil, fmt.Errorf("%w: %w", errClosed, paddock.Unavailable)
-	case p.all >= all:
+	case p.all >= all && (t.Tenant == "" || p.whose[t.Tenant] >= sureTenant):
 		return nil, fmt.Errorf("%d requests for ports are under way already: %w", p.all, paddock.Exhausted)
 	case t.Tenant != "" && p.whose[t.Tenant] >= tenant:
 		return nil, fmt.Errorf("%d requests for ports of this sandbox's owner are under way already: %w", p.whose[t.Tenant], paddock.Exhausted)
 	case p.each[t.ID] >= each:
 		return nil, fmt.Errorf("sandbox %s: %d requests are under way already: %w", t.ID, p.each[t.ID], paddock.Exhausted)
 	}
-	p.all++
+	if t.Tenant == "" || p.whose[t.Tenant] >= sureTenant {
+		p.all++
+	}
 	p.each[t.ID]++
 	p.whose[t.Tenant]++
 	p.wg.Add(1)
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.all--
 		if p.each[t.ID]--; p.each[t.ID] == 0 {
 			delete(p.each, t.ID)
 		}
-		if p.whose[t.Tenant]--; p.whose[t.Tenant] == 0 {
+		p.whose[t.Tenant]--
+		if t.Tenant == "" || p.whose[t.Tenant] >= sureTenant {
+			p.all--
+		}
+		if p.whose[t.Tenant] == 0 {
 			delete(p.whose, t.Tenant)
 		}
 		p.wg.Done()
