@@ -97,6 +97,7 @@ const (
 	CanTerminal       Capability = "terminal"        // Cmd.Terminal
 	CanAttach         Capability = "attach"          // Sandbox.Attach
 	CanWatch          Capability = "watch"           // FS.Watch
+	CanWatchHost      Capability = "watch-host"      // what the host changes in a mount reaches FS.Watch and programs that watch
 	CanDial           Capability = "dial"            // Sandbox.Dial
 	CanOutlive        Capability = "outlive"         // sandboxes that outlive the process that made them
 	CanPause          Capability = "pause"           // Pause and Resume

@@ -150,7 +150,7 @@ func infoSane(t *testing.T, s *suite) {
 	if info.Tier == paddock.Auto || info.Version == "" {
 		t.Errorf("tier %q, version %q", info.Tier, info.Version)
 	}
-	known := []paddock.Capability{paddock.CanOutlive}
+	known := []paddock.Capability{paddock.CanOutlive, paddock.CanWatchHost}
 	for c := range refusals(t, s) {
 		known = append(known, c)
 	}

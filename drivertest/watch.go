@@ -3,6 +3,9 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +22,16 @@ func watchPromises() []group {
 		{"more events than are read are lost, told as such, and hold up nobody", watchFlood},
 		{"a closed watcher, and a call that is given up, say so", watchClosed},
 		{"what does not exist cannot be watched", watchMissing},
+	}}, {can: []paddock.Capability{paddock.CanWatch, paddock.CanWatchHost, paddock.CanMountWrite}, promises: []promise{
+		{"a change made on the host reaches who watches inside", watchHost},
+		{"a file of a mount that the host changes or replaces can be watched", watchHostFile},
+		{"what commands change in a mount is told once", watchHostOnce},
+	}}, {can: []paddock.Capability{paddock.CanWatch, paddock.CanWatchHost, paddock.CanMountWrite, paddock.CanSnapshotMemory}, promises: []promise{
+		{"a watcher goes on to see the host's changes after a snapshot of memory", watchHostSaved},
+	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanWatchHost, paddock.CanMountWrite, paddock.CanPause}, promises: []promise{
+		{"a program's own watch goes on to tell what the host changes after a pause", watchHostPaused},
+	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanWatchHost, paddock.CanMountWrite}, promises: []promise{
+		{"a program's own watch tells what the host changes, and how", watchHostProgram},
 	}}}
 }
 
@@ -179,4 +192,233 @@ func watchMissing(t *testing.T, s *suite) {
 	b := s.box(t)
 	_, err := b.FS().Watch(bounded(t), b.in("missing"), paddock.WatchOptions{})
 	wantKind(t, "watch", err, paddock.NotFound)
+}
+
+// watchHost makes each change as people's programs make them: in place, and by a file that takes the place of
+// another, as editors save.
+func watchHost(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"src/app.js": "1", "src/deep/er/x": "1"})
+	b := s.mounted(t, s.desk(dir))
+	const in = "/mnt/desk/"
+	w := b.watch(t, "/mnt/desk", true)
+	app := filepath.Join(dir, "src/app.js")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds := func(name, want string) {
+		t.Helper()
+		if got := b.get(t, in+name); string(got) != want {
+			t.Errorf("%s has %q after its event, not %q", name, got, want)
+		}
+	}
+
+	write("src/app.js", "22")
+	expect(t, w, "write "+in+"src/app.js")
+	holds("src/app.js", "22")
+
+	write("src/deep/er/new", "new")
+	expect(t, w, "create "+in+"src/deep/er/new", "write "+in+"src/deep/er/new")
+	holds("src/deep/er/new", "new")
+
+	write("src/.app.js.tmp", "333")
+	step(os.Rename(filepath.Join(dir, "src/.app.js.tmp"), app))
+	expect(t, w, "rename "+in+"src/.app.js.tmp", "create "+in+"src/app.js")
+	holds("src/app.js", "333")
+	before, err := os.Stat(app)
+	step(err)
+
+	step(os.Chmod(app, 0o600))
+	expect(t, w, "chmod "+in+"src/app.js")
+	step(os.Chmod(app, 0o644))
+
+	step(os.Mkdir(filepath.Join(dir, "src/late"), 0o755))
+	expect(t, w, "create "+in+"src/late")
+	write("src/late/file", "late")
+	expect(t, w, "create "+in+"src/late/file")
+	write("src/late/file", "later")
+	expect(t, w, "write "+in+"src/late/file")
+
+	step(os.Remove(filepath.Join(dir, "src/late/file")))
+	expect(t, w, "remove "+in+"src/late/file")
+	step(os.Rename(filepath.Join(dir, "src/late"), filepath.Join(dir, "moved")))
+	expect(t, w, "rename "+in+"src/late", "create "+in+"moved")
+	write("moved/again", "again")
+	expect(t, w, "create "+in+"moved/again")
+
+	after, err := os.Stat(app)
+	step(err)
+	if !after.ModTime().Equal(before.ModTime()) || after.Size() != before.Size() {
+		t.Errorf("telling of it changed the file: %v %d, before %v %d", after.ModTime(), after.Size(), before.ModTime(), before.Size())
+	}
+}
+
+func watchHostFile(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"conf": "1", "other": "1"})
+	b := s.mounted(t, s.desk(dir))
+	const name = "/mnt/desk/conf"
+	w := b.watch(t, name, false)
+	for text, op := range map[string]string{"22": "write", "333": "create"} {
+		file := filepath.Join(dir, "conf")
+		if op == "create" { // as editors save
+			file += ".tmp"
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if op == "create" {
+			if err := os.Rename(file, filepath.Join(dir, "conf")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect(t, w, op+" "+name)
+		if got := b.get(t, name); string(got) != text {
+			t.Errorf("it has %q after its event, not %q", got, text)
+		}
+	}
+}
+
+// watchHostOnce needs the host's change at the end, which comes after all that was told before.
+func watchHostOnce(t *testing.T, s *suite) {
+	dir := hostTree(t, nil)
+	b := s.mounted(t, s.desk(dir))
+	w := b.watch(t, "/mnt/desk", false)
+	b.must(t, "cd /mnt/desk; echo 1 > a; echo 2 >> a; chmod 600 a; mv a b; mkdir c; rm b; rmdir c")
+	if err := os.WriteFile(filepath.Join(dir, "last"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	for _, e := range expect(t, w, "create /mnt/desk/last") {
+		op, name, _ := strings.Cut(e, " /mnt/desk/")
+		if e = op + " " + name; name != "last" && (op != "write" || !slices.Contains(seen, e)) { // writes may be told as one
+			seen = append(seen, e)
+		}
+	}
+	want := []string{"create a", "write a", "chmod a", "rename a", "create b", "create c", "remove b", "remove c"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("it saw %q, not %q", seen, want)
+	}
+}
+
+func watchHostSaved(t *testing.T, s *suite) {
+	dir := hostTree(t, nil)
+	b := s.mounted(t, s.desk(dir))
+	w := b.watch(t, "/mnt/desk", false)
+	b.must(t, "echo 1 > /mnt/desk/a")
+	expect(t, w, "create /mnt/desk/a")
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.driver.RemoveSnapshot(bounded(t), id); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(dir, "b"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, w, "create /mnt/desk/b")
+	b.must(t, "mkdir /mnt/desk/c; rmdir /mnt/desk/c")
+	if err := os.WriteFile(filepath.Join(dir, "last"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for _, e := range expect(t, w, "create /mnt/desk/c", "remove /mnt/desk/c", "create /mnt/desk/last") {
+		if e == "create /mnt/desk/c" {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("what a command made is told %d times", made)
+	}
+}
+
+// watchHostProgram tries what a library of the language's own would not tell.
+func watchHostProgram(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"src/app.js": "1", "conf": "1"})
+	b := s.mounted(t, s.desk(dir))
+	out := new(syncBuffer)
+	p := b.start(t, paddock.Cmd{
+		Args:   []string{b.helper(t), "events", "/mnt/desk", "/mnt/desk/src", "/mnt/desk/conf"},
+		Output: paddock.Output{Stdout: out, Stderr: out},
+	})
+	said := func(lines ...string) {
+		t.Helper()
+		until(t, fmt.Sprintf("the probe says %q; it said %q", lines, out.Bytes()), func() bool {
+			rest := "\n" + string(out.Bytes())
+			for _, line := range lines {
+				_, after, ok := strings.Cut(rest, "\n"+line+"\n")
+				if !ok {
+					return false
+				}
+				rest = "\n" + after
+			}
+			return true
+		})
+	}
+	step := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	said("watching")
+	app := filepath.Join(dir, "src/app.js")
+	step(os.WriteFile(app, []byte("22"), 0o644))
+	said("src modify app.js", "src close_write app.js")
+	step(os.Mkdir(filepath.Join(dir, "src/dir"), 0o755))
+	said("src create|dir dir")
+	step(os.WriteFile(app+"~", []byte("333"), 0o644))
+	said("src create app.js~", "src modify app.js~", "src close_write app.js~")
+	step(os.Rename(app+"~", app))
+	said("src moved_from app.js~", "src moved_to app.js")
+	step(os.Remove(app))
+	said("src delete app.js")
+	step(os.WriteFile(filepath.Join(dir, "conf"), []byte("22"), 0o644))
+	said("conf modify ", "conf close_write ")
+	step(os.WriteFile(filepath.Join(dir, "new"), []byte("22"), 0o644))
+	step(os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "conf")))
+	said("conf attrib ", "conf delete_self ", "conf ignored ")
+	step(os.RemoveAll(filepath.Join(dir, "src")))
+	said("src delete|dir dir", "src delete_self ", "src ignored ")
+	said("desk delete|dir src")
+	step(p.Signal(bounded(t), sigKill))
+	if _, err := p.Wait(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func watchHostPaused(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"src/deep/x": "1"})
+	b := s.mounted(t, s.desk(dir))
+	cmd := b.shell(`exec "$1" events /mnt/desk/src /mnt/desk/src/deep > events`, b.helper(t))
+	cmd.Output = paddock.Output{Detached: true}
+	b.start(t, cmd)
+	said := func(what string) {
+		t.Helper()
+		until(t, "the probe says "+what, func() bool { return strings.Contains(string(b.get(t, b.in("events"))), what+"\n") })
+	}
+	until(t, "the probe begins", func() bool { return b.exists(t, b.in("events")) })
+	said("watching")
+	if err := b.Pause(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Resume(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"src", "src/deep"} {
+		if err := os.WriteFile(filepath.Join(dir, name, "new"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		said(filepath.Base(name) + " create new")
+	}
 }

@@ -78,8 +78,10 @@ func run(args []string) error {
 		return agent(args[1:])
 	case len(args) == 3 && args[0] == "watch":
 		return watch(args[1], args[2])
+	case len(args) > 1 && args[0] == "events":
+		return events(args[1:])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | resolve NAME | self ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE | addresses SERVER CLIENT | serve SOCKET FILE | ask SOCKET | hasty SOCKET FILE | pair SOCKET | undumpable DIRECTORY SOCKETS | race DIRECTORY | size KIND | agent STEP…, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | resolve NAME | self ADDRESS | get ADDRESS | hold ADDRESS | random [FILE] | signal PID | fill BYTES | take KIND=N… FILE | lease NAME FILE | lock NAME FILE | threads NAME | watch NAME FILE | events NAME… | addresses SERVER CLIENT | serve SOCKET FILE | ask SOCKET | hasty SOCKET FILE | pair SOCKET | undumpable DIRECTORY SOCKETS | race DIRECTORY | size KIND | agent STEP…, not %q", args)
 	}
 }
 

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -225,6 +228,59 @@ func watch(name, until string) error {
 	n, _ := syscall.Read(fd, make([]byte, 4096))
 	fmt.Println("told", n > 0)
 	return nil
+}
+
+// events prints what happens to files and directories, until none of them is there any more: for each event the
+// last part of the watched path, the kind, and the name in the directory.
+func events(paths []string) error {
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	watched := map[uint32]string{}
+	for _, path := range paths {
+		wd, err := syscall.InotifyAddWatch(fd, path, syscall.IN_ALL_EVENTS&^(syscall.IN_OPEN|syscall.IN_ACCESS|syscall.IN_CLOSE_NOWRITE))
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", path, err)
+		}
+		watched[uint32(wd)] = filepath.Base(path)
+	}
+	fmt.Println("watching")
+	for buf := make([]byte, 16<<10); len(watched) > 0; {
+		n, err := syscall.Read(fd, buf)
+		if err != nil {
+			return err
+		}
+		for data := buf[:n]; len(data) >= syscall.SizeofInotifyEvent; {
+			wd, mask := binary.NativeEndian.Uint32(data), binary.NativeEndian.Uint32(data[4:])
+			end := syscall.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(data[12:]))
+			name, _, _ := bytes.Cut(data[syscall.SizeofInotifyEvent:end], []byte{0})
+			fmt.Printf("%s %s %s\n", watched[wd], eventNames(mask), name)
+			if mask&syscall.IN_IGNORED != 0 {
+				delete(watched, wd)
+			}
+			data = data[end:]
+		}
+	}
+	return nil
+}
+
+func eventNames(mask uint32) string {
+	var list []string
+	for _, e := range []struct {
+		bit  uint32
+		name string
+	}{
+		{syscall.IN_MODIFY, "modify"}, {syscall.IN_ATTRIB, "attrib"}, {syscall.IN_CLOSE_WRITE, "close_write"},
+		{syscall.IN_MOVED_FROM, "moved_from"}, {syscall.IN_MOVED_TO, "moved_to"}, {syscall.IN_CREATE, "create"},
+		{syscall.IN_DELETE, "delete"}, {syscall.IN_DELETE_SELF, "delete_self"}, {syscall.IN_MOVE_SELF, "move_self"},
+		{syscall.IN_IGNORED, "ignored"}, {syscall.IN_Q_OVERFLOW, "overflow"}, {syscall.IN_ISDIR, "dir"},
+	} {
+		if mask&e.bit != 0 {
+			list = append(list, e.name)
+		}
+	}
+	return strings.Join(list, "|")
 }
 
 // holdUntilGone makes a file, and waits until somebody removes it.

@@ -11,6 +11,7 @@ func lease(string, string) error { return errLinux }
 func lock(string, string) error  { return errLinux }
 func threads(string) error       { return errLinux }
 func watch(string, string) error { return errLinux }
+func events([]string) error      { return errLinux }
 
 func addresses(string, string) error  { return errLinux }
 func serve(string, string) error      { return errLinux }

@@ -22,7 +22,7 @@ func (probe) Version() string { return "Linux " + sys.Release() }
 
 // Capabilities implements box.Probe.
 func (probe) Capabilities(grouped bool) []paddock.Capability {
-	list := []paddock.Capability{paddock.CanNetworkHost}
+	list := []paddock.Capability{paddock.CanNetworkHost, paddock.CanWatchHost}
 	if rules().Strength == paddock.Full {
 		list = append(list, paddock.CanNetworkList, paddock.CanUpdatePolicy)
 	}
