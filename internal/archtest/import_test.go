@@ -49,8 +49,9 @@ func layers() []layer {
 		{"internal/guestinit", []string{"internal/seccomp", "internal/guest", "internal/guest/guestpb", "internal/guest/nameserver", "internal/guest/sudo", "internal/sys", "internal/framing"}, "the agent on a kernel of the box's own: linked into the guest likewise"},
 		{"internal/driver/jail", []string{"internal/audit", "internal/box", "internal/boxinit", "internal/egress/gatewayclient", "internal/guestclient", "internal/sys", "internal/program"}, "a tier knows no other tier"},
 		{"internal/driver/gvisor", []string{"internal/audit", "internal/box", "internal/box/guestkernel", "internal/driver/gvisor/procevent", "internal/egress/gatewayclient", "internal/program"}, "a tier knows no other tier; what imports gVisor is a program of its own"},
-		{"internal/driver/gvisor/supervisor", []string{"internal/boxinit", "internal/guestinit", "internal/driver/gvisor/supervisor/filter", "internal/driver/gvisor/supervisor/overlaysize", "internal/driver/gvisor/procevent/emitter", "internal/sys"}, "gVisor in a box: it knows the box's inside and nothing of the host's side"},
+		{"internal/driver/gvisor/supervisor", []string{"internal/boxinit", "internal/guestinit", "internal/driver/gvisor/supervisor/filter", "internal/driver/gvisor/supervisor/hostwatch", "internal/driver/gvisor/supervisor/overlaysize", "internal/driver/gvisor/procevent/emitter", "internal/sys"}, "gVisor in a box: it knows the box's inside and nothing of the host's side"},
 		{"internal/driver/gvisor/supervisor/filter", nil, "data for gVisor"},
+		{"internal/driver/gvisor/supervisor/hostwatch", []string{"internal/boxinit"}, "looks into gVisor's own tree, and speaks with the box's init"},
 		{"internal/driver/gvisor/supervisor/overlaysize", nil, "looks into gVisor's own tree"},
 		{"internal/driver/gvisor/supervisor/filter/generate", []string{"internal/driver/gvisor/supervisor/filter"}, "makes that data"},
 		{"internal/egress/gatewayclient", []string{"internal/audit", "internal/egress/authority", "internal/egress/decide", "internal/egress/secret/placeholder", "internal/sys"}, "the host's side of a gateway: light, so it has no network stack and inspects nothing; it knows no tier"},
@@ -236,7 +237,7 @@ type foreign struct {
 
 func foreigners() []foreign {
 	return []foreign{
-		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/supervisor", "internal/driver/gvisor/supervisor/filter", "internal/driver/gvisor/supervisor/filter/generate", "internal/driver/gvisor/supervisor/overlaysize", "internal/driver/gvisor/procevent/emitter", "internal/egress/egresstest", "internal/egress/netstack"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
+		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/supervisor", "internal/driver/gvisor/supervisor/filter", "internal/driver/gvisor/supervisor/filter/generate", "internal/driver/gvisor/supervisor/hostwatch", "internal/driver/gvisor/supervisor/overlaysize", "internal/driver/gvisor/procevent/emitter", "internal/egress/egresstest", "internal/egress/netstack"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/sys", "attack/attacker", "attack/internet"}, "system calls are wrapped once, where their traps are known; the attacker and its internet need them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/guestclient", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/sim/child"}, "RPC is the wire between guest and host, where drivers see a paddock.Sandbox, and what E2B's clients speak"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/guestclient", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/gvisor/procevent", "internal/driver/gvisor/procevent/emitter"}, "as connect; and gVisor's trace points have its format"},

@@ -781,6 +781,10 @@ func (b *broker) refuseFor(op, target, rule, why string) {
 		remedy = "close sockets that are not needed; gvisor and microvm have no such bound"
 	case strings.HasPrefix(rule, "at most "):
 		remedy = "have fewer commands wait at a time; gvisor and microvm have no such bound"
+	case rule == watchesFull:
+		remedy = "watch fewer directories (leave out node_modules and the like), or have the tool poll"
+	case rule == watchesDenied:
+		remedy = "have the administrator raise fs.inotify.max_user_watches and max_user_instances, or have the tool poll"
 	case op == "lock":
 		remedy = "lock a file that may be written; a directory of the host may be with --write or --workspace"
 	case op == "watch":

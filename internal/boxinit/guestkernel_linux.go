@@ -66,6 +66,9 @@ type GuestKernelFiles struct {
 	// Link sends the host its end of the link, if the configuration requests a link.
 	Link func(theirs *os.File) error
 
+	// Watch makes the watcher of the host's files; see [HostWatch]. It is nil if no mount is to be watched.
+	Watch func() (*HostWatch, error)
+
 	Events *os.File   // receives the kernel's events on its processes; nil discards them
 	Image  []*os.File // a saved box that is to be restored; nil means none
 
@@ -102,7 +105,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	if k == nil || len(k.Token) != guestinit.TokenSize {
 		return fmt.Errorf("the configuration has no guest kernel: %w", paddock.Internal)
 	}
-	files := GuestKernelFiles{Link: p.giveLink, Events: came.One(FileEvents), Image: came.Of(FileImage), Supplies: came}
+	files := GuestKernelFiles{Link: p.giveLink, Watch: p.watchHost, Events: came.One(FileEvents), Image: came.Of(FileImage), Supplies: came}
 	var guard *guard
 	files.Seal = func() error {
 		if err := guard.complete(p.guestKernel.Processes()); err != nil {

@@ -23,6 +23,7 @@ type Probe struct {
 	Init    func() (*os.File, error)   // opens it
 	Words   map[paddock.Control]string // how controls are enforced, if it differs from other guest kernels
 	Audits  bool                       // the guest kernel reports events of its processes
+	Watches bool                       // commands that watch a mount learn what the host changes in it
 }
 
 // Version implements box.Probe.
@@ -33,6 +34,9 @@ func (p *Probe) Capabilities(grouped bool) []paddock.Capability {
 	var list []paddock.Capability
 	if p.Audits {
 		list = append(list, paddock.CanAudit)
+	}
+	if p.Watches {
+		list = append(list, paddock.CanWatchHost)
 	}
 	list = append(list, paddock.CanNetworkList, paddock.CanUpdatePolicy)
 	if grouped {

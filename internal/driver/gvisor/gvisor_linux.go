@@ -40,7 +40,7 @@ func NewWith(o box.Options, carried program.Program, r *box.Runtime) (*box.Drive
 	store := &guestkernel.Store{Site: site, Saver: saver(), Agent: site.OpenToMount(o.Guest)}
 	return box.New(site, box.Tier{
 		Name: paddock.GVisor, Init: init, Runtime: r, Drafter: drafter{store}, Client: guestkernel.Client{}, Snapshots: store, Suspends: true,
-		Probe: &guestkernel.Probe{Site: site, Name: func() string { return name }, Program: carried, Init: init, Audits: true},
+		Probe: &guestkernel.Probe{Site: site, Name: func() string { return name }, Program: carried, Init: init, Audits: true, Watches: true},
 	}), nil
 }
 

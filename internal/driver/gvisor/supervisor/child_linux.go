@@ -23,6 +23,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent/emitter"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/filter"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/hostwatch"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/overlaysize"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -59,6 +60,7 @@ func child() int {
 		registerGuard(own)
 		emitter.Register()
 		overlaysize.Register()
+		hostwatch.Register()
 		if err = prepare(filter.InstallBoot); err != nil {
 			break
 		}

@@ -48,16 +48,27 @@ func (s *supervisor) Save(files []*os.File, stop bool, room boxinit.Room) error 
 	if len(files) != 3 {
 		return fmt.Errorf("save memory to %d files: %w", len(files), paddock.Internal)
 	}
+	if err := s.watch.Quiet(); err != nil {
+		return fmt.Errorf("save memory: %w", err)
+	}
+	err := s.save(files, stop, room.All)
+	s.stopped = err == nil && stop
+	if !s.stopped {
+		s.watch.Wake()
+	}
+	return err
+}
+
+func (s *supervisor) save(files []*os.File, stop bool, limit int64) error {
 	if stop {
 		if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
 			return err
 		}
 	}
-	err := s.checkpoint(files, room.All)
+	err := s.checkpoint(files, limit)
 	if err != nil && stop {
 		_ = s.call("go on", boot.ContMgrResume, nil) // return why it was not saved
 	}
-	s.stopped = err == nil && stop
 	return err
 }
 
@@ -84,6 +95,7 @@ func (s *supervisor) Go() error {
 		return nil // gVisor fails if the sandbox is not paused
 	}
 	s.stopped = false
+	defer s.watch.Wake()
 	return s.call("go on", boot.ContMgrResume, nil)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent/emitter"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/hostwatch"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/overlaysize"
 )
 
@@ -48,7 +49,10 @@ func registerGuard(ready func()) {
 
 // begin makes the trace session. With it the sentry enlists with the broker and reports the
 // given kinds of events on events.
-func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind) error {
+//
+// With a watcher the sentry also tells it what commands watch, and tells them what it reports. had are the mounts of
+// a sentry whose commands may have watches already.
+func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind, watch *boxinit.HostWatch, had []string) error {
 	points, err := emitter.Points(kinds)
 	if err != nil {
 		return err
@@ -61,10 +65,17 @@ func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind) err
 	args := boot.CreateTraceSessionArgs{
 		Config: seccheck.SessionConfig{
 			Name: seccheck.DefaultSessionName, Points: append(points, overlaysize.Point()),
-			Sinks: []seccheck.SinkConfig{{Name: guardName}, {Name: emitter.Sink}, {Name: overlaysize.Sink}},
+			Sinks: []seccheck.SinkConfig{{Name: guardName}, {Name: emitter.Sink}},
 		},
 		FilePayload: urpc.FilePayload{Files: []*os.File{end, events}},
 	}
+	if watch != nil {
+		defer watch.Peer().Close()
+		args.Config.Points = append(args.Config.Points, hostwatch.Point())
+		args.Config.Sinks = append(args.Config.Sinks, seccheck.SinkConfig{Name: hostwatch.Sink, Config: hostwatch.Config(had)})
+		args.Files = append(args.Files, watch.Peer())
+	}
+	args.Config.Sinks = append(args.Config.Sinks, seccheck.SinkConfig{Name: overlaysize.Sink})
 	if err := control.Call(boot.ContMgrCreateTraceSession, &args, nil); err != nil {
 		return fmt.Errorf("start the guard and the trace session: %w", err)
 	}

@@ -59,6 +59,8 @@ type supervisor struct {
 	box  *container.Container
 	link *link
 
+	watch *boxinit.HostWatch // nil if nothing is mounted
+
 	child *os.File // program that gVisor's processes start with; nil is this program
 
 	stopped bool // saved, and must not run again
@@ -124,7 +126,16 @@ func (s *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 	if err := conn.Call(boot.ContMgrSetNetworkArgs, args, nil); err != nil {
 		return fmt.Errorf("give gVisor its link: %w", err)
 	}
-	if err := begin(conn, f.Events, c.GuestKernel.Audit); err != nil {
+	if s.watch, err = f.Watch(); err != nil {
+		return err
+	}
+	var had []string
+	if c.GuestKernel.Memory {
+		for _, b := range c.GuestKernel.Binds {
+			had = append(had, b.Target)
+		}
+	}
+	if err := begin(conn, f.Events, c.GuestKernel.Audit, s.watch, had); err != nil {
 		return err
 	}
 	if err := f.Seal(); err != nil {
