@@ -26,6 +26,8 @@ func watchPromises() []group {
 		{"a change made on the host reaches who watches inside", watchHost},
 		{"a file of a mount that the host changes or replaces can be watched", watchHostFile},
 		{"what commands change in a mount is told once", watchHostOnce},
+	}}, {can: []paddock.Capability{paddock.CanWatch, paddock.CanWatchHost, paddock.CanMountWrite}, limits: []paddock.Control{paddock.ControlKernel}, promises: []promise{
+		{"nobody inside is told what the host does with a file that may not be read", watchHostHidden},
 	}}, {can: []paddock.Capability{paddock.CanWatch, paddock.CanWatchHost, paddock.CanMountWrite, paddock.CanSnapshotMemory}, promises: []promise{
 		{"a watcher goes on to see the host's changes after a snapshot of memory", watchHostSaved},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanWatchHost, paddock.CanMountWrite, paddock.CanPause}, promises: []promise{
@@ -305,6 +307,27 @@ func watchHostOnce(t *testing.T, s *suite) {
 	want := []string{"create a", "write a", "chmod a", "rename a", "create b", "create c", "remove b", "remove c"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("it saw %q, not %q", seen, want)
+	}
+}
+
+// watchHostHidden holds for a kernel of the sandbox's own. On the host's, a watch of the directory tells it.
+func watchHostHidden(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"secret.env": "TOPSECRET", "open": "open"})
+	b := s.policed(t, paddock.FilePolicy{DenyRead: []string{"/mnt/desk/secret.env"}}, s.desk(dir))
+	w := b.watch(t, "/mnt/desk", true)
+	secret, open := filepath.Join(dir, "secret.env"), filepath.Join(dir, "open")
+	for _, err := range []error{
+		os.Chmod(secret, 0o600), os.WriteFile(secret, []byte("MORESECRET"), 0o600), os.Rename(secret, open+".gone"),
+		os.WriteFile(open, []byte("opened"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range expect(t, w, "write /mnt/desk/open") {
+		if strings.Contains(e, "secret") {
+			t.Errorf("it is told of %q", e)
+		}
 	}
 }
 

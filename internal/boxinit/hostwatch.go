@@ -20,7 +20,7 @@ const (
 // A WatchRequest is a packet of a guest kernel to the watcher of the host's files. It is hostile.
 type WatchRequest struct {
 	Kind WatchRequestKind
-	ID   uint32 // chosen by the guest kernel
+	ID   uint32 // chosen by the guest kernel; of WatchQuiet: that of the WatchBeQuiet
 	Path string // of WatchAdd: as commands see it
 }
 
@@ -46,7 +46,7 @@ func ParseWatchRequest(data []byte) (r WatchRequest, err error) {
 	r = WatchRequest{Kind: WatchRequestKind(data[0]), ID: binary.LittleEndian.Uint32(data[1:]), Path: string(data[5:])}
 	switch r.Kind {
 	case WatchAdd:
-		if !plain(r.Path) {
+		if !Watchable(r.Path) {
 			return r, fmt.Errorf("a path that is not plain: %w", paddock.Invalid)
 		}
 		return r, nil
@@ -58,10 +58,11 @@ func ParseWatchRequest(data []byte) (r WatchRequest, err error) {
 	return r, fmt.Errorf("a request of kind %d with %d bytes: %w", r.Kind, len(data), paddock.Invalid)
 }
 
-// plain reports whether a path is absolute, without empty components, dots and zeros.
-func plain(path string) bool {
+// Watchable reports whether a path can be that of a WatchAdd: it is absolute, without empty components, dots and
+// zeros, and not too long.
+func Watchable(path string) bool {
 	rest, ok := strings.CutPrefix(path, "/")
-	if !ok || strings.IndexByte(path, 0) >= 0 {
+	if !ok || strings.IndexByte(path, 0) >= 0 || len(path) > watchPathMax {
 		return false
 	}
 	for part := range strings.SplitSeq(rest, "/") {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,22 +25,30 @@ const (
 // watch, and gets the host's events for them. Nothing else is watched, and nothing before a command asks.
 //
 // The box's init does this, because no process of a guest kernel may add a watch on the host (see package
-// seccomp). It opens each path below the mount, without following a link. So a guest kernel that was taken
-// over learns only when files change that it can read anyway.
+// seccomp). It opens each path below the mount, without following a link, and leaves out names that are hidden
+// there. So a guest kernel that was taken over learns only when files change that it can read anyway.
 type HostWatch struct {
 	channel *sys.Channel
 	peer    *os.File
 	trees   []watchTree
+	hidden  map[fileID][]string // names, by the directory that has them
 	refuse  func(op, target, rule string)
-	quieted chan struct{} // an element for each answer to WatchBeQuiet
+
+	patience time.Duration // quietTime, except in tests
+	quieted  chan struct{} // has an element when the guest kernel has answered the last WatchBeQuiet
 
 	mu       sync.Mutex
 	awake    *sync.Cond // of quiet
 	quiet    bool
+	round    uint32             // ID of the last WatchBeQuiet
 	notifier *sys.Notifier      // nil until the first watch
 	watches  map[uint32]int32   // by the guest kernel's ID
 	ids      map[int32][]uint32 // by watch; a file may be seen at several paths
+	hides    map[int32][]string // by watch: names of which nothing is told
 }
+
+// A fileID is the number of a file on this machine.
+type fileID struct{ dev, ino uint64 }
 
 // A watchTree is a mount.
 type watchTree struct {
@@ -57,12 +67,20 @@ func (p *initProcess) watchHost() (*HostWatch, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, m := range p.config.Mounts {
+		if m.Kind == MountMask {
+			w.hide(m.Target)
+		}
+	}
 	go w.serve() // ends with the guest kernel
 	return w, nil
 }
 
 func newHostWatch(binds []Bind, refuse func(op, target, rule string)) (*HostWatch, error) {
-	w := &HostWatch{refuse: refuse, quieted: make(chan struct{}, 1), watches: map[uint32]int32{}, ids: map[int32][]uint32{}}
+	w := &HostWatch{
+		refuse: refuse, patience: quietTime, quieted: make(chan struct{}, 1), hidden: map[fileID][]string{},
+		watches: map[uint32]int32{}, ids: map[int32][]uint32{}, hides: map[int32][]string{},
+	}
 	w.awake = sync.NewCond(&w.mu)
 	for _, b := range binds {
 		if err := w.mount(b.Target, Root+b.Target, b.IsFile); err != nil {
@@ -84,6 +102,20 @@ func (w *HostWatch) mount(target, place string, file bool) error {
 	return nil
 }
 
+// hide has nothing told of what is at a place in the box, which a mask covers. The host's watch of the directory
+// would tell of it.
+func (w *HostWatch) hide(place string) {
+	fd, err := sys.ResolvePlain(filepath.Dir(place))
+	if err != nil {
+		return // then there is nothing to hide
+	}
+	defer sys.Close(fd)
+	if st, err := sys.StatAt(fd, ""); err == nil {
+		dir := fileID{st.Dev, st.Ino}
+		w.hidden[dir] = append(w.hidden[dir], filepath.Base(place))
+	}
+}
+
 // Peer is the guest kernel's end. The caller closes it.
 func (w *HostWatch) Peer() *os.File { return w.peer }
 
@@ -98,28 +130,34 @@ func (w *HostWatch) serve() {
 		if err != nil || len(files) > 0 {
 			return
 		}
-		r, err := ParseWatchRequest(data)
+		answer, err := w.carryOut(data)
 		if err != nil {
 			return
 		}
-		switch r.Kind {
-		case WatchAdd:
-			answer := WatchReport{Kind: WatchAdded, ID: r.ID}
-			if !w.add(r.ID, r.Path) {
-				answer.Kind = WatchRefused
-			}
-			if w.channel.Send(answer.Bytes()) != nil {
-				return
-			}
-		case WatchDrop:
-			w.drop(r.ID)
-		case WatchQuiet:
-			select {
-			case w.quieted <- struct{}{}:
-			default: // nobody asked
-			}
+		if answer != nil && w.channel.Send(answer.Bytes()) != nil {
+			return
 		}
 	}
+}
+
+// carryOut carries out a request, and returns the answer if there is one.
+func (w *HostWatch) carryOut(data []byte) (*WatchReport, error) {
+	r, err := ParseWatchRequest(data)
+	if err != nil {
+		return nil, err
+	}
+	switch r.Kind {
+	case WatchAdd:
+		if !w.add(r.ID, r.Path) {
+			return &WatchReport{Kind: WatchRefused, ID: r.ID}, nil
+		}
+		return &WatchReport{Kind: WatchAdded, ID: r.ID}, nil
+	case WatchDrop:
+		w.drop(r.ID)
+	case WatchQuiet:
+		w.answered(r.ID)
+	}
+	return nil, nil
 }
 
 func (w *HostWatch) end() {
@@ -140,19 +178,32 @@ func (w *HostWatch) add(id uint32, path string) bool {
 	if _, taken := w.watches[id]; taken {
 		return false
 	}
-	if len(w.watches) >= HostWatchMax {
-		w.refuse("watch", path, watchesFull)
+	in := w.tree(path)
+	if in == nil {
 		return false
 	}
-	f, done, err := w.open(path)
+	// The mount is named and not the path, because a tool that watches too much would fill the list of refusals.
+	if len(w.watches) >= HostWatchMax {
+		w.refuse("watch", in.target, watchesFull)
+		return false
+	}
+	f, done, err := in.open(path)
 	if err != nil {
-		return false // no mount, or gone, or replaced by a link
+		return false // gone, or replaced by a link
 	}
 	defer done()
+	fd, err := sys.Descriptor(f)
+	if err != nil {
+		return false
+	}
+	st, err := sys.StatAt(fd, "")
+	if kind := st.Mode & sys.TypeMask; err != nil || kind == sys.TypeChar || kind == sys.TypeBlock {
+		return false // a watch of a device tells how others use it
+	}
 	if w.notifier == nil {
 		n, err := sys.NewNotifier()
 		if err != nil {
-			w.refuse("watch", path, watchesDenied)
+			w.refuse("watch", in.target, watchesDenied)
 			return false
 		}
 		w.notifier = n
@@ -160,35 +211,39 @@ func (w *HostWatch) add(id uint32, path string) bool {
 	}
 	watch, err := w.notifier.Add(f)
 	if errors.Is(err, syscall.ENOSPC) {
-		w.refuse("watch", path, watchesDenied)
+		w.refuse("watch", in.target, watchesDenied)
 	}
 	if err != nil {
 		return false
 	}
 	w.watches[id] = watch
 	w.ids[watch] = append(w.ids[watch], id)
+	if names := w.hidden[fileID{st.Dev, st.Ino}]; len(names) > 0 {
+		w.hides[watch] = names
+	}
 	return true
 }
 
-// open opens a path below the innermost mount that holds it.
-func (w *HostWatch) open(path string) (f *os.File, done func(), err error) {
-	var in *watchTree
+// tree returns the innermost mount that holds a path, or nil.
+func (w *HostWatch) tree(path string) (in *watchTree) {
 	for i := range w.trees {
 		if t := &w.trees[i]; below(path, t.target) && (in == nil || len(t.target) > len(in.target)) {
 			in = t
 		}
 	}
-	if in == nil {
-		return nil, nil, syscall.EACCES
-	}
-	rest := strings.TrimPrefix(strings.TrimPrefix(path, in.target), "/")
+	return in
+}
+
+// open opens a path in a mount.
+func (t *watchTree) open(path string) (f *os.File, done func(), err error) {
+	rest := strings.TrimPrefix(strings.TrimPrefix(path, t.target), "/")
 	switch {
-	case rest != "" && in.file:
+	case rest != "" && t.file:
 		return nil, nil, syscall.ENOTDIR
 	case rest == "":
-		return in.dir, func() {}, nil
+		return t.dir, func() {}, nil
 	}
-	f, err = sys.OpenPath(in.dir, rest, true)
+	f, err = sys.OpenPath(t.dir, rest, true)
 	return f, func() { f.Close() }, err
 }
 
@@ -211,6 +266,7 @@ func (w *HostWatch) drop(id uint32) {
 		return
 	}
 	delete(w.ids, watch)
+	delete(w.hides, watch)
 	_ = w.notifier.Remove(watch) // the kernel may have done so, with the file
 }
 
@@ -247,18 +303,23 @@ func (w *HostWatch) told(c sys.Change) (ids []uint32, ok bool) {
 	for w.quiet {
 		w.awake.Wait()
 	}
+	// A few file systems have names that are longer than those of a guest kernel.
+	if len(c.Name) > watchNameMax || c.Name != "" && slices.Contains(w.hides[c.Watch], c.Name) {
+		return nil, true
+	}
 	ids = append(ids, w.ids[c.Watch]...)
 	if c.Mask&sys.ChangeEnds != 0 {
 		for _, id := range ids {
 			delete(w.watches, id)
 		}
 		delete(w.ids, c.Watch)
+		delete(w.hides, c.Watch)
 	}
 	return ids, true
 }
 
-// quietTime bounds how long a guest kernel may take to be quiet.
-const quietTime = 10 * time.Second
+// quietTime bounds how long a guest kernel may take to be quiet, and to take a report that says so.
+const quietTime = 30 * time.Second
 
 // Quiet makes the guest kernel carry out nothing of the watcher's until Wake, because its memory is saved.
 func (w *HostWatch) Quiet() error {
@@ -267,24 +328,38 @@ func (w *HostWatch) Quiet() error {
 	}
 	w.mu.Lock()
 	w.quiet = true
+	w.round++
+	round := w.round
+	select {
+	case <-w.quieted: // too late for an earlier round
+	default:
+	}
 	w.mu.Unlock()
-	sent := make(chan error, 1)
-	go func() { sent <- w.channel.Send(WatchReport{Kind: WatchBeQuiet}.Bytes()) }() // ends with the channel at the latest
-	late := time.NewTimer(quietTime)
+	late := time.NewTimer(w.patience)
 	defer late.Stop()
-	for {
+	err := w.say(WatchReport{Kind: WatchBeQuiet, ID: round})
+	if err == nil {
 		select {
-		case err := <-sent:
-			if err != nil {
-				w.Wake()
-				return fmt.Errorf("have the kernel's watches rest: %w", err)
-			}
 		case <-w.quieted:
 			return nil
 		case <-late.C:
-			w.Wake()
-			return fmt.Errorf("the kernel's watches do not come to rest: %w", os.ErrDeadlineExceeded)
+			err = os.ErrDeadlineExceeded
 		}
+	}
+	w.Wake()
+	return fmt.Errorf("have the kernel's watches rest: %w", err)
+}
+
+// answered takes the answer to a WatchBeQuiet. One that comes too late is for an earlier round, and says nothing.
+func (w *HostWatch) answered(round uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if round != w.round {
+		return
+	}
+	select {
+	case w.quieted <- struct{}{}:
+	default: // it has answered before
 	}
 }
 
@@ -293,9 +368,24 @@ func (w *HostWatch) Wake() {
 	if w == nil {
 		return
 	}
-	_ = w.channel.Send(WatchReport{Kind: WatchWake}.Bytes()) // a kernel that is gone needs none
+	_ = w.say(WatchReport{Kind: WatchWake}) // a kernel that is gone needs none
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quiet = false
 	w.awake.Broadcast()
+}
+
+// say sends a report. A guest kernel that does not take it is told nothing any more, so that nobody waits for it.
+func (w *HostWatch) say(r WatchReport) error {
+	sent := make(chan error, 1)
+	go func() { sent <- w.channel.Send(r.Bytes()) }() // ends with the channel at the latest
+	late := time.NewTimer(w.patience)
+	defer late.Stop()
+	select {
+	case err := <-sent:
+		return err
+	case <-late.C:
+		w.end()
+		return os.ErrDeadlineExceeded
+	}
 }

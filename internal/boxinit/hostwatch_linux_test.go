@@ -1,11 +1,15 @@
 package boxinit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -18,7 +22,8 @@ type watching struct {
 	refused []string
 }
 
-func watchOf(t *testing.T, trees map[string]string) *watching {
+// watchOf watches mounts. The hidden names are paths on the host.
+func watchOf(t *testing.T, trees map[string]string, hidden ...string) *watching {
 	t.Helper()
 	g := &watching{t: t}
 	w, err := newHostWatch(nil, func(op, target, rule string) { g.refused = append(g.refused, op+" "+target+": "+rule) })
@@ -34,6 +39,9 @@ func watchOf(t *testing.T, trees map[string]string) *watching {
 		if err := w.mount(target, dir, !st.IsDir()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, name := range hidden {
+		w.hide(name)
 	}
 	if g.channel, err = sys.NewChannelOf(w.Peer()); err != nil {
 		t.Fatal(err)
@@ -167,10 +175,243 @@ func TestAGuestKernelHasABoundOfWatchesAndIsTold(t *testing.T) {
 		g.ask(WatchRequest{Kind: WatchAdd, ID: id + 1, Path: "/work"}) // one directory of the host's
 		g.want(fmt.Sprintf("1 %d 0x0 ", id+1))
 	}
-	g.ask(WatchRequest{Kind: WatchAdd, ID: HostWatchMax + 1, Path: "/work"})
-	g.want(fmt.Sprintf("2 %d 0x0 ", HostWatchMax+1))
-	if len(g.refused) != 1 || !strings.HasPrefix(g.refused[0], "watch /work: ") {
+	for i := range uint32(3) { // as one refusal, because a list of all would displace others
+		g.ask(WatchRequest{Kind: WatchAdd, ID: HostWatchMax + 1 + i, Path: fmt.Sprintf("/work/%d", i)})
+		g.want(fmt.Sprintf("2 %d 0x0 ", HostWatchMax+1+i))
+	}
+	if list := slices.Compact(slices.Clone(g.refused)); len(g.refused) != 3 || len(list) != 1 || !strings.HasPrefix(list[0], "watch /work: ") {
 		t.Errorf("it is refused as %q", g.refused)
+	}
+}
+
+func TestNothingIsToldOfANameThatAMaskCovers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/secret", "a/open", "b/secret"} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := watchOf(t, map[string]string{"/work": dir}, filepath.Join(dir, "a/secret"), filepath.Join(dir, "missing/secret"))
+	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "c")); err != nil { // the mask follows
+		t.Fatal(err)
+	}
+	for i, name := range []string{"c", "b"} {
+		g.ask(WatchRequest{Kind: WatchAdd, ID: uint32(i), Path: "/work/" + name})
+		g.want(fmt.Sprintf("1 %d 0x0 ", i))
+	}
+	for _, name := range []string{"c/secret", "b/secret", "c/open"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.want("3 1 0x4 secret")
+	g.want("3 0 0x4 open")
+	g.ask(WatchRequest{Kind: WatchDrop, ID: 0})
+	g.ask(WatchRequest{Kind: WatchAdd, ID: 0, Path: "/work/missing"})
+	g.want("2 0 0x0 ")
+	if len(g.w.hides) > 0 {
+		t.Errorf("it keeps %v", g.w.hides)
+	}
+}
+
+func TestADeviceInAMountIsNotWatched(t *testing.T) {
+	g := watchOf(t, map[string]string{"/dev": "/dev"})
+	g.ask(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/dev/null"})
+	g.want("2 1 0x0 ")
+}
+
+// inodes returns what this process watches on the host.
+func inodes(t *testing.T) (list []uint64) {
+	t.Helper()
+	const dir = "/proc/self/fdinfo"
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		data, _ := os.ReadFile(filepath.Join(dir, e.Name())) // one is that of the directory, and gone
+		for line := range strings.Lines(string(data)) {
+			if !strings.HasPrefix(line, "inotify ") {
+				continue
+			}
+			_, rest, _ := strings.Cut(line, " ino:")
+			number, _, _ := strings.Cut(rest, " ")
+			n, err := strconv.ParseUint(number, 16, 64)
+			if err != nil {
+				t.Fatal(line)
+			}
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// numbers returns the inodes of files.
+func numbers(t *testing.T, names ...string) (list []uint64) {
+	t.Helper()
+	for _, name := range names {
+		st, err := sys.StatAt(sys.AtCWD, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, st.Ino)
+	}
+	return list
+}
+
+// The name is now that of a directory in the mount, now that of a link that leads out.
+func TestADirectoryThatBecomesALinkWhileItIsAddedTellsNothingOfWhereTheLinkLeads(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	in := func(base string) string { return filepath.Join(dir, base) }
+	err := errors.Join(os.MkdirAll(in("real/sub"), 0o755), os.Mkdir(filepath.Join(outside, "sub"), 0o755), os.Symlink(outside, in("link")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := numbers(t, in("real"), in("real/sub"), in("link"))
+	w, err := newHostWatch(nil, func(string, string, string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.end() // nobody takes what it reports of the renames
+	defer w.Peer().Close()
+	if err := w.mount("/work", dir, false); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for more := true; more && err == nil; {
+			for _, now := range []string{"real", "link"} {
+				err = errors.Join(err, os.Rename(in(now), in("swapped")), os.Rename(in("swapped"), in(now)))
+			}
+			select {
+			case <-stop:
+				more = false
+			default:
+			}
+		}
+		stopped <- err
+	}()
+	for id := range uint32(4000) {
+		r := WatchRequest{Kind: WatchAdd, ID: id, Path: []string{"/work/swapped", "/work/swapped/sub"}[id%2]}
+		if _, err := w.carryOut(r.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range inodes(t) {
+		if !slices.Contains(may, n) {
+			t.Errorf("the inode %d is watched, which is none of %d", n, may)
+		}
+	}
+}
+
+// FuzzHostWatch is a guest kernel that was taken over. Each line is a request.
+func FuzzHostWatch(f *testing.F) {
+	request := func(r WatchRequest) string { return string(r.Bytes()) }
+	for _, seed := range [][]string{
+		{request(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work/src"}), request(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work"}), request(WatchRequest{Kind: WatchDrop, ID: 1})},
+		{request(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work/out/sub"}), request(WatchRequest{Kind: WatchAdd, ID: 2, Path: "/work/out"}), request(WatchRequest{Kind: WatchAdd, ID: 3, Path: "/work/src/up"})},
+		{request(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work/src"}), request(WatchRequest{Kind: WatchAdd, ID: 2, Path: "/work/src"}), request(WatchRequest{Kind: WatchDrop, ID: 1}), request(WatchRequest{Kind: WatchDrop, ID: 1})},
+		{request(WatchRequest{Kind: WatchQuiet, ID: 0}), request(WatchRequest{Kind: WatchQuiet, ID: 9}), request(WatchRequest{Kind: WatchAdd, ID: 5, Path: "/file/x"}), request(WatchRequest{Kind: WatchAdd, ID: 5, Path: "/file"})},
+		{request(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work/\xff\x01"}), request(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work/src/../../outside"}), "\x01\x01\x00\x00\x00/wor"},
+	} {
+		f.Add(strings.Join(seed, "\n"))
+	}
+	f.Fuzz(func(t *testing.T, packets string) {
+		base := t.TempDir()
+		in := func(name string) string { return filepath.Join(base, name) }
+		err := errors.Join(
+			os.MkdirAll(in("work/src"), 0o755), os.MkdirAll(in("outside/sub"), 0o755), os.WriteFile(in("file"), nil, 0o644),
+			os.Symlink("../outside", in("work/out")), os.Symlink("..", in("work/src/up")), os.WriteFile(in("work/src/\xff\x01"), nil, 0o644))
+		if err != nil {
+			t.Fatal(err)
+		}
+		may := numbers(t, in("work"), in("work/src"), in("work/out"), in("work/src/up"), in("work/src/\xff\x01"), in("file"))
+		w, err := newHostWatch(nil, func(string, string, string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.end()
+		defer w.Peer().Close()
+		if err := errors.Join(w.mount("/work", in("work"), false), w.mount("/file", in("file"), true)); err != nil {
+			t.Fatal(err)
+		}
+		for packet := range strings.SplitSeq(packets, "\n") {
+			if _, err := w.carryOut([]byte(packet)); err != nil {
+				break
+			}
+		}
+		for _, n := range inodes(t) {
+			if !slices.Contains(may, n) {
+				t.Errorf("the inode %d is watched, which is none of %d", n, may)
+			}
+		}
+		all := 0
+		for watch, ids := range w.ids {
+			for _, id := range ids {
+				if w.watches[id] != watch {
+					t.Errorf("%d is of watch %d and %d", id, watch, w.watches[id])
+				}
+			}
+			all += len(ids)
+		}
+		if all != len(w.watches) {
+			t.Errorf("%v, and %v", w.watches, w.ids)
+		}
+	})
+}
+
+func TestAGuestKernelThatTakesNothingOrAnswersLateHoldsUpNoSave(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	g.w.patience = time.Millisecond
+	if err := g.w.Quiet(); err == nil {
+		t.Fatal("it is said to be quiet")
+	}
+	g.want("5 1 0x0 ")
+	g.want("6 0 0x0 ")
+
+	// The answer to the first round is none to the second.
+	g.w.patience = time.Minute
+	quiet := make(chan error, 1)
+	g.ask(WatchRequest{Kind: WatchQuiet, ID: 1})
+	go func() { quiet <- g.w.Quiet() }()
+	g.want("5 2 0x0 ")
+	g.ask(WatchRequest{Kind: WatchQuiet, ID: 1})
+	g.ask(WatchRequest{Kind: WatchAdd, ID: 7, Path: "/work"})
+	g.want("1 7 0x0 ")
+	select {
+	case err := <-quiet:
+		t.Fatal("it is said to be quiet, by its earlier answer", err)
+	default:
+	}
+	g.ask(WatchRequest{Kind: WatchQuiet, ID: 2})
+	if err := <-quiet; err != nil {
+		t.Fatal(err)
+	}
+	g.w.Wake()
+	g.want("6 0 0x0 ")
+
+	full := make(chan struct{})
+	go func() {
+		defer close(full)
+		for g.w.channel.Send(WatchReport{Kind: WatchLost}.Bytes()) == nil {
+		}
+	}()
+	g.w.patience = time.Millisecond
+	for told := true; told; { // nothing is, as soon as there is no more room
+		if g.w.Quiet() == nil {
+			t.Fatal("it is said to be quiet")
+		}
+		select {
+		case <-full:
+			told = false
+		default:
+		}
 	}
 }
 
@@ -181,8 +422,8 @@ func TestNothingIsToldWhileAGuestKernelIsSaved(t *testing.T) {
 	g.want("1 1 0x0 ")
 	quiet := make(chan error)
 	go func() { quiet <- g.w.Quiet() }()
-	g.want("5 0 0x0 ")
-	g.ask(WatchRequest{Kind: WatchQuiet})
+	g.want("5 1 0x0 ")
+	g.ask(WatchRequest{Kind: WatchQuiet, ID: 1})
 	if err := <-quiet; err != nil {
 		t.Fatal(err)
 	}

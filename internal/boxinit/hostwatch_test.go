@@ -49,8 +49,12 @@ func TestAReportOfAChangeIsReadAsItWasWritten(t *testing.T) {
 }
 
 func FuzzParseWatchRequest(f *testing.F) {
-	f.Add([]byte("\x01\x07\x00\x00\x00/work/src"))
-	f.Add([]byte("\x02\x07\x00\x00\x00"))
+	for _, seed := range []string{
+		"\x01\x07\x00\x00\x00/work/src", "\x01\x07\x00\x00\x00/work/../etc", "\x01\x07\x00\x00\x00/work\x00", "\x01\xff\xff\xff\xff/\xff\n",
+		"\x02\x07\x00\x00\x00", "\x03\x07\x00\x00\x00", "\x02\x07\x00\x00\x00x", "\x01", "",
+	} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := ParseWatchRequest(data)
 		if err != nil {
@@ -61,6 +65,21 @@ func FuzzParseWatchRequest(f *testing.F) {
 		}
 		if r.Kind == WatchAdd && (r.Path[0] != '/' || strings.Contains(r.Path+"/", "/../")) {
 			t.Errorf("the path %q", r.Path)
+		}
+	})
+}
+
+func FuzzParseWatchReport(f *testing.F) {
+	f.Add(WatchReport{Kind: WatchChange, ID: 7, Mask: 0x40000100, Cookie: 9, Name: "new\nfile\xff"}.Bytes())
+	f.Add(WatchReport{Kind: WatchBeQuiet, ID: 1}.Bytes())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ParseWatchReport(data)
+		if err == nil && string(r.Bytes()) != string(data) {
+			t.Errorf("%q is written as %q", data, r.Bytes())
+		}
+		if len(r.Name) > watchNameMax {
+			t.Errorf("a name of %d bytes", len(r.Name))
 		}
 	})
 }

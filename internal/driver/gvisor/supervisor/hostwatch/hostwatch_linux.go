@@ -283,7 +283,7 @@ func (s *sink) work() {
 		case r.Kind == boxinit.WatchBeQuiet:
 			quiet = true
 			s.rest(true)
-			s.requests.put(boxinit.WatchRequest{Kind: boxinit.WatchQuiet})
+			s.requests.put(boxinit.WatchRequest{Kind: boxinit.WatchQuiet, ID: r.ID})
 		case r.Kind == boxinit.WatchWake:
 			quiet = false
 			s.rest(false)
