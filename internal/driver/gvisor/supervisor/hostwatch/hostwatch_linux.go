@@ -76,6 +76,7 @@ type sink struct {
 	quiet    bool                   // nothing may be done with files, because the memory is saved
 	late     []*entry               // added while nothing may be done
 	added    int                    // since the last sweep
+	futile   bool                   // the last sweep dropped little
 
 	// Of work only. The host's cookie of the last rename, and that of its events here.
 	theirCookie, cookie uint32
@@ -139,8 +140,12 @@ func (s *sink) RawSyscall(ctx context.Context, _ seccheck.FieldSet, call *pb.Sys
 	return nil
 }
 
-// watch has the host watch a file that the caller has a reference on, and waits until it does.
+// watch has the host watch a file that the caller has a reference on, and waits until it does. The host would hear
+// no more of a sink that asks for what cannot be watched: a removed file, or one deeper than any path.
 func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, path string) {
+	if !boxinit.Watchable(path) || d.IsDead() {
+		return
+	}
 	dir := false
 	_ = at(k, path, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
 		st, err := k.VFS().StatAt(ctx, creds, at, &vfs.StatOptions{Mask: linux.STATX_TYPE})
@@ -155,9 +160,7 @@ func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, path string) {
 		e = nil
 	}
 	if e == nil {
-		if s.added++; s.added >= sweepAfter || len(s.entries) >= boxinit.HostWatchMax {
-			s.sweep()
-		}
+		s.makeRoom()
 		if s.last++; s.last == 0 {
 			s.last++
 		}
@@ -185,14 +188,23 @@ func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, path string) {
 // sweepAfter is the number of new watches after which those are dropped that no command has any more.
 const sweepAfter = 1024
 
+// makeRoom sweeps now and then, and when the host takes no more watches. A sweep looks at every watch. So a command
+// that watches too much does not cause one with each further watch. s.mu is held.
+func (s *sink) makeRoom() {
+	if s.added++; s.added >= sweepAfter || len(s.entries) >= boxinit.HostWatchMax && !s.futile {
+		s.sweep()
+	}
+}
+
 // sweep drops what only the sink itself still watches. s.mu is held.
 func (s *sink) sweep() {
-	s.added = 0
+	before := len(s.entries)
 	for _, e := range s.entries {
 		if s.idle(e) {
 			s.drop(e)
 		}
 	}
+	s.added, s.futile = 0, before-len(s.entries) < sweepAfter
 }
 
 // idle reports whether no command watches a file any more. s.mu is held, so that no new watch is overlooked:
@@ -247,6 +259,7 @@ func (s *sink) receive() {
 	s.requests.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.quiet, s.late = false, nil
 	for _, e := range s.entries {
 		s.answer(e)
 	}
@@ -313,6 +326,9 @@ func (s *sink) rest(quiet bool) {
 		return
 	}
 	for _, e := range s.late {
+		if s.entries[e.id] != e {
+			continue // dropped again
+		}
 		s.requests.put(boxinit.WatchRequest{Kind: boxinit.WatchAdd, ID: e.id, Path: e.path})
 	}
 	s.late = nil
@@ -358,7 +374,7 @@ func (s *sink) carryOut(r arrival) {
 
 // tell makes the events of a change, unless a command has made it.
 func (s *sink) tell(k *kernel.Kernel, e *entry, r arrival) {
-	if s.log.made(e, r.Name, r.Mask, func() (time.Time, bool) { return changed(k, e, r.Name) }) {
+	if s.log.made(e, r, func() (time.Time, bool) { return changed(k, e, r.Name) }) {
 		return
 	}
 	ctx := k.SupervisorContext()

@@ -214,15 +214,15 @@ func (l *record) expect(e *entry, name string, mask uint32) (done func()) {
 	}
 }
 
-// made reports whether commands have made a change that the host reports, and know of it. changed returns when
-// the file was last changed; ok is false if it is gone.
-func (l *record) made(e *entry, name string, mask uint32, changed func() (when time.Time, ok bool)) bool {
-	at := place{e.id, name}
+// made reports whether commands have made a change that the host has reported, and know of it. changed returns when
+// the file was last changed; ok is false if it is gone. It asks the gofer.
+func (l *record) made(e *entry, r arrival, changed func() (when time.Time, ok bool)) bool {
+	at, mask := place{e.id, r.Name}, r.Mask
 	l.mu.Lock()
 	if mask&names != 0 {
 		defer l.mu.Unlock()
 		for _, generation := range []map[deed]*count{l.told, l.toldOld} {
-			if c := generation[deed{at, mask & names}]; c != nil && c.n > 0 && time.Since(c.last) <= remembered {
+			if c := generation[deed{at, mask & names}]; c != nil && c.n > 0 && r.at.Sub(c.last) <= remembered {
 				c.n--
 				return true
 			}
@@ -237,7 +237,11 @@ func (l *record) made(e *entry, name string, mask uint32, changed func() (when t
 	if !ok || mask&content == 0 {
 		return false
 	}
-	// An event of a command that came after the last change tells the same: look again.
+	// An event of a command that came after the last change tells the same: look again. So does one after the report. A
+	// command that writes all the time has no gofer asked.
+	if !r.at.After(touched) {
+		return true
+	}
 	when, ok := changed()
 	return !ok || !when.After(touched)
 }

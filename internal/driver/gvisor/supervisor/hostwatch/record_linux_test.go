@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/abi/linux"
+
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
 // known returns a record that knows of one watched directory.
@@ -19,6 +21,11 @@ func known() (*record, *entry) {
 
 func since(when time.Time) func() (time.Time, bool) {
 	return func() (time.Time, bool) { return when, true }
+}
+
+// of returns the report of a change.
+func of(at time.Time, name string, mask uint32) arrival {
+	return arrival{boxinit.WatchReport{Kind: boxinit.WatchChange, ID: 7, Mask: mask, Name: name}, at}
 }
 
 func gone() (time.Time, bool) { return time.Time{}, false }
@@ -37,13 +44,13 @@ func TestEachNameThatACommandMadeIsLeftOutOnce(t *testing.T) {
 		{"x", linux.IN_CREATE, true}, {"x", linux.IN_CREATE, false},
 		{"dir", linux.IN_CREATE | linux.IN_ISDIR, true},
 	} {
-		if got := l.made(e, row.name, row.mask, gone); got != row.made {
+		if got := l.made(e, of(now.Add(10*time.Millisecond), row.name, row.mask), gone); got != row.made {
 			t.Errorf("%s %#x: %v", row.name, row.mask, got)
 		}
 	}
 	// What the host should have reported long ago cancels nothing.
 	l.note(now.Add(-2*remembered), 1, linux.IN_DELETE, "x")
-	if l.made(e, "x", linux.IN_DELETE, gone) {
+	if l.made(e, of(now.Add(10*time.Millisecond), "x", linux.IN_DELETE), gone) {
 		t.Error("it remembers for too long")
 	}
 }
@@ -62,18 +69,29 @@ func TestAChangeOfContentIsToldUnlessACommandsEventCameAfterIt(t *testing.T) {
 		"of a file that is gone again": {"x", gone, true},
 		"of another file":              {"y", since(now.Add(-time.Hour)), false},
 	} {
-		if got := l.made(e, row.name, linux.IN_CLOSE_WRITE, row.changed); got != row.made {
+		if got := l.made(e, of(now.Add(10*time.Millisecond), row.name, linux.IN_CLOSE_WRITE), row.changed); got != row.made {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 }
 
+func TestACommandThatWritesAllTheTimeHasNoGoferAsked(t *testing.T) {
+	l, e := known()
+	now := time.Now()
+	l.note(now, 1, linux.IN_MODIFY, "x")
+	asked := false
+	if !l.made(e, of(now, "x", linux.IN_MODIFY), func() (time.Time, bool) { asked = true; return time.Time{}, true }) || asked {
+		t.Errorf("the gofer was asked: %v", asked)
+	}
+}
+
 func TestItsOwnEventsAreNoCommands(t *testing.T) {
 	l, e := known()
+	now := time.Now()
 	done := l.expect(e, "x", linux.IN_CREATE|linux.IN_ISDIR)
-	l.note(time.Now(), 1, linux.IN_CREATE|linux.IN_ISDIR, "x")
+	l.note(now, 1, linux.IN_CREATE|linux.IN_ISDIR, "x")
 	done()
-	if l.made(e, "x", linux.IN_CREATE|linux.IN_ISDIR, gone) {
+	if l.made(e, of(now.Add(10*time.Millisecond), "x", linux.IN_CREATE|linux.IN_ISDIR), gone) {
 		t.Error("the event that it made itself counts as a command's")
 	}
 }
@@ -91,7 +109,7 @@ func TestARecordIsBounded(t *testing.T) {
 		t.Errorf("it keeps %d files", n)
 	}
 	for i := 10*logMax - logMax; i < 10*logMax; i++ {
-		if !l.made(e, fmt.Sprint(i), linux.IN_CREATE, gone) {
+		if !l.made(e, of(now.Add(10*time.Millisecond), fmt.Sprint(i), linux.IN_CREATE), gone) {
 			t.Fatalf("it has forgotten %d", i)
 		}
 	}
