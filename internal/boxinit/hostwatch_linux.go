@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -18,6 +19,8 @@ import (
 const (
 	watchesFull   = "of changes on the host only so many watches are told at a time"
 	watchesDenied = "the host lets this user have no more watches of inotify"
+	watchesEnded  = "what the host changes is told no more, because the sandbox's kernel did not take it"
+	watchesFailed = "the host cannot watch a file: " // and why
 )
 
 // A HostWatch tells a guest kernel what others than its own commands change in mounts. A kernel of the
@@ -32,19 +35,27 @@ type HostWatch struct {
 	peer    *os.File
 	trees   []watchTree
 	hidden  map[fileID][]string // names, by the directory that has them
+	devices map[uint64]bool     // numbers of file systems of devices
 	refuse  func(op, target, rule string)
 
 	patience time.Duration // quietTime, except in tests
 	quieted  chan struct{} // has an element when the guest kernel has answered the last WatchBeQuiet
 
-	mu       sync.Mutex
+	mu       sync.Mutex // never held over a call that a file system answers
 	awake    *sync.Cond // of quiet
 	quiet    bool
+	ended    bool               // nothing is told any more
+	busy     bool               // the notifier is in use
+	gone     []int32            // watches that ended meanwhile
 	round    uint32             // ID of the last WatchBeQuiet
 	notifier *sys.Notifier      // nil until the first watch
 	watches  map[uint32]int32   // by the guest kernel's ID
 	ids      map[int32][]uint32 // by watch; a file may be seen at several paths
 	hides    map[int32][]string // by watch: names of which nothing is told
+
+	// Of run only. The host counts renames for the whole machine; the guest kernel learns numbers of the box's own.
+	cookies map[uint32]uint32
+	cookie  uint32
 }
 
 // A fileID is the number of a file on this machine.
@@ -67,19 +78,62 @@ func (p *initProcess) watchHost() (*HostWatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range p.config.Mounts {
-		if m.Kind == MountMask {
-			w.hide(m.Target)
-		}
+	if err := w.leaveOut(covered(binds, p.config.Mounts)); err != nil {
+		_ = w.channel.Close()
+		_ = w.peer.Close()
+		return nil, err
 	}
 	go w.serve() // ends with the guest kernel
 	return w, nil
 }
 
+// leaveOut has nothing told of devices, and of places in the box where mounts cover files.
+func (w *HostWatch) leaveOut(places []string) error {
+	for _, place := range places {
+		if err := w.hide(place); err != nil {
+			return fmt.Errorf("hide changes of %s: %w", place, err)
+		}
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	w.devices = deviceNumbers(string(table))
+	return err
+}
+
+// covered returns the places in the box at which commands see another file than the mount of the caller has there.
+func covered(binds []Bind, mounts []Mount) (places []string) {
+	for _, m := range mounts {
+		switch m.Kind {
+		case MountDir, MountLink, MountPrivate, MountPin, MountLock:
+			continue // they cover nothing, or show the same file
+		}
+		if slices.ContainsFunc(binds, func(b Bind) bool { return below(filepath.Dir(m.Target), Root+b.Target) }) {
+			places = append(places, m.Target)
+		}
+	}
+	return places
+}
+
+// deviceNumbers returns the numbers of file systems that hold devices, from the table of mounts.
+func deviceNumbers(mountinfo string) map[uint64]bool {
+	list := map[uint64]bool{}
+	for line := range strings.Lines(mountinfo) {
+		place, kind, _ := strings.Cut(line, " - ")
+		fields := strings.Fields(place)
+		if len(fields) < 3 || !strings.HasPrefix(kind, "devtmpfs ") && !strings.HasPrefix(kind, "devpts ") {
+			continue
+		}
+		var major, minor uint32
+		if n, err := fmt.Sscanf(fields[2], "%d:%d", &major, &minor); n == 2 && err == nil {
+			list[sys.DeviceNumber(major, minor)] = true
+		}
+	}
+	return list
+}
+
 func newHostWatch(binds []Bind, refuse func(op, target, rule string)) (*HostWatch, error) {
 	w := &HostWatch{
 		refuse: refuse, patience: quietTime, quieted: make(chan struct{}, 1), hidden: map[fileID][]string{},
-		watches: map[uint32]int32{}, ids: map[int32][]uint32{}, hides: map[int32][]string{},
+		watches: map[uint32]int32{}, ids: map[int32][]uint32{}, hides: map[int32][]string{}, cookies: map[uint32]uint32{},
 	}
 	w.awake = sync.NewCond(&w.mu)
 	for _, b := range binds {
@@ -102,18 +156,27 @@ func (w *HostWatch) mount(target, place string, file bool) error {
 	return nil
 }
 
-// hide has nothing told of what is at a place in the box, which a mask covers. The host's watch of the directory
-// would tell of it.
-func (w *HostWatch) hide(place string) {
+// hide has nothing told of a file in a mount that another mount covers at a place in the box. The host's watch of the
+// directory would tell of it.
+func (w *HostWatch) hide(place string) error {
 	fd, err := sys.ResolvePlain(filepath.Dir(place))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // then there is nothing to hide
+	}
 	if err != nil {
-		return // then there is nothing to hide
+		return err
 	}
 	defer sys.Close(fd)
-	if st, err := sys.StatAt(fd, ""); err == nil {
-		dir := fileID{st.Dev, st.Ino}
-		w.hidden[dir] = append(w.hidden[dir], filepath.Base(place))
+	st, err := sys.StatAt(fd, "")
+	if err != nil {
+		return err
 	}
+	if st.Mode&sys.TypeMask != sys.TypeDir { // it may be a link
+		return syscall.ENOTDIR
+	}
+	dir := fileID{st.Dev, st.Ino}
+	w.hidden[dir] = append(w.hidden[dir], filepath.Base(place))
+	return nil
 }
 
 // Peer is the guest kernel's end. The caller closes it.
@@ -121,20 +184,25 @@ func (w *HostWatch) Peer() *os.File { return w.peer }
 
 // serve carries out requests until the guest kernel has closed its end, or sends what it should not.
 func (w *HostWatch) serve() {
-	defer w.end()
 	for {
 		data, files, err := w.channel.Receive()
 		for _, f := range files {
 			f.Close()
 		}
-		if err != nil || len(files) > 0 {
+		if err != nil {
+			w.end() // as at the end of the box
 			return
 		}
-		answer, err := w.carryOut(data)
+		var answer *WatchReport
+		if err = fmt.Errorf("a request with files: %w", paddock.Invalid); len(files) == 0 {
+			answer, err = w.carryOut(data)
+		}
 		if err != nil {
+			w.cutOff()
 			return
 		}
 		if answer != nil && w.channel.Send(answer.Bytes()) != nil {
+			w.end()
 			return
 		}
 	}
@@ -160,66 +228,151 @@ func (w *HostWatch) carryOut(data []byte) (*WatchReport, error) {
 	return nil, nil
 }
 
+// end tells nothing any more. A second call does nothing.
 func (w *HostWatch) end() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.channel.Close()
-	if w.notifier != nil {
-		w.notifier.Close()
+	if w.ended {
+		w.mu.Unlock()
+		return
 	}
-	w.quiet = false
+	n := w.notifier
+	if w.busy {
+		n = nil // closed afterwards
+	}
+	w.ended, w.quiet = true, false
 	w.awake.Broadcast()
+	w.mu.Unlock()
+	_ = w.channel.Close()
+	if n != nil {
+		_ = n.Close()
+	}
 }
 
-// add watches a path, and reports whether it does.
-func (w *HostWatch) add(id uint32, path string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, taken := w.watches[id]; taken {
-		return false
+// cutOff ends the watcher of a guest kernel that does not do what it should, and says so.
+func (w *HostWatch) cutOff() {
+	w.end()
+	for _, t := range w.trees {
+		w.refuse("watch", t.target, watchesEnded)
 	}
+}
+
+// add watches a path, and reports whether it does. Only serve calls it.
+func (w *HostWatch) add(id uint32, path string) bool {
 	in := w.tree(path)
 	if in == nil {
 		return false
 	}
 	// The mount is named and not the path, because a tool that watches too much would fill the list of refusals.
-	if len(w.watches) >= HostWatchMax {
-		w.refuse("watch", in.target, watchesFull)
+	refuse := func(rule string) bool {
+		w.refuse("watch", in.target, rule)
 		return false
+	}
+	w.mu.Lock()
+	_, taken := w.watches[id]
+	n, watches := w.notifier, len(w.watches)
+	w.mu.Unlock()
+	switch {
+	case taken:
+		return false
+	case watches >= HostWatchMax:
+		return refuse(watchesFull)
+	}
+	failed := func(err error) bool {
+		var number syscall.Errno
+		if !errors.As(err, &number) {
+			return false
+		}
+		switch number {
+		case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP:
+			return false // gone, or replaced by a link
+		case syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE:
+			return refuse(watchesDenied)
+		}
+		return refuse(watchesFailed + number.Error())
 	}
 	f, done, err := in.open(path)
 	if err != nil {
-		return false // gone, or replaced by a link
+		return failed(err)
 	}
 	defer done()
-	fd, err := sys.Descriptor(f)
+	st, ok, err := w.mayWatch(f)
 	if err != nil {
+		return failed(err)
+	}
+	if !ok {
 		return false
 	}
-	st, err := sys.StatAt(fd, "")
-	if kind := st.Mode & sys.TypeMask; err != nil || kind == sys.TypeChar || kind == sys.TypeBlock {
-		return false // a watch of a device tells how others use it
+	if n == nil {
+		if n, err = sys.NewNotifier(); err != nil {
+			return failed(err)
+		}
+	}
+	if !w.begin(n) {
+		return false
+	}
+	defer w.free()
+	watch, err := n.Add(f)
+	if err != nil {
+		return failed(err)
+	}
+	return w.added(id, watch, w.hidden[fileID{st.Dev, st.Ino}])
+}
+
+// mayWatch reports whether a file may be watched. A watch of a device, or of a directory of devices, tells how others
+// use them.
+func (w *HostWatch) mayWatch(f *os.File) (st sys.FileStat, ok bool, err error) {
+	fd, err := sys.Descriptor(f)
+	if err != nil {
+		return st, false, err
+	}
+	if st, err = sys.StatAt(fd, ""); err != nil {
+		return st, false, err
+	}
+	kind := st.Mode & sys.TypeMask
+	return st, kind != sys.TypeChar && kind != sys.TypeBlock && !w.devices[st.Dev], nil
+}
+
+// begin reserves the notifier for a call that no mutex is held over, so that nobody closes it. A new one is used from
+// now on.
+func (w *HostWatch) begin(n *sys.Notifier) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		if w.notifier == nil {
+			_ = n.Close()
+		}
+		return false
 	}
 	if w.notifier == nil {
-		n, err := sys.NewNotifier()
-		if err != nil {
-			w.refuse("watch", in.target, watchesDenied)
-			return false
-		}
 		w.notifier = n
 		go w.run(n) // ends with the notifier
 	}
-	watch, err := w.notifier.Add(f)
-	if errors.Is(err, syscall.ENOSPC) {
-		w.refuse("watch", in.target, watchesDenied)
+	w.busy, w.gone = true, nil
+	return true
+}
+
+// free undoes begin.
+func (w *HostWatch) free() {
+	w.mu.Lock()
+	w.busy = false
+	ended := w.ended
+	w.mu.Unlock()
+	if ended {
+		_ = w.notifier.Close()
 	}
-	if err != nil {
+}
+
+// added reports whether changes are told from now on by a watch, which was added since begin.
+func (w *HostWatch) added(id uint32, watch int32, hidden []string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended || slices.Contains(w.gone, watch) {
 		return false
 	}
 	w.watches[id] = watch
 	w.ids[watch] = append(w.ids[watch], id)
-	if names := w.hidden[fileID{st.Dev, st.Ino}]; len(names) > 0 {
-		w.hides[watch] = names
+	if len(hidden) > 0 {
+		w.hides[watch] = hidden
 	}
 	return true
 }
@@ -247,12 +400,21 @@ func (t *watchTree) open(path string) (f *os.File, done func(), err error) {
 	return f, func() { f.Close() }, err
 }
 
+// drop ends a watch. Only serve calls it.
 func (w *HostWatch) drop(id uint32) {
+	if watch, ok := w.dropped(id); ok && w.begin(w.notifier) {
+		defer w.free()
+		_ = w.notifier.Remove(watch) // the kernel may have done so, with the file
+	}
+}
+
+// dropped takes an ID, and reports whether it was the last of a watch.
+func (w *HostWatch) dropped(id uint32) (watch int32, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	watch, ok := w.watches[id]
 	if !ok {
-		return
+		return 0, false
 	}
 	delete(w.watches, id)
 	left := w.ids[watch][:0]
@@ -263,11 +425,11 @@ func (w *HostWatch) drop(id uint32) {
 	}
 	if len(left) > 0 {
 		w.ids[watch] = left
-		return
+		return watch, false
 	}
 	delete(w.ids, watch)
 	delete(w.hides, watch)
-	_ = w.notifier.Remove(watch) // the kernel may have done so, with the file
+	return watch, true
 }
 
 // run reports changes. If the guest kernel does not read them, the kernel's queue of changes runs full,
@@ -285,7 +447,7 @@ func (w *HostWatch) run(n *sys.Notifier) {
 				return
 			}
 			for _, id := range ids {
-				if w.channel.Send(WatchReport{Kind: WatchChange, ID: id, Mask: c.Mask, Cookie: c.Cookie, Name: c.Name}.Bytes()) != nil {
+				if w.channel.Send(WatchReport{Kind: WatchChange, ID: id, Mask: c.Mask, Cookie: w.own(c.Cookie), Name: c.Name}.Bytes()) != nil {
 					return
 				}
 			}
@@ -294,6 +456,26 @@ func (w *HostWatch) run(n *sys.Notifier) {
 			}
 		}
 	}
+}
+
+// cookiesMax is how many renames may be reported between the two events of one.
+const cookiesMax = 1024
+
+// own returns the box's number for the host's number of a rename.
+func (w *HostWatch) own(cookie uint32) uint32 {
+	if cookie == 0 {
+		return 0 // no rename
+	}
+	own, ok := w.cookies[cookie]
+	if !ok {
+		if len(w.cookies) >= cookiesMax {
+			clear(w.cookies)
+		}
+		w.cookie = max(w.cookie+1, 1)
+		own = w.cookie
+		w.cookies[cookie] = own
+	}
+	return own
 }
 
 // told waits until changes may be reported, and returns the IDs that a change is reported for.
@@ -314,19 +496,27 @@ func (w *HostWatch) told(c sys.Change) (ids []uint32, ok bool) {
 		}
 		delete(w.ids, c.Watch)
 		delete(w.hides, c.Watch)
+		if w.busy {
+			w.gone = append(w.gone, c.Watch)
+		}
 	}
-	return ids, true
+	return ids, !w.ended
 }
 
 // quietTime bounds how long a guest kernel may take to be quiet, and to take a report that says so.
 const quietTime = 30 * time.Second
 
-// Quiet makes the guest kernel carry out nothing of the watcher's until Wake, because its memory is saved.
+// Quiet makes the guest kernel carry out nothing of the watcher's until Wake, because its memory is saved. If the
+// watcher has ended, the guest kernel has nothing to carry out.
 func (w *HostWatch) Quiet() error {
 	if w == nil {
 		return nil
 	}
 	w.mu.Lock()
+	if w.ended {
+		w.mu.Unlock()
+		return nil
+	}
 	w.quiet = true
 	w.round++
 	round := w.round
@@ -385,7 +575,7 @@ func (w *HostWatch) say(r WatchReport) error {
 	case err := <-sent:
 		return err
 	case <-late.C:
-		w.end()
+		go w.cutOff() // ends when the host has ended the watches; a file system may hang
 		return os.ErrDeadlineExceeded
 	}
 }

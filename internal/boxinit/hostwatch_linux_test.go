@@ -3,11 +3,13 @@ package boxinit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,9 +19,11 @@ import (
 // A watching is a watcher, and its guest kernel, which is this test.
 type watching struct {
 	t       *testing.T
+	cookies []uint32 // of the reports of renames
 	w       *HostWatch
 	channel *sys.Channel
 	refused []string
+	ended   chan struct{}
 }
 
 // watchOf watches mounts. The hidden names are paths on the host.
@@ -40,15 +44,15 @@ func watchOf(t *testing.T, trees map[string]string, hidden ...string) *watching 
 			t.Fatal(err)
 		}
 	}
-	for _, name := range hidden {
-		w.hide(name)
+	if err := w.leaveOut(hidden); err != nil {
+		t.Fatal(err)
 	}
 	if g.channel, err = sys.NewChannelOf(w.Peer()); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { defer close(ended); w.serve() }()
-	t.Cleanup(func() { g.channel.Close(); <-ended })
+	g.ended = make(chan struct{})
+	go func() { defer close(g.ended); w.serve() }()
+	t.Cleanup(func() { g.channel.Close(); <-g.ended })
 	return g
 }
 
@@ -62,6 +66,9 @@ func (g *watching) report() string {
 	r, err := ParseWatchReport(data)
 	if err != nil {
 		g.t.Fatal(err)
+	}
+	if r.Cookie != 0 {
+		g.cookies = append(g.cookies, r.Cookie)
 	}
 	return fmt.Sprintf("%d %d %#x %s", r.Kind, r.ID, r.Mask, r.Name)
 }
@@ -212,6 +219,170 @@ func TestNothingIsToldOfANameThatAMaskCovers(t *testing.T) {
 	g.want("2 0 0x0 ")
 	if len(g.w.hides) > 0 {
 		t.Errorf("it keeps %v", g.w.hides)
+	}
+}
+
+func TestWhatMountsCoverIsHiddenByName(t *testing.T) {
+	binds := []Bind{{Target: "/work"}, {Target: "/work/deps"}, {Target: "/file", IsFile: true}}
+	var mounts []Mount
+	for kind, target := range map[MountKind]string{
+		MountMask: "/work/secret", MountReplace: "/work/replace", MountFile: "/work/file", MountAppend: "/work/append", MountKeys: "/work/keys",
+		MountCopy: "/work/copy", MountView: "/work/view", MountTmpfs: "/work/tmp", MountBind: "/work/deps",
+		MountLock: "/work/lock", MountPin: "/work/.git", MountDir: "/work/dir",
+	} {
+		mounts = append(mounts, Mount{Kind: kind, Target: Root + target})
+	}
+	for _, target := range []string{"/work", "/file", "/etc/hosts", "/workshop/x"} {
+		mounts = append(mounts, Mount{Kind: MountBind, Target: Root + target})
+	}
+	got := covered(binds, mounts)
+	slices.Sort(got)
+	want := []string{"append", "copy", "deps", "file", "keys", "replace", "secret", "tmp", "view"}
+	for i := range want {
+		want[i] = Root + "/work/" + want[i]
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+func TestANameThatCannotBeHiddenIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "real"), 0o755), os.Symlink("real", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	w := &HostWatch{hidden: map[fileID][]string{}}
+	if err := w.leaveOut([]string{filepath.Join(dir, "link/secret")}); !errors.Is(err, syscall.ENOTDIR) {
+		t.Error(err)
+	}
+}
+
+func TestRenamesHaveNumbersOfTheBoxesOwn(t *testing.T) {
+	dir := t.TempDir()
+	g := watchOf(t, map[string]string{"/work": dir})
+	g.ask(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work"})
+	g.want("1 1 0x0 ")
+	name := filepath.Join(dir, "x")
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := errors.Join(os.Rename(name, name+"~"), os.Rename(name+"~", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1 + 6*2 {
+		g.report()
+	}
+	if want := []uint32{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}; !slices.Equal(g.cookies, want) {
+		t.Errorf("%d, not %d", g.cookies, want)
+	}
+	for i := range uint32(10 * cookiesMax) {
+		if g.w.own(1<<31+i) == 0 || len(g.w.cookies) > cookiesMax {
+			t.Fatalf("it keeps %d", len(g.w.cookies))
+		}
+	}
+}
+
+func TestADirectoryOfDevicesIsNotWatched(t *testing.T) {
+	const table = `25 30 0:23 / /proc rw,nosuid - proc proc rw
+24 30 0:5 / /root/work rw,nosuid shared:2 - devtmpfs udev rw,size=8M
+26 24 0:26 / /root/work/pts rw - devpts devpts rw
+27 24 0:27 / /root/x rw - tmpfs devpts rw
+junk - devpts x
+`
+	got := deviceNumbers(table)
+	if want := map[uint64]bool{sys.DeviceNumber(0, 5): true, sys.DeviceNumber(0, 26): true}; !maps.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	dir := t.TempDir()
+	g := watchOf(t, map[string]string{"/work": dir})
+	st, err := sys.StatAt(sys.AtCWD, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.w.devices = map[uint64]bool{st.Dev: true}
+	g.ask(WatchRequest{Kind: WatchAdd, ID: 1, Path: "/work"})
+	g.want("2 1 0x0 ")
+}
+
+func TestAnEndedWatcherHoldsUpNoSaveAndSaysSo(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	g.ask(WatchRequest{Kind: 9}) // what it should not send
+	if _, _, err := g.channel.Receive(); err == nil {
+		t.Error("it goes on")
+	}
+	if err := g.w.Quiet(); err != nil {
+		t.Error(err)
+	}
+	g.channel.Close()
+	<-g.ended
+	if want := []string{"watch /work: " + watchesEnded}; !slices.Equal(g.refused, want) {
+		t.Errorf("it is refused as %q", g.refused)
+	}
+}
+
+func TestTheEndOfTheBoxIsNoRefusal(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	g.channel.Close()
+	<-g.ended
+	if len(g.refused) > 0 {
+		t.Errorf("it is refused as %q", g.refused)
+	}
+}
+
+func TestARequestAfterTheEndLeavesNothingOpen(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	g.w.end()
+	if g.w.add(1, "/work") || g.w.notifier != nil {
+		t.Error("it watches")
+	}
+}
+
+// The end comes while the host's file system has not answered yet.
+func TestTheEndWaitsForNoFileSystem(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	n, err := sys.NewNotifier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !g.w.begin(n) {
+		t.Fatal("it has ended")
+	}
+	g.w.end()
+	if g.w.added(1, 1, nil) || len(g.w.watches) > 0 {
+		t.Error("it watches")
+	}
+	g.w.free()
+	if err := n.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the notifier is left open: %v", err)
+	}
+}
+
+func TestAWatchThatEndsWhileItIsAddedIsRefused(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	n, err := sys.NewNotifier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !g.w.begin(n) {
+		t.Fatal("it has ended")
+	}
+	g.w.told(sys.Change{Watch: 7, Mask: sys.ChangeEnds})
+	defer g.w.free()
+	if g.w.added(1, 7, nil) || len(g.w.watches) > 0 {
+		t.Error("it watches")
+	}
+}
+
+// The path is too long for the host's kernel, which is no fault of a file that is gone.
+func TestAnErrorOfTheHostIsSaid(t *testing.T) {
+	g := watchOf(t, map[string]string{"/work": t.TempDir()})
+	for path, want := range map[string]int{"/work/missing": 0, "/work/" + strings.Repeat("x", 300): 1} {
+		g.refused = nil
+		if g.w.add(1, path) || len(g.refused) != want {
+			t.Errorf("it is refused as %q", g.refused)
+		}
 	}
 }
 
@@ -403,16 +574,9 @@ func TestAGuestKernelThatTakesNothingOrAnswersLateHoldsUpNoSave(t *testing.T) {
 		}
 	}()
 	g.w.patience = time.Millisecond
-	for told := true; told; { // nothing is, as soon as there is no more room
-		if g.w.Quiet() == nil {
-			t.Fatal("it is said to be quiet")
-		}
-		select {
-		case <-full:
-			told = false
-		default:
-		}
+	for g.w.Quiet() != nil { // as soon as there is no more room, nothing is told any more
 	}
+	<-full
 }
 
 func TestNothingIsToldWhileAGuestKernelIsSaved(t *testing.T) {

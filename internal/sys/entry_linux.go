@@ -161,3 +161,6 @@ func Extents(f *os.File, size int64, most int) ([]Extent, error) {
 	}
 	return list, nil
 }
+
+// DeviceNumber returns the number of a device, as in FileStat.Dev.
+func DeviceNumber(major, minor uint32) uint64 { return unix.Mkdev(major, minor) }
