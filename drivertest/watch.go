@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,8 +33,11 @@ func watchPromises() []group {
 		{"a watcher goes on to see the host's changes after a snapshot of memory", watchHostSaved},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanWatchHost, paddock.CanMountWrite, paddock.CanPause}, promises: []promise{
 		{"a program's own watch goes on to tell what the host changes after a pause", watchHostPaused},
+		{"a program learns by its own watch that the host changed files during a pause", watchHostMeanwhile},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanWatchHost, paddock.CanMountWrite}, promises: []promise{
 		{"a program's own watch tells what the host changes, and how", watchHostProgram},
+		{"a watch tells what the host changes in a directory that a command has renamed", watchHostRenamed},
+		{"a watch of a file goes on when the host renames a directory above it", watchHostMoved},
 	}}}
 }
 
@@ -420,18 +424,31 @@ func watchHostProgram(t *testing.T, s *suite) {
 	}
 }
 
+// eventsIn has the probe print the events of paths in a mount, and returns a function that awaits a line which begins
+// and contains what it is told.
+func (b box) eventsIn(t testing.TB, paths ...string) (said func(begin, contain string), all func() string) {
+	t.Helper()
+	cmd := b.shell(`exec "$@" > events`, append([]string{b.helper(t), "events"}, paths...)...)
+	cmd.Output = paddock.Output{Detached: true}
+	b.start(t, cmd)
+	all = func() string { return string(b.get(t, b.in("events"))) }
+	said = func(begin, contain string) {
+		t.Helper()
+		until(t, "the probe says "+begin+contain, func() bool {
+			return slices.ContainsFunc(strings.Split(all(), "\n"), func(line string) bool {
+				return strings.HasPrefix(line, begin) && strings.Contains(line, contain)
+			})
+		})
+	}
+	until(t, "the probe begins", func() bool { return b.exists(t, b.in("events")) })
+	said("watching", "")
+	return said, all
+}
+
 func watchHostPaused(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"src/deep/x": "1"})
 	b := s.mounted(t, s.desk(dir))
-	cmd := b.shell(`exec "$1" events /mnt/desk/src /mnt/desk/src/deep > events`, b.helper(t))
-	cmd.Output = paddock.Output{Detached: true}
-	b.start(t, cmd)
-	said := func(what string) {
-		t.Helper()
-		until(t, "the probe says "+what, func() bool { return strings.Contains(string(b.get(t, b.in("events"))), what+"\n") })
-	}
-	until(t, "the probe begins", func() bool { return b.exists(t, b.in("events")) })
-	said("watching")
+	said, _ := b.eventsIn(t, "/mnt/desk/src", "/mnt/desk/src/deep")
 	if err := b.Pause(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -442,6 +459,62 @@ func watchHostPaused(t *testing.T, s *suite) {
 		if err := os.WriteFile(filepath.Join(dir, name, "new"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		said(filepath.Base(name) + " create new")
+		said(filepath.Base(name)+" create new", "")
+	}
+}
+
+// watchHostMeanwhile accepts an event of the change, or one by which changes may have been lost.
+func watchHostMeanwhile(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"src/deep/x": "1", "conf": "1"})
+	b := s.mounted(t, s.desk(dir))
+	said, _ := b.eventsIn(t, "/mnt/desk/src", "/mnt/desk/src/deep", "/mnt/desk/conf")
+	if err := b.Pause(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"src/new", "src/deep/x", "conf"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("22"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Resume(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	said("src ", "create")
+	said("deep ", "modify")
+	said("conf ", "modify")
+}
+
+func watchHostRenamed(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"a/x": "1", "top/c/y": "1"})
+	b := s.mounted(t, s.desk(dir))
+	said, all := b.eventsIn(t, "/mnt/desk/a", "/mnt/desk/top/c")
+	b.must(t, "cd /mnt/desk; echo 2 > a/x; echo 2 > top/c/y; mv a b; mv top other")
+	said("a ", "move_self")
+	said("c close_write y", "")
+	for _, name := range []string{"b/x", "other/c/y"} {
+		watched, file := filepath.Split(name)
+		want := map[string]string{"b/": "a", "other/c/": "c"}[watched] + " modify " + file + "\n"
+		before := strings.Count(all(), want)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("333"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the probe says "+want, func() bool { return strings.Count(all(), want) > before })
+	}
+}
+
+func watchHostMoved(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"d/f": "1"})
+	b := s.mounted(t, s.desk(dir))
+	said, all := b.eventsIn(t, "/mnt/desk/d/f")
+	if err := errors.Join(os.Rename(filepath.Join(dir, "d"), filepath.Join(dir, "e")), os.Chmod(filepath.Join(dir, "e/f"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	said("f attrib", "")
+	if err := os.WriteFile(filepath.Join(dir, "e/f"), []byte("22"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said("f close_write", "")
+	if got := all(); strings.Contains(got, "delete_self") || strings.Contains(got, "ignored") {
+		t.Errorf("a file that is there has ended: %q", got)
 	}
 }

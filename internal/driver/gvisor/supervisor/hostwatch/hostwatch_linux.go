@@ -3,6 +3,7 @@ package hostwatch
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 
 	"gvisor.dev/gvisor/pkg/abi/linux"
 	"gvisor.dev/gvisor/pkg/context"
+	"gvisor.dev/gvisor/pkg/errors/linuxerr"
 	"gvisor.dev/gvisor/pkg/fd"
 	"gvisor.dev/gvisor/pkg/fspath"
 	"gvisor.dev/gvisor/pkg/hostarch"
@@ -39,7 +41,7 @@ func Register() {
 		if end == nil {
 			return nil, errors.New("a sink without a socket")
 		}
-		s := &sink{end: end, mounts: mounts(config), entries: map[uint32]*entry{}, byDentry: map[*vfs.Dentry]*entry{}, reports: make(chan arrival, 1024)}
+		s := &sink{end: end, mounts: mounts(config), entries: map[uint32]*entry{}, byWatches: map[*vfs.Watches]*entry{}, late: map[*entry]bool{}, reports: make(chan arrival, 1024)}
 		s.requests = newOutbox(end.FD())
 		go s.receive() // ends with the socket
 		go s.work()    // ends with receive
@@ -68,15 +70,16 @@ type sink struct {
 	requests *outbox
 	log      record // of what commands change
 
-	mu       sync.Mutex
-	kernel   *kernel.Kernel         // nil until the first watch
-	entries  map[uint32]*entry      // by ID
-	byDentry map[*vfs.Dentry]*entry // the same
-	last     uint32                 // ID
-	quiet    bool                   // nothing may be done with files, because the memory is saved
-	late     []*entry               // added while nothing may be done
-	added    int                    // since the last sweep
-	futile   bool                   // the last sweep dropped little
+	mu        sync.Mutex
+	kernel    *kernel.Kernel          // nil until the first watch
+	entries   map[uint32]*entry       // by ID
+	byWatches map[*vfs.Watches]*entry // the same; hard links share their watches
+	last      uint32                  // ID
+	quiet     bool                    // nothing may be done with files, because the memory is saved
+	left      bool                    // nobody answers any more
+	late      map[*entry]bool         // added while nothing may be done, and not yet answered
+	added     int                     // since the last sweep
+	futile    bool                    // the last sweep dropped little
 
 	// Of work only. The host's cookie of the last rename, and that of its events here.
 	theirCookie, cookie uint32
@@ -84,13 +87,14 @@ type sink struct {
 
 // An entry is a file or directory that commands watch.
 type entry struct {
-	id     uint32
-	path   string      // in the sandbox, when the watch was added
-	dentry *vfs.Dentry // without a reference, which would keep a removed file alive; its watches may be used without
-	dir    bool
-	ready  chan struct{} // closed when the host has answered
-	ended  atomic.Bool   // the file was removed inside
-	moved  bool          // of work only: the host has renamed it, so that path is another file
+	id      uint32
+	mount   string      // path of the mount, which stays
+	dentry  *vfs.Dentry // without a reference, which would keep a removed file alive
+	watches *vfs.Watches
+	dir     bool
+	ready   chan struct{} // closed when the host has answered
+	ended   atomic.Bool   // the file was removed inside
+	moved   bool          // of work only: the host has renamed it, so that the path is that of another file
 }
 
 func (*sink) Name() string { return Sink }
@@ -132,31 +136,41 @@ func (s *sink) RawSyscall(ctx context.Context, _ seccheck.FieldSet, call *pb.Sys
 	}
 	root := task.MountNamespace().Root(task)
 	defer root.DecRef(task)
-	full, err := task.Kernel().VFS().PathnameReachable(task, root, vd)
+	k := task.Kernel()
+	mount, err := k.VFS().PathnameReachable(task, root, vfs.MakeVirtualDentry(vd.Mount(), vd.Mount().Root()))
 	if err != nil {
 		return nil
 	}
-	s.watch(task.Kernel(), vd.Dentry(), full)
+	full, err := k.VFS().PathnameReachable(task, root, vd)
+	if err != nil {
+		return nil
+	}
+	s.watch(k, vd.Dentry(), mount, full, isDir(k, vd))
 	return nil
 }
 
-// watch has the host watch a file that the caller has a reference on, and waits until it does. The host would hear
-// no more of a sink that asks for what cannot be watched: a removed file, or one deeper than any path.
-func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, path string) {
+func isDir(k *kernel.Kernel, vd vfs.VirtualDentry) bool {
+	ctx := k.SupervisorContext()
+	st, err := k.VFS().StatAt(ctx, auth.CredentialsFromContext(ctx), &vfs.PathOperation{Root: vd, Start: vd}, &vfs.StatOptions{Mask: linux.STATX_TYPE})
+	return err == nil && st.Mode&linux.S_IFMT == linux.S_IFDIR
+}
+
+// watch has the host watch a file that the caller has a reference on, and waits until it does. It returns nil if it
+// does not. The host would hear no more of a sink that asks for what cannot be watched: a removed file, or one deeper
+// than any path.
+func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, mount, path string, dir bool) *entry {
 	if !boxinit.Watchable(path) || d.IsDead() {
-		return
+		return nil
 	}
-	dir := false
-	_ = at(k, path, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
-		st, err := k.VFS().StatAt(ctx, creds, at, &vfs.StatOptions{Mask: linux.STATX_TYPE})
-		dir = st.Mode&linux.S_IFMT == linux.S_IFDIR
-		return err
-	})
 	s.mu.Lock()
 	s.kernel = k
-	e := s.byDentry[d]
-	if e != nil && e.ended.Load() {
+	e := s.byWatches[d.Watches()]
+	switch {
+	case e != nil && e.ended.Load():
 		s.forget(e)
+		e = nil
+	case e != nil && e.dentry.IsDead() && s.hasAnswer(e): // the host has renamed the file, which is found elsewhere
+		s.drop(e)
 		e = nil
 	}
 	if e == nil {
@@ -164,11 +178,11 @@ func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, path string) {
 		if s.last++; s.last == 0 {
 			s.last++
 		}
-		e = &entry{id: s.last, path: path, dentry: d, dir: dir, ready: make(chan struct{})}
-		s.entries[e.id], s.byDentry[d] = e, e
+		e = &entry{id: s.last, mount: mount, dentry: d, watches: d.Watches(), dir: dir, ready: make(chan struct{})}
+		s.entries[e.id], s.byWatches[e.watches] = e, e
 		switch {
 		case s.quiet:
-			s.late = append(s.late, e)
+			s.late[e] = true
 			close(e.ready)
 		case !s.requests.put(boxinit.WatchRequest{Kind: boxinit.WatchAdd, ID: e.id, Path: path}):
 			s.forget(e)
@@ -180,9 +194,13 @@ func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, path string) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.entries[e.id] == e && !s.quiet {
+	if s.entries[e.id] != e {
+		return nil
+	}
+	if !s.quiet {
 		s.log.watch(s.kernel, e)
 	}
+	return e
 }
 
 // sweepAfter is the number of new watches after which those are dropped that no command has any more.
@@ -210,12 +228,16 @@ func (s *sink) sweep() {
 // idle reports whether no command watches a file any more. s.mu is held, so that no new watch is overlooked:
 // a command that has added one calls watch afterwards.
 func (s *sink) idle(e *entry) bool {
+	return s.hasAnswer(e) && (e.ended.Load() || e.watches.Size() <= s.log.own(e))
+}
+
+func (*sink) hasAnswer(e *entry) bool {
 	select {
 	case <-e.ready:
+		return true
 	default:
 		return false
 	}
-	return e.ended.Load() || e.dentry.Watches().Size() <= s.log.own(e)
 }
 
 // drop ends the watch of a file here and on the host. s.mu is held.
@@ -228,8 +250,9 @@ func (s *sink) drop(e *entry) {
 // forget removes an entry. s.mu is held.
 func (s *sink) forget(e *entry) {
 	delete(s.entries, e.id)
-	if s.byDentry[e.dentry] == e {
-		delete(s.byDentry, e.dentry)
+	delete(s.late, e)
+	if s.byWatches[e.watches] == e {
+		delete(s.byWatches, e.watches)
 	}
 }
 
@@ -250,39 +273,51 @@ func (s *sink) receive() {
 			break
 		}
 		if r.Kind == boxinit.WatchAdded || r.Kind == boxinit.WatchRefused {
-			s.answered(r)
+			if s.answered(r) {
+				s.reports <- arrival{r, time.Now()}
+			}
 			continue
 		}
 		s.reports <- arrival{r, time.Now()}
 	}
-	// Nobody answers any more.
 	s.requests.end()
+	s.leave()
+}
+
+// leave ends all watches when nobody answers any more. The memory could not be saved with the sink's own.
+func (s *sink) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet, s.late = false, nil
+	s.left, s.quiet = true, false
 	for _, e := range s.entries {
 		s.answer(e)
+		s.forget(e)
+	}
+	if s.kernel != nil {
+		s.log.end(s.kernel)
 	}
 }
 
-func (s *sink) answered(r boxinit.WatchReport) {
+// answered takes an answer, and reports whether changes may have been missed before.
+func (s *sink) answered(r boxinit.WatchReport) (missed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[r.ID]
 	if e == nil {
-		return
+		return false
 	}
+	missed = s.late[e] && r.Kind == boxinit.WatchAdded
+	delete(s.late, e)
 	if r.Kind == boxinit.WatchRefused {
 		s.forget(e) // tried again with the next watch
 	}
 	s.answer(e)
+	return missed
 }
 
 // answer lets those go on who wait for a watch. s.mu is held.
 func (s *sink) answer(e *entry) {
-	select {
-	case <-e.ready:
-	default:
+	if !s.hasAnswer(e) {
 		close(e.ready)
 	}
 }
@@ -317,7 +352,7 @@ func (s *sink) work() {
 func (s *sink) rest(quiet bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.quiet = quiet
+	s.quiet = quiet && !s.left
 	if s.kernel == nil {
 		return
 	}
@@ -325,19 +360,15 @@ func (s *sink) rest(quiet bool) {
 	if quiet {
 		return
 	}
-	for _, e := range s.late {
-		if s.entries[e.id] != e {
-			continue // dropped again
-		}
-		s.requests.put(boxinit.WatchRequest{Kind: boxinit.WatchAdd, ID: e.id, Path: e.path})
-	}
-	s.late = nil
 	for _, e := range s.entries {
-		_ = look(s.kernel, e.path, func(d *vfs.Dentry) { // with a reference on it
-			if d == e.dentry {
-				s.log.watch(s.kernel, e)
-			}
+		asked := !s.late[e]
+		s.hold(s.kernel, e, func(path string, _ vfs.VirtualDentry) {
+			s.log.watch(s.kernel, e)
+			asked = asked || boxinit.Watchable(path) && s.requests.put(boxinit.WatchRequest{Kind: boxinit.WatchAdd, ID: e.id, Path: path})
 		})
+		if !asked {
+			s.drop(e) // it is gone meanwhile
+		}
 	}
 }
 
@@ -350,6 +381,7 @@ func (s *sink) carryOut(r arrival) {
 		return
 	}
 	if r.Kind == boxinit.WatchLost {
+		s.log.clear() // reports of these changes may be among the lost ones
 		all := make([]*entry, 0, len(s.entries))
 		for _, e := range s.entries {
 			all = append(all, e)
@@ -369,12 +401,16 @@ func (s *sink) carryOut(r arrival) {
 		return
 	}
 	s.mu.Unlock()
+	if r.Kind == boxinit.WatchAdded {
+		s.lost(k, []*entry{e})
+		return
+	}
 	s.tell(k, e, r)
 }
 
 // tell makes the events of a change, unless a command has made it.
 func (s *sink) tell(k *kernel.Kernel, e *entry, r arrival) {
-	if s.log.made(e, r, func() (time.Time, bool) { return changed(k, e, r.Name) }) {
+	if s.log.made(e, r, func() (time.Time, bool) { return s.changed(k, e, r.Name) }) {
 		return
 	}
 	ctx := k.SupervisorContext()
@@ -401,7 +437,7 @@ func (s *sink) tell(k *kernel.Kernel, e *entry, r arrival) {
 		e.moved = true
 	case e.dir && r.Name != "" && r.Mask&(linux.IN_DELETE|linux.IN_MOVED_FROM|linux.IN_MOVED_TO) != 0:
 		// Let gVisor close what it holds open of a removed file. Until then the host does not report its end.
-		_ = look(k, e.path+"/"+r.Name, func(*vfs.Dentry) {})
+		s.hold(k, e, func(_ string, vd vfs.VirtualDentry) { _, _ = s.below(k, vd, r.Name) })
 	}
 }
 
@@ -412,12 +448,12 @@ func (s *sink) notify(ctx context.Context, e *entry, name string, mask, cookie u
 		kind = vfs.PathEvent
 	}
 	defer s.log.expect(e, name, mask)()
-	e.dentry.Watches().Notify(ctx, name, mask, cookie, kind, false)
+	e.watches.Notify(ctx, name, mask, cookie, kind, false)
 }
 
 // gone ends all watches of a file that is no more.
 func (s *sink) gone(ctx context.Context, e *entry) {
-	e.dentry.Watches().HandleDeletion(ctx)
+	e.watches.HandleDeletion(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.entries[e.id] == e {
@@ -425,10 +461,14 @@ func (s *sink) gone(ctx context.Context, e *entry) {
 	}
 }
 
-// lost tells everybody that changes were lost.
+// lostMask has bits that commands watch for, because gVisor makes no event for a watch without such a bit. No watch ends
+// with it.
+const lostMask = linux.IN_Q_OVERFLOW | content | linux.IN_CREATE | linux.IN_MOVED_TO | linux.IN_DELETE
+
+// lost tells those who watch files that changes were lost.
 func (s *sink) lost(k *kernel.Kernel, all []*entry) {
 	for _, e := range all {
-		mask := uint32(linux.IN_Q_OVERFLOW | linux.IN_ATTRIB | linux.IN_MODIFY)
+		mask := uint32(lostMask)
 		if e.dir {
 			mask |= linux.IN_ISDIR
 		}
@@ -449,32 +489,97 @@ func at(k *kernel.Kernel, path string, do func(ctx context.Context, creds *auth.
 	return do(ctx, auth.CredentialsFromContext(ctx), &vfs.PathOperation{Root: root, Start: root, Path: fspath.Parse(path)})
 }
 
-// changed returns when a file in a directory was last changed, by the host's clock.
-func changed(k *kernel.Kernel, e *entry, name string) (when time.Time, ok bool) {
-	path := e.path
-	if name != "" {
-		path += "/" + name
-	}
-	err := at(k, path, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
-		st, err := k.VFS().StatAt(ctx, creds, at, &vfs.StatOptions{Mask: linux.STATX_CTIME})
-		when = time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec))
+// pathOf returns where a file of a mount is in gVisor's memory now. Commands may have renamed it, or a directory above.
+func pathOf(k *kernel.Kernel, e *entry) (path string, err error) {
+	err = at(k, e.mount, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
+		root, err := k.VFS().GetDentryAt(ctx, creds, at, &vfs.GetDentryOptions{})
+		if err != nil {
+			return err
+		}
+		defer root.DecRef(ctx)
+		if root.Mount().Filesystem().FilesystemType().Name() != gofer.Name {
+			return errors.New("another mount covers it")
+		}
+		path, err = k.VFS().PathnameReachable(ctx, at.Root, vfs.MakeVirtualDentry(root.Mount(), e.dentry))
+		if err == nil && (path == "" || e.dentry.IsDead()) {
+			err = errors.New("it is gone")
+		}
 		return err
 	})
-	return when, err == nil
+	return path, err
 }
 
-// still reports whether a file is still the one at its path.
-func (s *sink) still(k *kernel.Kernel, e *entry) (same bool) {
-	_ = look(k, e.path, func(d *vfs.Dentry) { same = d == e.dentry })
+// hold calls do with the path of a file and a reference on it, if it is where it is in gVisor's memory.
+func (*sink) hold(k *kernel.Kernel, e *entry, do func(path string, vd vfs.VirtualDentry)) {
+	path, err := pathOf(k, e)
+	if err != nil {
+		return
+	}
+	look(k, path, func(vd vfs.VirtualDentry) {
+		if vd.Dentry() == e.dentry {
+			do(path, vd)
+		}
+	})
+}
+
+// below has gVisor look anew at a name in a directory. Without a reference the dentry only tells which one it is.
+func (*sink) below(k *kernel.Kernel, dir vfs.VirtualDentry, name string) (*vfs.Dentry, error) {
+	ctx := k.SupervisorContext()
+	at := &vfs.PathOperation{Root: dir, Start: dir, Path: fspath.Parse(name)}
+	vd, err := k.VFS().GetDentryAt(ctx, auth.CredentialsFromContext(ctx), at, &vfs.GetDentryOptions{})
+	if err != nil {
+		return nil, err
+	}
+	vd.DecRef(ctx)
+	return vd.Dentry(), nil
+}
+
+// changed returns when a file, or a name in a directory, was last changed, by the host's clock. A name that is gone
+// has not changed since: its end is told by itself.
+func (s *sink) changed(k *kernel.Kernel, e *entry, name string) (when time.Time, ok bool) {
+	s.hold(k, e, func(_ string, vd vfs.VirtualDentry) {
+		ctx := k.SupervisorContext()
+		at := &vfs.PathOperation{Root: vd, Start: vd, Path: fspath.Parse(name)}
+		st, err := k.VFS().StatAt(ctx, auth.CredentialsFromContext(ctx), at, &vfs.StatOptions{Mask: linux.STATX_CTIME})
+		switch {
+		case err == nil:
+			when, ok = time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)), true
+		case name != "" && linuxerr.Equals(linuxerr.ENOENT, err):
+			ok = true
+		}
+	})
+	return when, ok
+}
+
+// still reports whether a file is still the one at its path, also if there is no such path any more: the host has
+// moved a directory above it.
+func (s *sink) still(k *kernel.Kernel, e *entry) bool {
+	path, err := pathOf(k, e)
+	if err != nil {
+		return true
+	}
+	cut := strings.LastIndexByte(path, '/')
+	if cut < len(e.mount) {
+		return true // a mount
+	}
+	same := true
+	look(k, path[:cut], func(dir vfs.VirtualDentry) {
+		impl := dir.Mount().Filesystem().Impl()
+		if !impl.IsDescendant(dir, vfs.MakeVirtualDentry(dir.Mount(), e.dentry)) {
+			return // another directory has taken its place
+		}
+		d, err := s.below(k, dir, path[cut+1:])
+		same = d == e.dentry || err != nil && !linuxerr.Equals(linuxerr.ENOENT, err)
+	})
 	return same
 }
 
-// look has gVisor look at a path anew.
-func look(k *kernel.Kernel, path string, found func(*vfs.Dentry)) error {
-	return at(k, path, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
+// look has gVisor look at a path anew, and calls found with a reference on what is there.
+func look(k *kernel.Kernel, path string, found func(vfs.VirtualDentry)) {
+	_ = at(k, path, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
 		vd, err := k.VFS().GetDentryAt(ctx, creds, at, &vfs.GetDentryOptions{})
 		if err == nil {
-			found(vd.Dentry())
+			found(vd)
 			vd.DecRef(ctx)
 		}
 		return err

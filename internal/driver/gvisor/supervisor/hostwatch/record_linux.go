@@ -20,7 +20,8 @@ const (
 	// names are the events of changed names, each of which is told.
 	names = linux.IN_CREATE | linux.IN_DELETE | linux.IN_MOVED_FROM | linux.IN_MOVED_TO | linux.IN_MOVE_SELF
 
-	// names are remembered for so long, which is much longer than the host takes to report one.
+	// remembered is for how long a change is, which is much longer than the host takes to report one. gVisor closes a
+	// file of the host only when it needs it no more, so that the end of writing may be reported much later.
 	remembered = 5 * time.Second
 	// logMax is how many files or names are remembered at least.
 	logMax = 4096
@@ -37,9 +38,9 @@ type record struct {
 	buf     []byte
 	entries map[int32]*entry // by watch
 	watches map[*entry]int32 // the same
-	// touched is when commands last changed a file, and told how often they changed a name. When
-	// a generation is full, it becomes the old one.
-	touched, touchedOld map[place]time.Time
+	// touched is when commands last changed a file, and told how often they changed a name. When a generation is full,
+	// it becomes the old one. They outlive a save of the memory.
+	touched, touchedOld map[place]touch
 	told, toldOld       map[deed]*count
 	expected            map[deed]int // events that the sink itself is making
 }
@@ -54,6 +55,28 @@ type place struct {
 type deed struct {
 	place
 	mask uint32
+}
+
+// contentKinds are the events in content.
+var contentKinds = [...]uint32{linux.IN_MODIFY, linux.IN_ATTRIB, linux.IN_CLOSE_WRITE}
+
+// A touch is when commands last changed a file in any way, and in each way.
+type touch struct {
+	last  time.Time
+	kinds [len(contentKinds)]time.Time
+}
+
+// of reports whether commands may have made an event of some kinds that the host has reported, and not others alone.
+func (t touch) of(mask uint32, reported time.Time) bool {
+	for i, kind := range contentKinds {
+		if mask&kind == 0 {
+			continue
+		}
+		if when := t.kinds[i]; when.IsZero() || kind != linux.IN_CLOSE_WRITE && reported.Sub(when) > remembered {
+			return false
+		}
+	}
+	return mask&content != 0
 }
 
 type count struct {
@@ -86,8 +109,9 @@ func (l *record) begin(k *kernel.Kernel) bool {
 	l.mu.Lock()
 	l.ctx, l.buf = ctx, make([]byte, 16<<10)
 	l.entries, l.watches = map[int32]*entry{}, map[*entry]int32{}
-	l.touched, l.told, l.expected = map[place]time.Time{}, map[deed]*count{}, map[deed]int{}
-	l.touchedOld, l.toldOld = nil, nil
+	if l.expected == nil {
+		l.touched, l.told, l.expected = map[place]touch{}, map[deed]*count{}, map[deed]int{}
+	}
 	l.mu.Unlock()
 	entry := waiter.NewFunctionEntry(waiter.ReadableEvents, func(waiter.EventMask) { l.read(inotify) })
 	if err := inotify.EventRegister(&entry); err != nil {
@@ -189,13 +213,34 @@ func (l *record) note(now time.Time, wd int32, mask uint32, name string) {
 		}
 		c.n, c.last = c.n+1, now
 	}
-	// What has a new name has a new time of change, too.
-	if mask&(content|linux.IN_CREATE|linux.IN_MOVED_TO|linux.IN_MOVE_SELF) != 0 {
-		if _, ok := l.touched[at]; !ok && len(l.touched) >= logMax {
-			l.touchedOld, l.touched = l.touched, map[place]time.Time{}
-		}
-		l.touched[at] = now
+	kinds := mask & content
+	if mask&(linux.IN_CREATE|linux.IN_MOVED_TO|linux.IN_MOVE_SELF) != 0 {
+		kinds = content // what has a new name has a new time of change, too
 	}
+	if kinds == 0 {
+		return
+	}
+	t, ok := l.touched[at]
+	if !ok {
+		if t = l.touchedOld[at]; len(l.touched) >= logMax {
+			l.touchedOld, l.touched = l.touched, map[place]touch{}
+		}
+	}
+	t.last = now
+	for i, kind := range contentKinds {
+		if kinds&kind != 0 {
+			t.kinds[i] = now
+		}
+	}
+	l.touched[at] = t
+}
+
+// clear forgets which names commands have changed.
+func (l *record) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.told)
+	l.toldOld = nil
 }
 
 // expect announces an event of the sink's own, until the returned function is called.
@@ -215,7 +260,7 @@ func (l *record) expect(e *entry, name string, mask uint32) (done func()) {
 }
 
 // made reports whether commands have made a change that the host has reported, and know of it. changed returns when
-// the file was last changed; ok is false if it is gone. It asks the gofer.
+// the file was last changed; ok is false if it is not found. It asks the gofer.
 func (l *record) made(e *entry, r arrival, changed func() (when time.Time, ok bool)) bool {
 	at, mask := place{e.id, r.Name}, r.Mask
 	l.mu.Lock()
@@ -231,17 +276,17 @@ func (l *record) made(e *entry, r arrival, changed func() (when time.Time, ok bo
 	}
 	touched, ok := l.touched[at]
 	if !ok {
-		touched, ok = l.touchedOld[at]
+		touched = l.touchedOld[at]
 	}
 	l.mu.Unlock()
-	if !ok || mask&content == 0 {
+	if !touched.of(mask, r.at) {
 		return false
 	}
 	// An event of a command that came after the last change tells the same: look again. So does one after the report. A
 	// command that writes all the time has no gofer asked.
-	if !r.at.After(touched) {
+	if !r.at.After(touched.last) {
 		return true
 	}
 	when, ok := changed()
-	return !ok || !when.After(touched)
+	return ok && !when.After(touched.last) // rather twice than never
 }

@@ -15,7 +15,7 @@ func known() (*record, *entry) {
 	e := &entry{id: 7, dir: true}
 	return &record{
 		entries: map[int32]*entry{1: e}, watches: map[*entry]int32{e: 1},
-		touched: map[place]time.Time{}, told: map[deed]*count{}, expected: map[deed]int{},
+		touched: map[place]touch{}, told: map[deed]*count{}, expected: map[deed]int{},
 	}, e
 }
 
@@ -58,7 +58,7 @@ func TestEachNameThatACommandMadeIsLeftOutOnce(t *testing.T) {
 func TestAChangeOfContentIsToldUnlessACommandsEventCameAfterIt(t *testing.T) {
 	l, e := known()
 	now := time.Now()
-	l.note(now, 1, linux.IN_MODIFY, "x")
+	l.note(now, 1, linux.IN_CLOSE_WRITE, "x")
 	for what, row := range map[string]struct {
 		name    string
 		changed func() (time.Time, bool)
@@ -66,7 +66,8 @@ func TestAChangeOfContentIsToldUnlessACommandsEventCameAfterIt(t *testing.T) {
 	}{
 		"by the command":               {"x", since(now.Add(-time.Millisecond)), true},
 		"by the host, later":           {"x", since(now.Add(time.Millisecond)), false},
-		"of a file that is gone again": {"x", gone, true},
+		"of a file that is not found":  {"x", gone, false},
+		"of a name that is gone again": {"x", since(time.Time{}), true},
 		"of another file":              {"y", since(now.Add(-time.Hour)), false},
 	} {
 		if got := l.made(e, of(now.Add(10*time.Millisecond), row.name, linux.IN_CLOSE_WRITE), row.changed); got != row.made {
@@ -82,6 +83,65 @@ func TestACommandThatWritesAllTheTimeHasNoGoferAsked(t *testing.T) {
 	asked := false
 	if !l.made(e, of(now, "x", linux.IN_MODIFY), func() (time.Time, bool) { asked = true; return time.Time{}, true }) || asked {
 		t.Errorf("the gofer was asked: %v", asked)
+	}
+}
+
+func TestOneKindOfChangeByACommandStandsForNoOther(t *testing.T) {
+	l, e := known()
+	now := time.Now()
+	l.note(now, 1, linux.IN_ATTRIB, "x")
+	l.note(now, 1, linux.IN_MOVED_TO, "new")
+	before := since(now.Add(-time.Millisecond))
+	for _, row := range []struct {
+		name string
+		mask uint32
+		made bool
+	}{
+		{"x", linux.IN_ATTRIB, true}, {"x", linux.IN_MODIFY, false}, {"x", linux.IN_CLOSE_WRITE, false},
+		{"new", linux.IN_ATTRIB, true}, {"new", linux.IN_MODIFY, true}, {"new", linux.IN_CLOSE_WRITE, true},
+	} {
+		if got := l.made(e, of(now.Add(10*time.Millisecond), row.name, row.mask), before); got != row.made {
+			t.Errorf("%s %#x: %v", row.name, row.mask, got)
+		}
+	}
+}
+
+// Each change has the file the same new time, whatever its kind.
+func TestChangesOfACommandThatFollowEachOtherAreLeftOut(t *testing.T) {
+	l, e := known()
+	now := time.Now()
+	l.note(now, 1, linux.IN_ATTRIB, "x")
+	l.note(now.Add(10*time.Millisecond), 1, linux.IN_MODIFY, "x")
+	if !l.made(e, of(now.Add(time.Millisecond), "x", linux.IN_ATTRIB), gone) || !l.made(e, of(now.Add(15*time.Millisecond), "x", linux.IN_ATTRIB), since(now.Add(9*time.Millisecond))) {
+		t.Error("the first is told twice")
+	}
+}
+
+// The clock of a file server may be behind, so that the time of a change says nothing.
+func TestAChangeLongAfterThatOfACommandIsTold(t *testing.T) {
+	l, e := known()
+	now := time.Now()
+	l.note(now, 1, linux.IN_MODIFY, "x")
+	l.note(now, 1, linux.IN_CLOSE_WRITE, "x")
+	behind := since(now.Add(-time.Hour))
+	for mask, made := range map[uint32]bool{linux.IN_MODIFY: false, linux.IN_CLOSE_WRITE: true} {
+		if got := l.made(e, of(now.Add(2*remembered), "x", mask), behind); got != made {
+			t.Errorf("%#x: %v", mask, got)
+		}
+	}
+}
+
+func TestNamesOfWhichReportsAreLostCancelNoLaterOnes(t *testing.T) {
+	l, e := known()
+	now := time.Now()
+	for i := range logMax + 1 { // two generations
+		l.note(now, 1, linux.IN_CREATE, fmt.Sprint(i))
+	}
+	l.clear()
+	for _, name := range []string{"0", fmt.Sprint(logMax)} {
+		if l.made(e, of(now, name, linux.IN_CREATE), gone) {
+			t.Errorf("%s is left out", name)
+		}
 	}
 }
 

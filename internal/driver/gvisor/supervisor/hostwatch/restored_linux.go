@@ -3,13 +3,11 @@ package hostwatch
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/context"
 	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/pkg/sentry/kernel"
-	"gvisor.dev/gvisor/pkg/sentry/kernel/auth"
 	"gvisor.dev/gvisor/pkg/sentry/seccheck"
 	pb "gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto"
 	"gvisor.dev/gvisor/pkg/sentry/vfs"
@@ -86,9 +84,15 @@ func (s *sink) find(k *kernel.Kernel) {
 		}
 		table.DecRef(ctx)
 	}
+	var placed []*entry
 	for d := range found {
-		s.place(k, d, func(path string) { s.watch(k, d, path) })
+		s.place(k, d, func(mount, path string, dir bool) {
+			if e := s.watch(k, d, mount, path, dir); e != nil {
+				placed = append(placed, e)
+			}
+		})
 	}
+	s.lost(k, placed) // since the memory was saved, nobody has told what the host changes
 }
 
 // targets returns what an instance watches, which gVisor does not export.
@@ -114,35 +118,18 @@ func targets(i *vfs.Inotify) (list []*vfs.Dentry) {
 
 // place finds the path of a file in a mount, and calls found with a reference on the file. Nobody may have one: a
 // watch alone keeps a file in gVisor's memory.
-func (s *sink) place(k *kernel.Kernel, d *vfs.Dentry, found func(path string)) {
+func (s *sink) place(k *kernel.Kernel, d *vfs.Dentry, found func(mount, path string, dir bool)) {
 	if d.IsDead() || fmt.Sprintf("%T", d.Impl()) != "*gofer.dentry" {
 		return
 	}
+	done := false
 	for _, mount := range s.mounts {
-		path := ""
-		_ = at(k, mount, func(ctx context.Context, creds *auth.Credentials, at *vfs.PathOperation) error {
-			root, err := k.VFS().GetDentryAt(ctx, creds, at, &vfs.GetDentryOptions{})
-			if err != nil {
-				return err
-			}
-			defer root.DecRef(ctx)
-			rest, err := k.VFS().PathnameInFilesystem(ctx, vfs.MakeVirtualDentry(root.Mount(), d))
-			if err != nil {
-				return err
-			}
-			path = strings.TrimSuffix(mount+rest, "/")
-			return nil
+		e := &entry{mount: mount, dentry: d}
+		s.hold(k, e, func(path string, vd vfs.VirtualDentry) {
+			done = true
+			found(mount, path, isDir(k, vd))
 		})
-		// The path may be that of a file of the same name in another mount.
-		same := false
-		if path != "" {
-			_ = look(k, path, func(there *vfs.Dentry) {
-				if same = there == d; same {
-					found(path)
-				}
-			})
-		}
-		if same {
+		if done {
 			return
 		}
 	}
