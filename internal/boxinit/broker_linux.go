@@ -751,7 +751,7 @@ func (b *broker) refuseFor(op, target, rule, why string) {
 		target, rule = strings.TrimPrefix(target, b.root), strings.Replace(rule, " "+b.root+"/", " /", 1)
 	}
 	key := op + "\x00" + target
-	if why != "" {
+	if why != "" || op == "watch" { // a mount may have several reasons
 		key += "\x00" + rule
 	}
 	if r := b.refused[key]; r != nil {
@@ -785,6 +785,10 @@ func (b *broker) refuseFor(op, target, rule, why string) {
 		remedy = "watch fewer directories (leave out node_modules and the like), or have the tool poll"
 	case rule == watchesDenied:
 		remedy = "have the administrator raise fs.inotify.max_user_watches and max_user_instances, or have the tool poll"
+	case rule == watchesEnded:
+		remedy = "start the sandbox again, or have the tool poll"
+	case strings.HasPrefix(rule, watchesFailed):
+		remedy = "have the tool poll"
 	case op == "lock":
 		remedy = "lock a file that may be written; a directory of the host may be with --write or --workspace"
 	case op == "watch":

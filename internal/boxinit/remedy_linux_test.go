@@ -22,3 +22,25 @@ func TestTheRemedyForAProtectedNameCanBeFollowed(t *testing.T) {
 		}
 	}
 }
+
+func TestEachReasonWhyAMountIsNotWatchedIsSaidWithWhatHelps(t *testing.T) {
+	b, err := newBroker(new(Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := []string{watchesFull, watchesDenied, watchesEnded, watchesFailed + "permission denied"}
+	for range 2 {
+		for _, rule := range rules {
+			b.refuse("watch", "/work", rule)
+		}
+	}
+	list := b.Refusals()
+	if len(list) != len(rules) {
+		t.Fatalf("%d reasons are said", len(list))
+	}
+	for i, r := range list {
+		if r.Rule != rules[i] || r.Count != 2 || !strings.Contains(r.Remedy, "have the tool poll") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
