@@ -130,8 +130,7 @@ func (s *sink) RawSyscall(ctx context.Context, _ seccheck.FieldSet, call *pb.Sys
 		return nil
 	}
 	defer vd.DecRef(task)
-	// Mounts of the host are file systems of their own, and all else is below the private layer.
-	if vd.Mount().Filesystem().FilesystemType().Name() != gofer.Name {
+	if !ofHost(vd) {
 		return nil
 	}
 	root := task.MountNamespace().Root(task)
@@ -147,6 +146,12 @@ func (s *sink) RawSyscall(ctx context.Context, _ seccheck.FieldSet, call *pb.Sys
 	}
 	s.watch(k, vd.Dentry(), mount, full, isDir(k, vd))
 	return nil
+}
+
+// ofHost reports whether a file is one of a mount of the host. These are file systems of their own, and all else is below
+// the private layer.
+func ofHost(vd vfs.VirtualDentry) bool {
+	return vd.Mount().Filesystem().FilesystemType().Name() == gofer.Name
 }
 
 func isDir(k *kernel.Kernel, vd vfs.VirtualDentry) bool {
@@ -342,7 +347,7 @@ func (s *sink) work() {
 		case quiet:
 			held = append(held, r) // those that were on their way
 		default:
-			time.Sleep(time.Until(r.at.Add(grace)))
+			<-time.After(time.Until(r.at.Add(grace)))
 			s.carryOut(r)
 		}
 	}
@@ -443,7 +448,7 @@ func (s *sink) tell(k *kernel.Kernel, e *entry, r arrival) {
 
 // notify makes an event for all watches of a file.
 func (s *sink) notify(ctx context.Context, e *entry, name string, mask, cookie uint32) {
-	kind := vfs.EventType(vfs.InodeEvent)
+	kind := vfs.InodeEvent
 	if mask&content != 0 {
 		kind = vfs.PathEvent
 	}
@@ -497,7 +502,7 @@ func pathOf(k *kernel.Kernel, e *entry) (path string, err error) {
 			return err
 		}
 		defer root.DecRef(ctx)
-		if root.Mount().Filesystem().FilesystemType().Name() != gofer.Name {
+		if !ofHost(root) {
 			return errors.New("another mount covers it")
 		}
 		path, err = k.VFS().PathnameReachable(ctx, at.Root, vfs.MakeVirtualDentry(root.Mount(), e.dentry))
@@ -564,13 +569,16 @@ func (s *sink) still(k *kernel.Kernel, e *entry) bool {
 	}
 	same := true
 	look(k, path[:cut], func(dir vfs.VirtualDentry) {
-		impl := dir.Mount().Filesystem().Impl()
-		if !impl.IsDescendant(dir, vfs.MakeVirtualDentry(dir.Mount(), e.dentry)) {
-			return // another directory has taken its place
+		if !ofHost(dir) || !dir.Mount().Filesystem().Impl().IsDescendant(dir, vfs.MakeVirtualDentry(dir.Mount(), e.dentry)) {
+			return // another directory has taken its place, or a mount of a command covers it
 		}
 		d, err := s.below(k, dir, path[cut+1:])
 		same = d == e.dentry || err != nil && !linuxerr.Equals(linuxerr.ENOENT, err)
 	})
+	if !same {
+		now, err := pathOf(k, e)
+		same = err == nil && now != path // a command has just renamed it
+	}
 	return same
 }
 
