@@ -16,6 +16,12 @@ func (s *Store) Exec(ctx context.Context, statement string) error {
 	})
 }
 
+// Spec gives the stored spec of a sandbox.
+func (s *Store) Spec(ctx context.Context, token string) (spec string, err error) {
+	err = s.read(ctx, func(q query) error { return q.row("SELECT spec FROM sandboxes WHERE token = ?", token).Scan(&spec) })
+	return spec, err
+}
+
 // Synchronous tells how long a transaction of SQLite waits for the disk: 2 until
 // it is there, 1 not at all.
 func (s *Store) Synchronous(ctx context.Context, safe bool) (mode int, err error) {

@@ -26,9 +26,13 @@ type Sandbox struct {
 	Place  string // the driver that has it, among those whose servers share the store
 	Maker  string // of an ephemeral sandbox: the driver whose end it shares; else empty
 	Tier   paddock.Tier
-	Spec   paddock.Spec // as asked, without what may be a credential
+	Limits paddock.Limits // as asked
 	Labels map[string]string
 	State  State
+
+	// Spec is the spec as asked, with its Limits. It is stored without possible credentials. No call reads it back,
+	// because it may be large: sandboxes are listed every few seconds.
+	Spec paddock.Spec
 
 	Created time.Time
 	Reserved
@@ -48,17 +52,17 @@ func (b Sandbox) Since(st paddock.Status) paddock.Status {
 	return st
 }
 
-const sandboxColumns = "SELECT id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk FROM sandboxes"
+const sandboxColumns = "SELECT id, tenant, token, place, maker, tier, limits, labels, state, created, cpu, memory, pids, disk FROM sandboxes"
 
 func scanSandbox(r row) (Sandbox, error) {
 	var b Sandbox
-	var spec, labels string
+	var limits, labels string
 	var created int64
-	if err := r.Scan(&b.ID, &b.Tenant, &b.Token, &b.Place, &b.Maker, &b.Tier, &spec, &labels, &b.State, &created, &b.CPU, &b.Memory, &b.PIDs, &b.Disk); err != nil {
+	if err := r.Scan(&b.ID, &b.Tenant, &b.Token, &b.Place, &b.Maker, &b.Tier, &limits, &labels, &b.State, &created, &b.CPU, &b.Memory, &b.PIDs, &b.Disk); err != nil {
 		return b, err
 	}
 	b.Created = moment(created)
-	if err := value(spec, &b.Spec); err != nil {
+	if err := value(limits, &b.Limits); err != nil {
 		return b, err
 	}
 	return b, value(labels, &b.Labels)
@@ -71,6 +75,10 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 		return fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", b.ID, paddock.Invalid)
 	}
 	spec, err := text(Redact(b.Spec))
+	if err != nil {
+		return err
+	}
+	limits, err := text(b.Spec.Limits)
 	if err != nil {
 		return err
 	}
@@ -89,8 +97,8 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 		if _, err := q.exec("UPDATE tenants SET rate = ? WHERE id = ?", stamp(t.Rate), b.Tenant); err != nil {
 			return err
 		}
-		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			b.ID, b.Tenant, b.Token, b.Place, b.Maker, b.Tier, spec, labels, Making, stamp(b.Created), b.CPU, b.Memory, b.PIDs, b.Disk)
+		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, limits, labels, state, created, cpu, memory, pids, disk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			b.ID, b.Tenant, b.Token, b.Place, b.Maker, b.Tier, spec, limits, labels, Making, stamp(b.Created), b.CPU, b.Memory, b.PIDs, b.Disk)
 		return err
 	})
 }

@@ -98,6 +98,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	if err := d.admit(ctx, b); err != nil {
 		return nil, err
 	}
+	b.Limits, b.Spec = spec.Limits, paddock.Spec{} // the sandbox may stay open for long, and its spec may be large
 	spec.Labels = d.ts.owned(spec.Labels, b.Token)
 	sb, err := create(ctx, spec)
 	ctx, done := after(ctx)

@@ -26,7 +26,7 @@ func (*lost) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 // told returns the status of a lost sandbox.
 func told(b store.Sandbox) paddock.Status {
 	return paddock.Status{
-		ID: b.ID, Tier: b.Tier, State: paddock.Dead, Created: b.Created, Labels: b.Labels, Limits: b.Spec.Limits,
+		ID: b.ID, Tier: b.Tier, State: paddock.Dead, Created: b.Created, Labels: b.Labels, Limits: b.Limits,
 		Reason: "it no longer existed when the server restarted",
 		Usage:  paddock.Usage{Wall: -1, CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1},
 	}
