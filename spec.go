@@ -37,7 +37,7 @@ type Spec struct {
 	// PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR, those of [ToolchainVariables]
 	// that name a directory visible inside, those of [CertificateVariables] that name a file
 	// of certificates, and those of [InstallVariables]. No other variable of the caller is
-	// passed on.
+	// passed on. [MaxEnv] bounds its size.
 	Env map[string]string `json:"env,omitempty"`
 
 	// Dir is the working directory of commands that name none. Empty is the target of the
@@ -62,6 +62,10 @@ type Spec struct {
 	// the tier promises.
 	AllowMissing []Control `json:"allow_missing,omitempty"`
 }
+
+// MaxEnv is the maximum size of Spec.Env in bytes, names and values together. A larger environment is
+// [Invalid]. Linux starts no program with a variable of more than 128 KiB.
+const MaxEnv = 256 << 10
 
 // InheritLimits sets each limit that s does not set to the limit of origin, the status of the sandbox
 // that is forked. Origin may enforce a limit less than fully, because it is a default, or because its

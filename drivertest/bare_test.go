@@ -165,10 +165,15 @@ func (d *bare) check(spec paddock.Spec) error {
 	if l.Memory < 0 || l.CPUs < 0 || math.IsNaN(l.CPUs) || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.Lifetime < 0 {
 		return fmt.Errorf("limits %+v: %w", l, paddock.Invalid)
 	}
+	size := 0
 	for name, value := range spec.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 			return fmt.Errorf("variable %q: %w", name, paddock.Invalid)
 		}
+		size += len(name) + len(value)
+	}
+	if size > paddock.MaxEnv {
+		return fmt.Errorf("environment of %d bytes: %w", size, paddock.Invalid)
 	}
 	for _, c := range spec.AllowMissing {
 		if !slices.Contains(absent(), c) {

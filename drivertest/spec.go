@@ -79,6 +79,9 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 		{"a variable without a name", func(spec *paddock.Spec) { spec.Env = map[string]string{"": "x"} }, invalid},
 		{"= in a variable's name", func(spec *paddock.Spec) { spec.Env = map[string]string{"A=B": "x"} }, invalid},
 		{"NUL in a variable", func(spec *paddock.Spec) { spec.Env = map[string]string{"A": "x\x00"} }, invalid},
+		{"an environment of more than MaxEnv bytes", func(spec *paddock.Spec) {
+			spec.Env = map[string]string{"A": strings.Repeat("x", 100<<10), "B": strings.Repeat("x", 100<<10), "C": strings.Repeat("x", 100<<10)}
+		}, invalid},
 		{"a relative directory", func(spec *paddock.Spec) { spec.Dir = "relative" }, invalid},
 		{"NUL in the directory", func(spec *paddock.Spec) { spec.Dir = "/usr\x00" }, invalid},
 		{"a missing directory", func(spec *paddock.Spec) { spec.Dir = "/no/such/directory" }, absent},

@@ -112,10 +112,20 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
 		return fmt.Errorf("hostname %.64q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
-	for k, v := range spec.Env {
+	return checkEnv(spec.Env)
+}
+
+// checkEnv rejects variables that no program can get, and a too large environment.
+func checkEnv(env map[string]string) error {
+	size := 0
+	for k, v := range env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
 			return fmt.Errorf("environment variable %.64q: not a name, or a NUL in it: %w", k, paddock.Invalid)
 		}
+		size += len(k) + len(v)
+	}
+	if size > paddock.MaxEnv {
+		return fmt.Errorf("the environment has %d bytes, but the maximum is %d: %w", size, paddock.MaxEnv, paddock.Invalid)
 	}
 	return nil
 }

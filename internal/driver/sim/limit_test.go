@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"reflect"
 	"strings"
@@ -107,6 +108,18 @@ func TestALimitOfTheDiskBoundsTheNumberOfFiles(t *testing.T) {
 	exit, out := do(t, sb, "seq 1000 | xargs touch && echo made; seq 9000 | xargs touch", forgiven)
 	if !strings.HasPrefix(out, "made\n") || exit.Code == 0 || !strings.Contains(out, "No space left on device") {
 		t.Errorf("%+v, %.300q", exit, out)
+	}
+}
+
+func TestATooLargeEnvironmentIsRefusedInWords(t *testing.T) {
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	_, err = d.Create(t.Context(), paddock.Spec{Env: map[string]string{"A": strings.Repeat("x", 300<<10)}})
+	if !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "the environment has 307201 bytes, but the maximum is 262144") {
+		t.Errorf("300 KiB: %v", err)
 	}
 }
 

@@ -57,6 +57,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if err := checkEnv(spec.Env); err != nil {
 		return err
 	}
+	if size := sizeOf(spec.Env); size > paddock.MaxEnv {
+		return fmt.Errorf("the environment has %d bytes, but the maximum is %d: %w", size, paddock.MaxEnv, paddock.Invalid)
+	}
 	switch spec.Root.Kind {
 	case paddock.RootHost:
 		if spec.Root.Path != "" || spec.Root.Snapshot != "" {
@@ -167,6 +170,13 @@ func checkEnv(env map[string]string) error {
 		}
 	}
 	return nil
+}
+
+func sizeOf(env map[string]string) (size int) {
+	for name, value := range env {
+		size += len(name) + len(value)
+	}
+	return size
 }
 
 func (d *Driver) bounds() budget.Limits {
