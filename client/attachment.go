@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -29,16 +30,85 @@ func (p *process) patiently(w io.Writer, data []byte) (int, error) {
 func (p *process) ack() {
 	p.mu.Lock()
 	offset := p.offset
+	p.acking = offset
 	p.mu.Unlock()
 	err := p.s.d.call(p.ctx, call{
 		method: "POST", path: "/v1/attachments/" + p.token + "/ack",
 		query: url.Values{"offset": {strconv.FormatInt(offset, 10)}}, repeat: true,
 	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err == nil {
-		p.mu.Lock()
 		p.acked = max(p.acked, offset)
-		p.mu.Unlock()
 	}
+	if p.acking == offset {
+		p.acking = 0
+	}
+}
+
+// rest returns the number of bytes that have arrived and that no acknowledgement covers.
+func (p *process) rest() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.attached { // the server holds nothing
+		return 0
+	}
+	return p.offset - max(p.acked, p.acking)
+}
+
+// A server whose memory is scarce may hold no more than a few KiB of an attachment, and sends nothing
+// more until these are acknowledged. So output is acknowledged when no more comes for a moment.
+const (
+	quietTime   = 200 * time.Millisecond
+	trickle     = 4 << 10         // bytes below which there is no hurry: a process may write a line now and then
+	trickleTime = 2 * time.Second // between two acknowledgements of so few bytes
+)
+
+// A quiet acknowledges output when no frame has come for some time. It has no goroutine but while it
+// acknowledges. Its methods are called by one goroutine.
+type quiet struct {
+	p     *process
+	timer *time.Timer
+
+	mu   sync.Mutex
+	last time.Time // guarded by mu; time of the last acknowledgement
+}
+
+func newQuiet(p *process) *quiet {
+	q := &quiet{p: p}
+	q.timer = time.AfterFunc(time.Hour, q.ack)
+	q.timer.Stop()
+	return q
+}
+
+func (q *quiet) stop() { q.timer.Stop() }
+
+// start begins to wait, if there is output to acknowledge.
+func (q *quiet) start() {
+	if rest := q.p.rest(); rest > 0 {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.timer.Reset(patienceFor(rest, time.Since(q.last), q.p.s.d.quiet))
+	}
+}
+
+func (q *quiet) ack() {
+	if q.p.rest() <= 0 {
+		return
+	}
+	q.mu.Lock()
+	q.last = time.Now()
+	q.mu.Unlock()
+	q.p.ack()
+}
+
+// patienceFor returns how long no frame must come before rest bytes are acknowledged, if the last
+// acknowledgement was made since ago.
+func patienceFor(rest int64, since, quiet time.Duration) time.Duration {
+	if rest >= trickle {
+		return quiet
+	}
+	return max(quiet, trickleTime-since)
 }
 
 // forget ends the attachment. The process then continues without waiting for this client.

@@ -49,6 +49,8 @@ type Driver struct {
 	http *http.Client
 	dial dialer
 
+	quiet time.Duration // quietTime, except in tests
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // goroutines of the driver
@@ -73,7 +75,7 @@ func New(o Options) (*Driver, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
 	}
-	d := &Driver{o: o}
+	d := &Driver{o: o, quiet: quietTime}
 	if err := d.reach(base); err != nil {
 		return nil, err
 	}

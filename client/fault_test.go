@@ -372,15 +372,18 @@ func TestTheTLSConfigurationOfTheCallerIsNotChanged(t *testing.T) {
 	}
 }
 
-// The server's stream is written here, because a real one is quiet for a quarter of a minute
-// before it says so.
-func TestTheServerNeedNotHoldWhatAQuietProcessWrote(t *testing.T) {
+// followed follows process 7 of a server whose stream is written here, because a real one is quiet for a
+// quarter of a minute before it says so. The stream is "hello", then the frames, and then the end, which
+// waits for an acknowledgement if await is set, and tells it. It returns the acknowledgements that came
+// besides.
+func followed(t *testing.T, quiet time.Duration, await bool, frames func([]byte) []byte) (paddock.Exit, []string) {
+	t.Helper()
 	real, err := url.Parse(serving(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	forward := httputil.NewSingleHostReverseProxy(real)
-	acked := make(chan string, 1)
+	acked := make(chan string, 100)
 	mux := http.NewServeMux()
 	mux.Handle("/", forward)
 	mux.HandleFunc("POST /v1/attachments/{token}/ack", func(_ http.ResponseWriter, r *http.Request) {
@@ -389,34 +392,79 @@ func TestTheServerNeedNotHoldWhatAQuietProcessWrote(t *testing.T) {
 	mux.HandleFunc("GET /v1/sandboxes/{id}/processes/7/output", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", api.FrameType)
 		b, _ := api.AppendJSON(nil, api.Begin, api.Begun{PID: 7})
-		b = api.AppendFrame(b, api.Stdout, []byte("hello"))
-		b = api.AppendFrame(b, api.Alive, nil)
-		b = api.AppendFrame(b, api.Alive, nil) // nothing is left to acknowledge
+		b = frames(api.AppendFrame(b, api.Stdout, []byte("hello")))
 		_, _ = w.Write(b)
 		_ = http.NewResponseController(w).Flush()
-		select {
-		case offset := <-acked:
-			b, _ = api.AppendJSON(nil, api.End, paddock.Exit{Reason: offset})
-		case <-bounded(t).Done():
-			b, _ = api.AppendJSON(nil, api.End, paddock.Exit{Reason: "nothing was acknowledged"})
+		var end paddock.Exit
+		if await {
+			select {
+			case end.Reason = <-acked:
+			case <-bounded(t).Done():
+				end.Reason = "nothing was acknowledged"
+			}
 		}
+		b, _ = api.AppendJSON(nil, api.End, end)
 		_, _ = w.Write(b)
 	})
 	s := httptest.NewServer(mux)
 	defer s.Close()
 	d := connect(t, client.Options{Address: s.URL})
+	d.SetQuiet(quiet)
 	var out bytes.Buffer
 	p, err := newBox(t, d).Attach(bounded(t), 7, paddock.Output{Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
 	exit, err := p.Wait(bounded(t))
-	if err != nil || exit.Reason != "5" || out.String() != "hello" {
-		t.Errorf("%q, acknowledged up to %q: %v", out.String(), exit.Reason, err)
+	if err != nil || !strings.HasPrefix(out.String(), "hello") {
+		t.Errorf("%q: %v", out.String(), err)
 	}
-	select {
-	case offset := <-acked:
-		t.Errorf("acknowledged again up to %s", offset)
-	default:
+	var more []string
+	for {
+		select {
+		case offset := <-acked:
+			more = append(more, offset)
+		default:
+			return exit, more
+		}
+	}
+}
+
+func TestTheServerNeedNotHoldWhatAQuietProcessWrote(t *testing.T) {
+	alive := func(b []byte) []byte {
+		b = api.AppendFrame(b, api.Alive, nil)
+		return api.AppendFrame(b, api.Alive, nil) // nothing is left to acknowledge
+	}
+	if exit, more := followed(t, time.Hour, true, alive); exit.Reason != "5" || len(more) > 0 {
+		t.Errorf("after the server said so: acknowledged up to %q, and then %q", exit.Reason, more)
+	}
+	none := func(b []byte) []byte { return b }
+	if exit, more := followed(t, time.Millisecond, true, none); exit.Reason != "5" || len(more) > 0 {
+		t.Errorf("after a moment: acknowledged up to %q, and then %q", exit.Reason, more)
+	}
+}
+
+func TestOutputThatGoesOnIsNotAcknowledgedLineByLine(t *testing.T) {
+	lines := func(b []byte) []byte {
+		for range 100 {
+			b = api.AppendFrame(b, api.Stdout, []byte("a line\n"))
+		}
+		return b
+	}
+	if _, more := followed(t, time.Hour, false, lines); len(more) > 0 {
+		t.Errorf("acknowledged %q", more)
+	}
+	for _, tt := range []struct {
+		rest        int64
+		since, want time.Duration
+	}{
+		{1, time.Hour, client.QuietTime},
+		{1, 0, client.TrickleTime},
+		{client.Trickle - 1, client.TrickleTime / 2, client.TrickleTime / 2},
+		{client.Trickle, 0, client.QuietTime},
+	} {
+		if got := client.PatienceFor(tt.rest, tt.since); got != tt.want {
+			t.Errorf("%d bytes, %v after others: in %v, want %v", tt.rest, tt.since, got, tt.want)
+		}
 	}
 }

@@ -43,6 +43,7 @@ type process struct {
 	offset   int64 // guarded by mu; offset of the next byte of output
 	missed   int64 // guarded by mu; bytes before offset that the server did not keep for this client
 	acked    int64 // guarded by mu
+	acking   int64 // guarded by mu; offset of the newest acknowledgement under way; 0 if there is none
 	attached bool  // guarded by mu; the server keeps output for this client
 	asked    bool  // guarded by mu; a goroutine follows the process
 }
@@ -227,8 +228,11 @@ func (p *process) follow(st *frames) {
 
 // receive handles frames up to the last one.
 func (p *process) receive(st *frames) (paddock.Exit, error) {
+	q := newQuiet(p)
+	defer q.stop()
 	for {
 		k, payload, err := st.Next()
+		q.stop()
 		if err != nil {
 			return paddock.Exit{}, p.s.d.lost(p.ctx, err)
 		}
@@ -237,6 +241,7 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			if err := p.write(k, payload); err != nil {
 				return paddock.Exit{}, err
 			}
+			q.start()
 		case api.End:
 			var exit paddock.Exit
 			err := decode(payload, &exit)
@@ -253,10 +258,7 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			}
 			return paddock.Exit{}, e.Err()
 		case api.Alive: // it was quiet for a while, so the server need not hold what has arrived
-			p.mu.Lock()
-			due := p.offset > p.acked
-			p.mu.Unlock()
-			if due {
+			if p.rest() > 0 {
 				p.ack()
 			}
 		case api.Begin:
