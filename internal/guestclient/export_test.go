@@ -1,6 +1,7 @@
 package guestclient
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -13,4 +14,11 @@ func (g *Guest) SetGrace(d time.Duration) { g.grace = d }
 const StartsAtOnce = startsAtOnce
 
 // Guard bounds the messages of an answer to a call.
-func Guard(res *http.Response, procedure string) io.ReadCloser { return guard(res, room(procedure)) }
+func Guard(res *http.Response, procedure string) io.ReadCloser {
+	return guard(res, room(context.Background(), procedure))
+}
+
+// GuardSilent is Guard for a call that follows a process without its output.
+func GuardSilent(res *http.Response, procedure string) io.ReadCloser {
+	return guard(res, room(silently(context.Background()), procedure))
+}

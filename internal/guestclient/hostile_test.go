@@ -53,7 +53,27 @@ func (f *fake) serve(t *testing.T, o guestclient.Options) *guestclient.Guest {
 // serve gives the host's side of a guest that is any HTTP/2 server.
 func serve(t *testing.T, h http.Handler, o guestclient.Options) *guestclient.Guest {
 	t.Helper()
-	host, inside := guesttest.Pair(t)
+	g, _ := serveCounted(t, h, o)
+	return g
+}
+
+// A countedConn counts the bytes that were read from it.
+type countedConn struct {
+	net.Conn
+	taken atomic.Int64
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.taken.Add(int64(n))
+	return n, err
+}
+
+// serveCounted is serve, and gives the connection of the host's side.
+func serveCounted(t *testing.T, h http.Handler, o guestclient.Options) (*guestclient.Guest, *countedConn) {
+	t.Helper()
+	end, inside := guesttest.Pair(t)
+	host := &countedConn{Conn: end}
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	srv := &http.Server{Handler: h, Protocols: &protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000}}
@@ -73,7 +93,7 @@ func serve(t *testing.T, h http.Handler, o guestclient.Options) *guestclient.Gue
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	return g
+	return g, host
 }
 
 type listener struct {
@@ -435,6 +455,57 @@ func TestALateExitEndsTheWaitAndIsTold(t *testing.T) {
 			}
 			<-stuck
 		})
+	}
+}
+
+// A stalled writer takes nothing until it is closed.
+type stalled chan struct{}
+
+func (s stalled) Write(p []byte) (int, error) {
+	<-s
+	return 0, io.ErrClosedPipe
+}
+
+func TestAFloodOfManyProcessesFillsNoMoreThanTheRoomOfEach(t *testing.T) {
+	// What a server counts for each process: followCost of package server, processCost of E2B's agent. Heads of messages
+	// and frames come in addition.
+	const many, counted, heads = 500, 192 << 10, 8 << 10
+	var pid atomic.Int32
+	_, h := guestpb.NewGuestHandler(&fake{
+		start: func(_ context.Context, _ *guestpb.StartRequest, s *connect.ServerStream[guestpb.ProcessEvent]) error {
+			if err := s.Send(started(pid.Add(1))); err != nil {
+				return err
+			}
+			data := make([]byte, 64<<10)
+			for i := int64(0); ; i += int64(len(data)) {
+				if err := s.Send(output(i, data)); err != nil {
+					return err
+				}
+			}
+		},
+		processes: func(context.Context) (*guestpb.ProcessesResponse, error) { return &guestpb.ProcessesResponse{}, nil },
+	})
+	g, conn := serveCounted(t, h, guestclient.Options{})
+	writer := make(stalled)
+	defer close(writer)
+	for range many {
+		if _, err := g.Start(limit(t), paddock.Cmd{Args: []string{"yes"}, Output: paddock.Output{Stdout: writer}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := int64(-1)
+	for quiet := false; !quiet; { // until nothing comes between calls that go over the same connection
+		before := conn.taken.Load()
+		for range 100 {
+			if _, err := g.Processes(limit(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken = conn.taken.Load()
+		quiet = before >= many*64<<10 && taken-before < 64<<10 // the answers
+	}
+	if most := int64(many * (counted + heads)); taken > most {
+		t.Errorf("%d bytes were taken from the sandbox, %d of each process; at most %d", taken, taken/many, most/many)
 	}
 }
 

@@ -1,6 +1,7 @@
 package guestclient
 
 import (
+	"context"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -18,12 +19,21 @@ import (
 const (
 	smallMessage = 64 << 10  // answers of one file or one word, and errors
 	outputRoom   = 4 << 10   // of a message beside its data
+	exitMessage  = 8 << 10   // events of a process but its output
 	listMessage  = 2 << 20   // files of a directory
 	watchMessage = 256 << 10 // events of files
 )
 
+// silentKey marks the context of a call that follows a process without its output.
+type silentKey struct{}
+
+func silently(ctx context.Context) context.Context { return context.WithValue(ctx, silentKey{}, true) }
+
 // room returns the size of the largest message that an honest guest sends in a call.
-func room(procedure string) int {
+func room(ctx context.Context, procedure string) int {
+	if ctx.Value(silentKey{}) != nil {
+		return exitMessage
+	}
 	switch procedure {
 	case guestpb.GuestProcessesProcedure, guestpb.GuestRefusalsProcedure:
 		return maxMessage

@@ -52,6 +52,18 @@ func TestAMessageOfEmptyMessagesIsRefusedBeforeItIsDecoded(t *testing.T) {
 	}
 }
 
+func TestAPartOfALongMessageIsNotHeldOfAProcessWhoseOutputIsNotAskedFor(t *testing.T) {
+	for n, fits := range map[int]bool{4 << 10: true, 16 << 10: false} {
+		head := []byte{0, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
+		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(append(head, make([]byte, n)...)))}
+		res.Header.Set("Content-Type", "application/connect+proto")
+		_, err := io.Copy(io.Discard, guestclient.GuardSilent(res, guestpb.GuestAttachProcedure))
+		if (err == nil) != fits {
+			t.Errorf("a message of %d bytes: %v", n, err)
+		}
+	}
+}
+
 func TestAPartOfALongMessageIsNotHeld(t *testing.T) {
 	for _, tt := range []struct {
 		procedure string

@@ -131,7 +131,7 @@ func (p *process) rejoin(check *events) *stream {
 	o := opening{
 		check: events{pid: req.Pid, next: check.next, dropped: check.dropped, silent: check.silent},
 		call: func(ctx context.Context) (*stream, error) {
-			return g.rpc.Attach(ctx, connect.NewRequest(req))
+			return g.attach(ctx, req)
 		},
 	}
 	s, err := o.begin(ctx, cancel)

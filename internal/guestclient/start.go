@@ -68,9 +68,17 @@ func (p *process) attach(ctx context.Context, pid paddock.PID, silent bool) erro
 		check:    events{pid: req.Pid, next: req.From, silent: silent},
 		followed: true,
 		call: func(ctx context.Context) (*stream, error) {
-			return p.guest().rpc.Attach(ctx, connect.NewRequest(req))
+			return p.guest().attach(ctx, req)
 		},
 	})
+}
+
+// attach asks the guest for the events of a process.
+func (g *Guest) attach(ctx context.Context, req *guestpb.AttachRequest) (*stream, error) {
+	if req.GetDetached() {
+		ctx = silently(ctx)
+	}
+	return g.rpc.Attach(ctx, connect.NewRequest(req))
 }
 
 // request checks a command and writes it for the wire.

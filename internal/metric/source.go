@@ -100,7 +100,7 @@ func newSources() *sources {
 		ready:     d("pool_ready", "Sandboxes that are ready, by shelf.", "shelf"),
 		target:    d("pool_target", "Sandboxes that are kept ready, by shelf.", "shelf"),
 		shelf:     d("pool_events_total", "What happened on a shelf: hit, miss, made, failed, expired, spoiled.", "shelf", "event"),
-		held:      d("held_bytes", "Bytes of clients that the server holds, by what they are: output, body, input, file, answer.", "what"),
+		held:      d("held_bytes", "Bytes of clients that the server holds, by what they are: output, body, input, file, answer, and ahead, the most that sandboxes can send ahead of clients.", "what"),
 		holds:     d("held_max_bytes", "The most bytes that it holds.", "what"),
 		store:     d("store_failures_total", "Calls of the database that failed for reasons of its own."),
 		uploads:   d("audit_uploads_waiting", "Finished files of the record that are not in the bucket yet."),

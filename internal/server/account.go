@@ -15,8 +15,8 @@ import (
 
 // Bounds of the server's state for one caller.
 const (
-	maxAttachments = 10_000
-	maxWatchers    = 16 // further attachments of one process, besides its starter's
+	maxAttachments = 10_000 // with those of ended processes
+	maxWatchers    = 16     // further attachments of one process, besides its starter's
 	maxLeases      = 10_000
 	maxCreations   = 10_000
 	maxHandles     = 10_000
@@ -30,6 +30,7 @@ type account struct {
 	boxes handles
 
 	output, bodies, inputHeld, files, answers budget // bytes held for the caller
+	sentAhead                                 budget // bytes that its sandboxes can send ahead
 	results                                   *interpreter.Room
 	encoding                                  chan struct{} // has an element for each answer that is encoded
 
@@ -65,6 +66,7 @@ func (s *Server) accountOf(name string) *account {
 			inputHeld:   budget{max: maxInputHeld, floor: floor, above: &s.inputHeld},
 			files:       budget{max: maxFiles, floor: floor, above: &s.files},
 			answers:     budget{max: maxAnswers, floor: floor, above: &s.answers},
+			sentAhead:   budget{max: maxAhead, floor: minAhead, above: &s.sentAhead},
 			results:     interpreter.NewRoom(maxResults, resultFloor, s.results),
 			encoding:    make(chan struct{}, encodings),
 			watchers:    map[watched]int{},

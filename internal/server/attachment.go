@@ -32,6 +32,7 @@ type attachment struct {
 	cancel context.CancelFunc // ends the call that starts or attaches
 	room   *budget            // budget for the bytes held
 	leave  func()             // called once, when the attachment is detached
+	gone   func()             // called when the sandbox sends nothing more: the process ended, or was released
 	looks  bool               // the caller is read-only, so it does not block the process
 	who    string             // Caller.Who of the owner
 
@@ -59,7 +60,7 @@ type attachment struct {
 
 func newAttachment(cancel context.CancelFunc, room *budget) *attachment {
 	return &attachment{
-		ready: make(chan struct{}), cancel: cancel, room: room, leave: func() {}, more: make(chan struct{}), left: time.Now(),
+		ready: make(chan struct{}), cancel: cancel, room: room, leave: func() {}, gone: func() {}, more: make(chan struct{}), left: time.Now(),
 	}
 }
 
@@ -179,6 +180,7 @@ func (at *attachment) detach() {
 	if p != nil {
 		p.Release()
 	}
+	at.gone()
 }
 
 func (at *attachment) late(now time.Time) bool {
@@ -218,6 +220,7 @@ func (at *attachment) begin(s *Server, p paddock.Process, origin int64, err erro
 	s.wg.Go(func() {
 		exit, err := p.Wait(s.ctx)
 		p.Release()
+		at.gone()
 		at.mu.Lock()
 		defer at.mu.Unlock()
 		at.process = nil // it may keep resources of its sandbox alive

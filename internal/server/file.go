@@ -251,6 +251,11 @@ func (q *request) watchFiles() error {
 		return err
 	}
 	return q.with(func(sb paddock.Sandbox) error {
+		done, err := q.account.ahead(watchCost)
+		if err != nil {
+			return err
+		}
+		defer done()
 		w, err := sb.FS().Watch(q.Context(), q.path("path"), paddock.WatchOptions{Recursive: recursive})
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxInput   = 1 << 20          // bytes of one request
-	maxInputs  = 10_000           // writers of one caller
+	maxInputs  = 2048             // writers of one caller
 	inputGrace = 10 * time.Minute // a writer without a request for this long is dropped
 	muteGrace  = time.Minute      // the same, if its last request was cut off while it waited
 )
@@ -168,7 +168,7 @@ func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, agai
 			return nil, nil, fmt.Errorf("the server no longer knows how much input was accepted: %w", paddock.Conflict)
 		}
 		if many >= maxInputs {
-			return nil, nil, fmt.Errorf("too many writers of input (%d): %w", many, paddock.Exhausted)
+			return nil, nil, tooManyInputs(many)
 		}
 	}
 	p, err := sb.Attach(q.Context(), pid, paddock.Output{Detached: true})
@@ -189,8 +189,16 @@ func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, agai
 		p.Release()
 		return other, func() {}, nil
 	}
+	if many := len(a.inputs); many >= maxInputs { // others came meanwhile
+		p.Release()
+		return nil, nil, tooManyInputs(many)
+	}
 	a.inputs[key] = in
 	return in, func() {}, nil
+}
+
+func tooManyInputs(n int) error {
+	return fmt.Errorf("too many writers of input (%d): %w", n, paddock.Exhausted)
 }
 
 // write writes the new part of data, and returns the next offset.

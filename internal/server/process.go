@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -235,9 +236,14 @@ func (q *request) attachment(token string, to watched) (at *attachment, first bo
 	case to.pid != 0 && a.watchers[to] >= maxWatchers:
 		return nil, false, nil, fmt.Errorf("process %d is attached %d times already: %w", to.pid, maxWatchers, paddock.Exhausted)
 	}
+	done, err := a.ahead(followCost)
+	if err != nil {
+		return nil, false, nil, err
+	}
 	ctx, cancel := context.WithTimeout(a.s.ctx, startTime)
 	at = newAttachment(cancel, &a.output)
 	at.auto, at.looks, at.who = token == "", q.caller.ReadOnly, q.caller.Who
+	at.gone = sync.OnceFunc(done)
 	if to.pid != 0 {
 		a.watchers[to]++
 		at.leave = func() { a.unwatch(to) }

@@ -86,6 +86,7 @@ type Server struct {
 	bodyTime time.Duration // the constant, except in tests
 
 	output, bodies, inputHeld, files, answers budget // bytes held for all callers
+	sentAhead                                 budget // bytes that all sandboxes can send ahead
 	results                                   *interpreter.Room
 
 	ctx    context.Context // ends with Close
@@ -113,6 +114,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, results: interpreter.NewRoom(allResults, 0, nil), accounts: map[string]*account{}}
 	s.output.max, s.bodies.max, s.inputHeld.max, s.files.max, s.answers.max = allOutput, allBodies, allInputHeld, allFiles, allAnswers
+	s.sentAhead.max = allAhead
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

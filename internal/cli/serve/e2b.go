@@ -111,7 +111,7 @@ func e2bAgent(api *server.Server) func(e2b.Inside) (e2b.Port, error) {
 	return func(in e2b.Inside) (e2b.Port, error) {
 		return envd.New(envd.Options{
 			Sandbox: in.Sandbox, Tier: in.Tier, Token: in.Token, Env: in.Env, SandboxID: in.SandboxID, TemplateID: in.TemplateID,
-			User: in.User, Dir: in.Dir, Room: api.InputRoom(in.Tenant), Answers: api.AnswerRoom(in.Tenant), Log: in.Log,
+			User: in.User, Dir: in.Dir, Room: api.InputRoom(in.Tenant), Answers: api.AnswerRoom(in.Tenant), Ahead: api.AheadRoom(in.Tenant), Log: in.Log,
 			Buffer: func() ([]byte, func(), error) { return api.FileBuffer(in.Tenant) },
 		})
 	}

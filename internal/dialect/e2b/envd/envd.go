@@ -73,6 +73,10 @@ type Options struct {
 	// until done is called. Nil makes one, and counts none.
 	Buffer func() (buf []byte, done func(), err error)
 
+	// Ahead counts what sandboxes may send ahead of what clients take, of followed processes
+	// and watched directories, together with that of other sandboxes. Nil sets no bound.
+	Ahead Room
+
 	// Gone answers a request for a sandbox that does not exist any more. Nil answers with
 	// E2B's 502.
 	Gone func(http.ResponseWriter, *http.Request)
@@ -80,7 +84,7 @@ type Options struct {
 	Log *slog.Logger // nil discards
 }
 
-// A Room bounds the bytes held of requests to several sandboxes, or of their answers.
+// A Room bounds bytes that are held for several sandboxes.
 type Room interface {
 	// Take counts n more bytes, and reports whether there was room for them.
 	Take(n int64) bool

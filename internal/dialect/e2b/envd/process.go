@@ -18,7 +18,7 @@ import (
 const (
 	pieceSize    = 32 << 10
 	ptyPieceSize = 16 << 10
-	piecesAhead  = 16 // of one reader
+	piecesAhead  = 1 // of one reader
 )
 
 // maxRunning bounds the running processes that are followed. It is above the default limit of
@@ -143,7 +143,7 @@ func (p *process) leave(r *reader) {
 // finish notes the end, once.
 func (p *process) finish(e ending) {
 	if p.p != nil {
-		p.b.processes.free()
+		p.b.free()
 	}
 	p.mu.Lock()
 	p.end = e

@@ -89,6 +89,10 @@ func configOf(i paddock.ProcessInfo) *envdpb.ProcessConfig {
 
 // Start runs a command and streams its events.
 func (s processService) Start(ctx context.Context, r *connect.Request[envdpb.StartRequest], out *connect.ServerStream[envdpb.StartResponse]) error {
+	if err := s.b.take(readerCost); err != nil {
+		return rpcError(err)
+	}
+	defer s.b.give(readerCost)
 	reader := newReader()
 	p, err := s.b.start(ctx, r.Header(), r.Msg, reader)
 	if err != nil {
@@ -109,6 +113,10 @@ func (s processService) Connect(ctx context.Context, r *connect.Request[envdpb.C
 		s.b.alive(ctx, err)
 		return rpcError(err)
 	}
+	if err := s.b.take(readerCost); err != nil {
+		return rpcError(err)
+	}
+	defer s.b.give(readerCost)
 	reader := newReader()
 	p.join(reader)
 	defer p.leave(reader)
@@ -200,7 +208,7 @@ func (b *Box) start(ctx context.Context, h http.Header, m *envdpb.StartRequest, 
 	if err != nil {
 		return nil, err
 	}
-	if err := b.processes.reserve(); err != nil {
+	if err := b.reserve(); err != nil {
 		return nil, err
 	}
 	p := b.newProcess(m.GetProcess(), m.Tag, m.GetPty() != nil)
@@ -214,7 +222,7 @@ func (b *Box) start(ctx context.Context, h http.Header, m *envdpb.StartRequest, 
 		_ = run.Signal(ctx, syscall.SIGKILL) // an agent that gave such a number may do anything
 		run.Release()
 	}
-	b.processes.free()
+	b.free()
 	var not *paddock.StartError
 	switch {
 	case errors.As(err, &not):
@@ -379,7 +387,7 @@ func (b *Box) adopt(ctx context.Context, pid uint32) (*process, error) {
 	if i < 0 {
 		return nil, unknownPID(pid)
 	}
-	if err := b.processes.reserve(); err != nil {
+	if err := b.reserve(); err != nil {
 		return nil, err
 	}
 	p := b.newProcess(configOf(infos[i]), nil, infos[i].Terminal)
@@ -392,7 +400,7 @@ func (b *Box) adopt(ctx context.Context, pid uint32) (*process, error) {
 		}
 		run.Release()
 	}
-	b.processes.free()
+	b.free()
 	if again := b.processes.get(pid); again != nil { // another request attached first
 		return again, nil
 	}

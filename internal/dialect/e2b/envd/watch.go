@@ -54,11 +54,15 @@ func (b *Box) open(ctx context.Context, name string, m watchRequest) (*watch, er
 	if err != nil {
 		return nil, err
 	}
+	if err := b.take(watchCost); err != nil {
+		return nil, err
+	}
 	w, err := b.files(ctx).Watch(ctx, root, paddock.WatchOptions{Recursive: m.GetRecursive()})
 	if err != nil {
+		b.give(watchCost)
 		return nil, notThere(err, name)
 	}
-	return &watch{b: b, root: root, entries: m.GetIncludeEntry(), w: w}, nil
+	return &watch{b: b, root: root, entries: m.GetIncludeEntry(), w: &countedWatcher{Watcher: w, b: b}}, nil
 }
 
 // next waits for an event.
