@@ -137,9 +137,9 @@ func (d *bare) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) 
 func (d *bare) check(spec paddock.Spec) error {
 	switch {
 	case spec.ID != "" && !spec.ID.Valid():
-		return fmt.Errorf("id %q: %w", spec.ID, paddock.Invalid)
+		return fmt.Errorf("id %.100q: %w", spec.ID, paddock.Invalid)
 	case spec.Tier != paddock.Auto && spec.Tier != "bare":
-		return fmt.Errorf("tier %q: %w", spec.Tier, paddock.Unsupported)
+		return fmt.Errorf("tier %.100q: %w", spec.Tier, paddock.Unsupported)
 	case spec.Root != paddock.Root{}, len(spec.Mounts) > 0, spec.Hostname != "", spec.Limits.IO != 0,
 		spec.Policy.Network.Mode != "" || spec.Policy.Network.Rules != nil:
 		if strings.ContainsAny(spec.Hostname, "\x00\n") || len(spec.Hostname) > 64 {
