@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -56,59 +55,40 @@ func (p *process) rest() int64 {
 	return p.offset - max(p.acked, p.acking)
 }
 
-// A server whose memory is scarce may hold no more than a few KiB of an attachment, and sends nothing
-// more until these are acknowledged. So output is acknowledged when no more comes for a moment.
+// A server whose memory is scarce holds 4 KiB of an attachment, and sends nothing more until they are
+// acknowledged. So that many are acknowledged when no more comes for a moment. Fewer wait for more, or
+// for the server's word that the stream is quiet, because a process may write a line now and then.
 const (
-	quietTime   = 200 * time.Millisecond
-	trickle     = 4 << 10         // bytes below which there is no hurry: a process may write a line now and then
-	trickleTime = 2 * time.Second // between two acknowledgements of so few bytes
+	quietTime = 200 * time.Millisecond
+	hurry     = 4 << 10
 )
 
 // A quiet acknowledges output when no frame has come for some time. It has no goroutine but while it
-// acknowledges. Its methods are called by one goroutine.
+// acknowledges, which ends with the process's context.
 type quiet struct {
 	p     *process
 	timer *time.Timer
-
-	mu   sync.Mutex
-	last time.Time // guarded by mu; time of the last acknowledgement
 }
 
 func newQuiet(p *process) *quiet {
-	q := &quiet{p: p}
-	q.timer = time.AfterFunc(time.Hour, q.ack)
+	q := &quiet{p: p, timer: time.AfterFunc(time.Hour, p.ackRest)}
 	q.timer.Stop()
 	return q
 }
 
 func (q *quiet) stop() { q.timer.Stop() }
 
-// start begins to wait, if there is output to acknowledge.
+// start begins to wait, if there is enough output to acknowledge.
 func (q *quiet) start() {
-	if rest := q.p.rest(); rest > 0 {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.timer.Reset(patienceFor(rest, time.Since(q.last), q.p.s.d.quiet))
+	if q.p.rest() >= hurry {
+		q.timer.Reset(q.p.s.d.quiet)
 	}
 }
 
-func (q *quiet) ack() {
-	if q.p.rest() <= 0 {
-		return
+func (p *process) ackRest() {
+	if p.rest() > 0 {
+		p.ack()
 	}
-	q.mu.Lock()
-	q.last = time.Now()
-	q.mu.Unlock()
-	q.p.ack()
-}
-
-// patienceFor returns how long no frame must come before rest bytes are acknowledged, if the last
-// acknowledgement was made since ago.
-func patienceFor(rest int64, since, quiet time.Duration) time.Duration {
-	if rest >= trickle {
-		return quiet
-	}
-	return max(quiet, trickleTime-since)
 }
 
 // forget ends the attachment. The process then continues without waiting for this client.

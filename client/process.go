@@ -258,9 +258,7 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			}
 			return paddock.Exit{}, e.Err()
 		case api.Alive: // it was quiet for a while, so the server need not hold what has arrived
-			if p.rest() > 0 {
-				p.ack()
-			}
+			p.ackRest()
 		case api.Begin:
 		}
 	}

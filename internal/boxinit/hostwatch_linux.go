@@ -17,9 +17,9 @@ import (
 
 // Rules by which a watch is refused, as people see them.
 const (
-	watchesFull   = "of changes on the host only so many watches are told at a time"
+	watchesFull   = "only so many files and directories can be watched on the host"
 	watchesDenied = "the host lets this user have no more watches of inotify"
-	watchesEnded  = "what the host changes is told no more, because the sandbox's kernel did not take it"
+	watchesEnded  = "changes of the host are no longer reported, because the sandbox's kernel did not take them"
 	watchesFailed = "the host cannot watch a file: " // and why
 )
 
@@ -241,6 +241,10 @@ func (w *HostWatch) end() {
 	}
 	w.ended, w.quiet = true, false
 	w.awake.Broadcast()
+	select {
+	case w.quieted <- struct{}{}: // Quiet waits for no answer any more
+	default:
+	}
 	w.mu.Unlock()
 	_ = w.channel.Close()
 	if n != nil {
@@ -447,7 +451,8 @@ func (w *HostWatch) run(n *sys.Notifier) {
 				return
 			}
 			for _, id := range ids {
-				if w.channel.Send(WatchReport{Kind: WatchChange, ID: id, Mask: c.Mask, Cookie: w.own(c.Cookie), Name: c.Name}.Bytes()) != nil {
+				r := WatchReport{Kind: WatchChange, ID: id, Mask: c.Mask, Cookie: w.own(c.Cookie), Name: c.Name}
+				if w.channel.Send(r.Bytes()) != nil {
 					return
 				}
 			}
@@ -535,6 +540,12 @@ func (w *HostWatch) Quiet() error {
 		case <-late.C:
 			err = os.ErrDeadlineExceeded
 		}
+	}
+	w.mu.Lock()
+	ended := w.ended
+	w.mu.Unlock()
+	if ended {
+		return nil
 	}
 	w.Wake()
 	return fmt.Errorf("have the kernel's watches rest: %w", err)

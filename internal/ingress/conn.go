@@ -143,7 +143,8 @@ func newExchange(c net.Conn) *exchange {
 }
 
 // begin waits until nothing is left of the last answer, or until http has found that something
-// is left and has closed the connection. The request that begins is then made again on another.
+// is left and has closed the connection. Then http makes a request without a body again on another
+// connection; one with a body fails.
 func (e *exchange) begin(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		e.mu.Lock()
@@ -159,7 +160,7 @@ func (e *exchange) begin(ctx context.Context) {
 	e.serving = true
 }
 
-// end is called by what reads answers, before it reads on.
+// end ends the request. The loop of http that reads answers calls it before it reads on.
 func (e *exchange) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

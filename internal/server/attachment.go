@@ -15,7 +15,7 @@ const (
 	// window bounds the output that the process has written and the client has not
 	// acknowledged. Beyond it the process waits.
 	window = 1 << 20
-	// least is what an empty attachment may hold even if the budget is used up, so that an
+	// least is what an attachment may hold even if the budget is used up, so that an
 	// attachment which holds much does not stop all others.
 	least = 4 << 10
 	// attachmentGrace is how long a process waits for a client whose connection was cut.
@@ -137,8 +137,8 @@ func (at *attachment) draw(n int) (int, <-chan struct{}) {
 		return 0, nil
 	}
 	got, room := at.room.take(want)
-	if got == 0 && at.next == at.base {
-		got = min(want, least)
+	if held := at.next - at.base; got == 0 && held < least {
+		got = min(want, least-held)
 		at.room.force(got)
 	}
 	return int(got), room

@@ -162,6 +162,22 @@ func TestAProcessIsAttachedSoManyTimesAndNoMore(t *testing.T) {
 	tr.want(200, "GET", "/v1/sandboxes/a/processes/1/output?attachment="+token(0), "")
 }
 
+// A client acknowledges soon only what is at least that much.
+func TestSmallPiecesOfOutputGetTheirLeastToo(t *testing.T) {
+	at := newAttachment(func() {}, &budget{})
+	const size = 100
+	for n := 0; n < least; {
+		added, _, err := at.add(make([]byte, size), false)
+		if want := min(size, least-n); err != nil || added != want {
+			t.Fatalf("after %d bytes %d of %d are taken: %v", n, added, want, err)
+		}
+		n += added
+	}
+	if added, wait, err := at.add(make([]byte, size), false); err != nil || added != 0 || wait.room == nil {
+		t.Errorf("beyond the least %d are taken: %v", added, err)
+	}
+}
+
 func TestOutputWaitsWhileTheBudgetIsUsedUp(t *testing.T) {
 	all := &budget{max: 3 * piece}
 	one := &budget{max: 2 * piece, above: all}

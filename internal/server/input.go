@@ -46,7 +46,7 @@ func (in *input) late(now time.Time) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	grace := inputGrace
-	if in.cut {
+	if in.cut || in.closed { // a repeated close comes soon
 		grace = muteGrace
 	}
 	return in.requests == 0 && now.Sub(in.used) > grace

@@ -390,19 +390,49 @@ func TestATenantStoresSoManyFilesForBuildsAndNoMore(t *testing.T) {
 
 func TestSmallFilesForBuildsTakeSpaceToo(t *testing.T) {
 	dir := directory(t)
-	stores(t, dir, "one.tar", "two.tar", "old.tar", "writing.part", "lost.part")
-	yesterday := time.Now().Add(-25 * time.Hour)
-	if err := dir.Chtimes("old.tar", yesterday, yesterday); err != nil {
-		t.Fatal(err)
+	stores(t, dir, "one.tar", "two.tar", "old.tar", "writing.part", "anothers.part", "lost.part")
+	ages(t, dir, "old.tar", uploadKept+time.Hour)
+	ages(t, dir, "two.tar", time.Hour)
+	ages(t, dir, "lost.part", uploadTime+time.Hour)
+	have, err := stored(dir, map[string]int64{"writing.part": maxUpload})
+	if err != nil || have.files != 3 || have.bytes != 3*leastSize || have.name != "two.tar" {
+		t.Errorf("%+v: %v", have, err)
 	}
-	files, bytes, err := stored(dir, map[string]int64{"writing.part": maxUpload})
-	if err != nil || files != 2 || bytes != 2*leastSize {
-		t.Errorf("%d files count %d bytes: %v", files, bytes, err)
-	}
-	for name, want := range map[string]bool{"one.tar": true, "old.tar": false, "writing.part": true, "lost.part": false} {
+	for name, want := range map[string]bool{"one.tar": true, "old.tar": false, "writing.part": true, "anothers.part": true, "lost.part": false} {
 		if _, err := dir.Stat(name); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// ages makes a file as old as that.
+func ages(t *testing.T, dir *os.Root, name string, age time.Duration) {
+	t.Helper()
+	if err := dir.Chtimes(name, time.Time{}, time.Now().Add(-age)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheOldestFileForBuildsMakesRoomOnceNoBuildNeedsIt(t *testing.T) {
+	h, _ := handler(t, record{})
+	dir := directory(t)
+	for n := range maxFiles {
+		stores(t, dir, fmt.Sprintf("%064x.tar", n))
+	}
+	old := fmt.Sprintf("%064x.tar", maxFiles/2)
+	for age, want := range map[time.Duration]bool{uploadUsed - time.Minute: false, uploadUsed + time.Minute: true} {
+		ages(t, dir, old, age)
+		_, release, err := h.reserve("acme", dir, 1)
+		if (err == nil) != want {
+			t.Errorf("the oldest is %v old: %v", age, err)
+		}
+		if err == nil {
+			release()
+		}
+		if _, err := dir.Stat(old); (err != nil) != want {
+			t.Errorf("the oldest is %v old: %v", age, err)
+		}
+		stores(t, dir, old)
 	}
 }
 
@@ -435,8 +465,8 @@ func TestUploadsAtOnceAreNotMoreFilesThanThereMayBe(t *testing.T) {
 	wg.Wait()
 	// One that has just ended may count twice for a moment, so that another is refused.
 	now := int(kept.Load())
-	if files, _, err := stored(dir, nil); err != nil || files > maxFiles || files != maxFiles-3+now || now == 0 {
-		t.Errorf("%d files are stored, %d of them now: %v", files, now, err)
+	if have, err := stored(dir, nil); err != nil || have.files > maxFiles || have.files != maxFiles-3+now || now == 0 {
+		t.Errorf("%d files are stored, %d of them now: %v", have.files, now, err)
 	}
 	if len(h.intakes) != 0 {
 		t.Errorf("held is %v", h.intakes)

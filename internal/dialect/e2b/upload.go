@@ -26,7 +26,8 @@ const (
 	leastSize  = 4 << 10 // bytes that a file counts at least, because an empty one takes space too
 	uploadTime = time.Hour
 	uploadKept = 24 * time.Hour
-	ownUploads = 16 // in progress at once for one tenant
+	uploadUsed = uploadTime + buildTime // then no build that was begun after the upload needs the file
+	ownUploads = 16                     // in progress at once for one tenant
 )
 
 // place returns the path of a tenant's upload. Both parts are hashes, so that no text of a
@@ -127,12 +128,20 @@ func (in *intake) add(dir *os.Root, part string, bytes int64) error {
 	if n := len(in.parts); n >= ownUploads {
 		return refuse(429, paddock.Exhausted, "%d uploads of files for builds are in progress, which is the maximum", n)
 	}
-	files, held, err := stored(dir, in.parts)
-	switch n := files + len(in.parts); {
-	case err != nil:
+	have, err := stored(dir, in.parts)
+	if err != nil {
 		return err
+	}
+	if have.files+len(in.parts) >= maxFiles && time.Since(have.oldest) > uploadUsed {
+		if err := dir.Remove(have.name); err != nil {
+			return err
+		}
+		have.files--
+		have.bytes -= have.size
+	}
+	switch n, held := have.files+len(in.parts), have.bytes; {
 	case n >= maxFiles:
-		return refuse(429, paddock.Exhausted, "%d files of builds are stored or being uploaded, which is the maximum; a file is removed a day after its upload", n)
+		return refuse(429, paddock.Exhausted, "%d files of builds are stored or being uploaded, which is the maximum; the oldest is removed for a new one %v after its upload", n, uploadUsed)
 	case held+in.bytes+bytes > maxUploads:
 		return refuse(413, paddock.Exhausted, "the files of builds have %d bytes and %d are being uploaded, the maximum is %d", held, in.bytes, int64(maxUploads))
 	}
@@ -254,13 +263,21 @@ func put(dir *os.Root, part, hash string, body io.Reader, room int64) error {
 // partSuffix is the suffix of an upload in progress, whose bytes are reserved.
 const partSuffix = ".part"
 
-// stored returns the number of a directory's complete files, and the bytes that they count.
-// It removes files that are too old, and temporary files other than those of parts, which an
-// earlier process left.
-func stored(dir *os.Root, parts map[string]int64) (files int, bytes int64, err error) {
+// A stock is what a directory of uploads holds, besides uploads in progress.
+type stock struct {
+	files  int
+	bytes  int64     // that they count
+	name   string    // the oldest of them
+	size   int64     // bytes that it counts
+	oldest time.Time // when it was uploaded
+}
+
+// stored counts a directory's files. It removes those that are too old, and temporary files
+// that no process can still be writing. Those in parts are this process's own.
+func stored(dir *os.Root, parts map[string]int64) (have stock, err error) {
 	list, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
-		return 0, 0, err
+		return stock{}, err
 	}
 	for _, e := range list {
 		if _, ok := parts[e.Name()]; ok {
@@ -270,14 +287,22 @@ func stored(dir *os.Root, parts map[string]int64) (files int, bytes int64, err e
 		if err != nil {
 			continue // renamed or removed meanwhile
 		}
-		if time.Since(info.ModTime()) > uploadKept || strings.HasSuffix(e.Name(), partSuffix) {
+		kept := uploadKept
+		if strings.HasSuffix(e.Name(), partSuffix) {
+			kept = uploadTime
+		}
+		if time.Since(info.ModTime()) > kept {
 			if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return 0, 0, err
+				return stock{}, err
 			}
 			continue
 		}
-		files++
-		bytes += max(info.Size(), leastSize)
+		size := max(info.Size(), leastSize)
+		have.files++
+		have.bytes += size
+		if have.name == "" || info.ModTime().Before(have.oldest) {
+			have.name, have.size, have.oldest = e.Name(), size, info.ModTime()
+		}
 	}
-	return files, bytes, nil
+	return have, nil
 }

@@ -175,7 +175,8 @@ func (c *Control) Take(w http.ResponseWriter, r *http.Request) bool {
 	id, number := paddock.ID(names[0]), r.Header.Get(PortHeader)
 	port, err := strconv.Atoi(number)
 	switch {
-	case len(names) != 1 || len(ports) != 1 || !id.Valid() || err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != number:
+	case len(names) != 1 || len(ports) != 1 || !id.Valid(),
+		err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != number:
 		ingress.Refuse(w, r, fmt.Errorf("%s: ID and %s: NUMBER name a port: %w", SandboxHeader, PortHeader, paddock.Invalid))
 	case browser(r):
 		ingress.Refuse(w, r, fmt.Errorf("at the server's own host ports are for programs, not for browsers: %w", paddock.Denied))

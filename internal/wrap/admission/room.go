@@ -102,8 +102,14 @@ func (d *Driver) try(ctx context.Context, n int, memory int64) error {
 	return nil
 }
 
-// look lists the driver's sandboxes. Only one call is in progress at a time: d.looking is set.
+// lookTime bounds a look.
+const lookTime = 30 * time.Second
+
+// look lists the driver's sandboxes. Only one call is in progress at a time: d.looking is set. It goes
+// on if its caller gives up, because others rely on it.
 func (d *Driver) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
 	defer func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

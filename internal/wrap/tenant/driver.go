@@ -206,6 +206,7 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 		if failed == nil && d.ended(ctx, have) {
 			found, failed = true, d.ts.o.Store.ForgetSandbox(ctx, have.Token)
 		}
+		found = found || errors.Is(failed, paddock.NotFound) // forgotten meanwhile
 		if failed != nil && !errors.Is(failed, paddock.NotFound) {
 			return errors.Join(err, failed)
 		}

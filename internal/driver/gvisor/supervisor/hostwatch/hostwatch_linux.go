@@ -161,7 +161,7 @@ func isDir(k *kernel.Kernel, vd vfs.VirtualDentry) bool {
 }
 
 // watch has the host watch a file that the caller has a reference on, and waits until it does. It returns nil if it
-// does not. The host would hear no more of a sink that asks for what cannot be watched: a removed file, or one deeper
+// does not. The box's init cuts off a sink that asks for what cannot be watched: a removed file, or one deeper
 // than any path.
 func (s *sink) watch(k *kernel.Kernel, d *vfs.Dentry, mount, path string, dir bool) *entry {
 	if !boxinit.Watchable(path) || d.IsDead() {
