@@ -149,6 +149,7 @@ func (one *test) bad() bool {
 // everything passed. Of a test with subtests only the subtests count.
 func (t *tally) report(w io.Writer, strict bool) bool {
 	var passed, failed, skipped int
+	var unasked []*test // skips that are not allowed
 	table := allowances()
 	for _, pkg := range t.packages {
 		if !t.blamed(pkg) {
@@ -172,25 +173,63 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 				fmt.Fprintf(w, "         is not among those that may be skipped here (internal/testrun/skip.go)\n")
 				skipped--
 				failed++
+				unasked = append(unasked, one)
 			}
 		default:
 			failed++
 		}
 	}
-	for _, one := range t.tests {
-		if one.outcome == "fail" && (!one.parent || !t.childFailed(one)) {
-			fmt.Fprintf(w, "failed: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
-		}
-	}
-	t.tellUnsteady(w)
 	t.tellSamples(w)
 	t.tellCosts(w)
+	t.tellUnsteady(w)
+	t.tellFailed(w, unasked)
 	if passed+failed+skipped == 0 {
 		fmt.Fprintln(w, "no test ran")
 		return false
 	}
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	return failed == 0
+}
+
+// tellFailed prints what failed, with the last words of each, and then the names once more. A service that keeps only
+// the end of a log keeps those.
+func (t *tally) tellFailed(w io.Writer, unasked []*test) {
+	var names []string
+	for _, pkg := range t.packages {
+		if !t.blamed(pkg) {
+			names = append(names, pkg+": the package, outside its tests")
+		}
+	}
+	for _, one := range t.tests {
+		switch {
+		case one.parent && (!one.bad() || t.childFailed(one)):
+		case slices.Contains(unasked, one):
+			names = append(names, one.pkg+" "+one.name+": skipped, which is not allowed here: "+short(reason(one.output)))
+		case one.outcome == "fail":
+			fmt.Fprintf(w, "failed: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
+			names = append(names, one.pkg+" "+one.name+": "+short(reason(one.output)))
+		case one.bad():
+			names = append(names, one.pkg+" "+one.name+": it never ended")
+		}
+	}
+	for _, name := range names[:min(len(names), mostNames)] {
+		fmt.Fprintln(w, "failed:", name)
+	}
+	if more := len(names) - mostNames; more > 0 {
+		fmt.Fprintf(w, "failed: %d more\n", more)
+	}
+}
+
+// mostNames is how many names are repeated above the count.
+const mostNames = 10
+
+// short bounds the words of a line.
+func short(words string) string {
+	const most = 300
+	if len(words) > most {
+		return words[:most] + "..."
+	}
+	return words
 }
 
 func (t *tally) childFailed(parent *test) bool {

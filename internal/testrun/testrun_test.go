@@ -33,7 +33,7 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 				{"Action":"output","Package":"p","Test":"TestA","Output":"a_test.go:3: two is not three\n"}
 				{"Action":"fail","Package":"p","Test":"TestA"}
 				{"Action":"fail","Package":"p"}`,
-			last: "0 passed, 1 failed, 0 skipped", says: "two is not three",
+			last: "0 passed, 1 failed, 0 skipped", says: "failed: p TestA: two is not three\n0 passed",
 		},
 		{
 			name: "a parent that fails on its own counts",
@@ -45,7 +45,7 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 			name: "a package that does not build is a failure",
 			events: `{"ImportPath":"p","Action":"build-output","Output":"p.go:1: undefined: x\n"}
 				{"Action":"fail","Package":"p"}`,
-			last: "0 passed, 1 failed, 0 skipped", says: "undefined: x",
+			last: "0 passed, 1 failed, 0 skipped", says: "failed: p: the package, outside its tests\n0 passed",
 		},
 		{
 			name: "a test that never ended is a failure",
@@ -60,7 +60,7 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 				{"Action":"run","Package":"p","Test":"TestA/x"}
 				{"Action":"pass","Package":"p","Test":"TestA/x"}
 				{"Action":"fail","Package":"p"}`,
-			last: "1 passed, 1 failed, 0 skipped", says: "never ended: p TestA",
+			last: "1 passed, 1 failed, 0 skipped", says: "failed: p TestA: it never ended\n1 passed",
 		},
 		{
 			name: "what a process says when it dies after its last test is shown",
@@ -79,7 +79,7 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 		{
 			name:   "a skip that is not allowed fails a strict run",
 			events: `{"Action":"skip","Package":"p","Test":"TestA"}`,
-			strict: true, last: "0 passed, 1 failed, 0 skipped", says: "it does not say why",
+			strict: true, last: "0 passed, 1 failed, 0 skipped", says: "failed: p TestA: skipped, which is not allowed here: it does not say why\n0 passed",
 		},
 		{
 			name: "a test whose turn it is not may be skipped",

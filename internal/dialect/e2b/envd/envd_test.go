@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,12 +188,35 @@ func (s *events) event() (string, map[string]any) {
 // pid reads the first event.
 func (s *events) pid() int {
 	s.t.Helper()
+	pid := s.started()
+	if pid == 0 {
+		s.t.Fatal("its time was over before it started")
+	}
+	return pid
+}
+
+// started reads the first event of what has a time limit: the process, or 0 if its time was over first.
+func (s *events) started() int {
+	s.t.Helper()
 	name, m := s.event()
+	if name == "over" {
+		return 0
+	}
 	pid, ok := m["pid"].(float64)
 	if name != "start" || !ok {
 		s.t.Fatalf("the first event is %s %v", name, m)
 	}
 	return int(pid)
+}
+
+// withTime tries what has a time limit with longer ones until it was quick enough to be seen. A machine may be slow.
+func withTime(t *testing.T, try func(milliseconds string) (quick bool)) {
+	t.Helper()
+	for ms := 100; !try(strconv.Itoa(ms)); ms *= 2 {
+		if ms > 100_000 {
+			t.Fatal("nothing started within its time")
+		}
+	}
 }
 
 // rest reads to the end: output, the end event, and the error of the last frame.
