@@ -53,7 +53,7 @@ func runAlone(args []string, pkg string, names []string) (io.Reader, error) {
 	return bytes.NewReader(all), err
 }
 
-// again retries failed tests, each package alone. A test that passes then is unsteady: it
+// again retries failed tests and forbidden skips, each package alone. A test that passes then is unsteady: it
 // is reported with its first output, and does not count as failed. A test that reported an
 // escape or a race is not retried, because a rare escape is still an escape. Nothing is
 // retried if a package failed as a whole, or if more tests failed than chance explains.
@@ -82,7 +82,7 @@ func (t *tally) again(w io.Writer, try attempt) error {
 		if err != nil {
 			return fmt.Errorf("try %s again: %w", pkg, err)
 		}
-		second, err := read(out, w)
+		second, err := read(out, w, t.strict)
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func run(args []string, o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	t, err := read(out, os.Stdout)
+	t, err := read(out, os.Stdout, o.strict)
 	if err != nil {
 		return false, err
 	}
@@ -82,5 +82,5 @@ func run(args []string, o options) (bool, error) {
 	if p != nil {
 		p.report(os.Stdout)
 	}
-	return t.report(os.Stdout, o.strict), nil
+	return t.report(os.Stdout), nil
 }
