@@ -157,6 +157,24 @@ func protectCalls(t *testing.T, s *suite) {
 		wantKind(t, what, err, paddock.Denied)
 	}
 	wantTree(t, dir, before)
+	// git of the host writes to these, and would follow a link.
+	git := []string{".git/COMMIT_EDITMSG", ".git/logs/HEAD", ".git/refs/heads/main"}
+	for _, name := range git {
+		b.must(t, `mkdir -p "${1%/*}" && echo x > "$1"`, name)
+	}
+	before = tree(t, dir)
+	for _, name := range git {
+		if r := b.sh(t, "ln -s /etc/hostname odd"); r.exit.Code == 0 { // where a mount can have one
+			wantKind(t, "a link renamed to "+name, b.FS().Rename(ctx, b.in("odd"), b.in(name)), paddock.Denied)
+			b.must(t, "rm odd")
+		}
+		b.must(t, "echo y > plain")
+		if err := b.FS().Rename(ctx, b.in("plain"), b.in(name)); err != nil {
+			t.Errorf("a file renamed to %s: %v", name, err)
+		}
+		b.must(t, `echo x > "$1"`, name)
+	}
+	wantTree(t, dir, before)
 }
 
 func protectParent(t *testing.T, s *suite) {

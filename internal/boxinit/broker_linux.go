@@ -855,36 +855,47 @@ func (b *broker) Refusals() []paddock.Refusal {
 	return list
 }
 
-// Check implements guest.Guard, for changes that the agent makes for the host.
-func (b *broker) Check(op string, dir *os.File, base string) (done func(), err error) {
+// placeAt returns a name in a directory of the agent's.
+func (b *broker) placeAt(op string, dir *os.File, base string) (*place, error) {
 	at := int(dir.Fd())
 	full, err := b.pathIn(at, base)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
 	}
-	t := b.treeOf(full)
-	if t == nil {
-		return nil, nil
+	return &place{dir: at, base: base, full: full, tree: b.treeOf(full)}, nil
+}
+
+// claimFor is claim for the agent.
+func (b *broker) claimFor(op string, p *place) error {
+	if err := b.claim(p); err != nil {
+		p.release()
+		return fmt.Errorf("%s %q: another sandbox makes such a name there: %w: %w", op, p.full, err, paddock.Conflict)
+	}
+	return nil
+}
+
+// Check implements guest.Guard, for changes that the agent makes for the host.
+func (b *broker) Check(op string, dir *os.File, base string) (done func(), err error) {
+	p, err := b.placeAt(op, dir, base)
+	if err != nil || p.tree == nil {
+		return nil, err
 	}
 	b.turn.Lock()
 	defer b.turn.Unlock()
-	p := &place{dir: at, base: base, full: full, tree: t}
 	if op != "remove" && op != "chmod" {
-		if err := b.claim(p); err != nil {
-			p.release()
-			return nil, fmt.Errorf("%s %q: another sandbox makes such a name there: %w: %w", op, full, err, paddock.Conflict)
+		if err := b.claimFor(op, p); err != nil {
+			return nil, err
 		}
 	}
 	directory := op == "make" || op == "chmod"
 	if !b.mayAt(op, p, directory) {
 		p.release()
-		rule, _ := b.judge(t, full, at)
-		return nil, fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)
+		return nil, b.denied(op, p)
 	}
 	if rule := (&call{broker: b}).obeyed(op, p); rule != "" {
 		p.release()
-		b.refuse(op, full, rule)
-		return nil, fmt.Errorf("%s %q: %s: %w", op, full, rule, paddock.Denied)
+		b.refuse(op, p.full, rule)
+		return nil, fmt.Errorf("%s %q: %s: %w", op, p.full, rule, paddock.Denied)
 	}
 	if len(p.held) == 0 {
 		return nil, nil
@@ -892,18 +903,56 @@ func (b *broker) Check(op string, dir *os.File, base string) (done func(), err e
 	return p.release, nil
 }
 
-// obeyed returns the rule by which a change that the agent makes is refused, although the name alone permits it. It does
-// not know where something is renamed to, so in a repository nothing is renamed but files that are there.
-func (c *call) obeyed(op string, p *place) string {
-	if op != "link" && op != "rename" && op != "remove" {
-		return ""
+// denied is the error of a change that a rule about names refuses.
+func (b *broker) denied(op string, p *place) error {
+	rule, _ := b.judge(p.tree, p.full, p.dir)
+	return fmt.Errorf("%s %q: protected name %s: %w", op, p.full, rule, paddock.Denied)
+}
+
+// Rename implements guest.Guard. What a command may rename, the host may rename by the agent.
+func (b *broker) Rename(dir *os.File, base string, newDir *os.File, newBase string) error {
+	const op = "rename"
+	from, err := b.placeAt(op, dir, base)
+	if err != nil {
+		return err
+	}
+	to, err := b.placeAt(op, newDir, newBase)
+	if err != nil {
+		return err
 	}
 	switch {
-	case op != "link" && c.unmakes(p):
+	case from.tree == nil && to.tree == nil:
+		return sys.RenameAt(from.dir, from.base, to.dir, to.base)
+	case from.tree == nil || to.tree == nil:
+		return syscall.EXDEV
+	}
+	b.turn.Lock()
+	defer b.turn.Unlock()
+	if err := b.claimFor(op, to); err != nil {
+		return err
+	}
+	defer to.release()
+	switch r := (&call{broker: b}).move(from, to, 0); {
+	case errors.Is(r.err, syscall.EACCES):
+		p := to
+		if _, hit := b.judge(to.tree, to.full, to.dir); hit == protect.Miss {
+			p = from
+		}
+		return b.denied(op, p)
+	case r.err != 0:
+		return r.err
+	}
+	return nil
+}
+
+// obeyed returns the rule by which a change that the agent makes is refused, although the name alone permits it.
+func (c *call) obeyed(op string, p *place) string {
+	switch {
+	case op == "remove" && c.unmakes(p):
 		return ".git/config"
-	case op == "link" && p.inGit(), op == "rename" && p.inGit() && !p.plain():
+	case op == "link" && p.inGit():
 		return linkInGit
-	case op != "remove" && len(c.waysBelow(p)) > 0:
+	case op == "link" && len(c.waysBelow(p)) > 0:
 		return ".git/modules"
 	}
 	return ""

@@ -352,6 +352,11 @@ func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) 
 	if err := c.claim(b); err != nil {
 		return fails(err)
 	}
+	return c.move(a, b, flags)
+}
+
+// move renames what is at a place, if it may be at the other one.
+func (c *call) move(a, b *place, flags uint) reply {
 	if !a.there() {
 		return reply{err: syscall.ENOENT}
 	}

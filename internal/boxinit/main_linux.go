@@ -299,6 +299,11 @@ func (p *initProcess) Check(op string, dir *os.File, base string) (done func(), 
 	return p.broker.Check(op, dir, base)
 }
 
+// Rename implements guest.Guard.
+func (p *initProcess) Rename(dir *os.File, base string, newDir *os.File, newBase string) error {
+	return p.broker.Rename(dir, base, newDir, newBase)
+}
+
 func (p *initProcess) refusals() []paddock.Refusal {
 	list := p.broker.Refusals()
 	if p.names != nil {

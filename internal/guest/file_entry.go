@@ -93,12 +93,11 @@ func (f *files) rename(from, to string) error {
 		return failed("rename to", to, err)
 	}
 	defer next.close()
-	if err := f.allow("rename", old); err != nil {
-		return failed("rename", from, err)
-	}
-	old.release() // it is not made, and the new name may be in the same directory
-	if err := f.allow("rename", next); err != nil {
-		return failed("rename to", to, err)
+	switch {
+	case old.base == ".", next.base == ".":
+		return failed("rename to", to, syscall.EBUSY)
+	case f.guard != nil:
+		return failed("rename to", to, f.guard.Rename(old.dir, old.base, next.dir, next.base))
 	}
 	return failed("rename to", to, sys.RenameAt(old.fd(), old.base, next.fd(), next.base))
 }

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,18 @@ type wall struct {
 
 func (w *wall) Check(op string, dir *os.File, base string) (func(), error) {
 	return nil, w.check(op, dir, base)
+}
+
+func (w *wall) Rename(dir *os.File, base string, newDir *os.File, newBase string) error {
+	return renamed(w.check, dir, base, newDir, newBase)
+}
+
+// renamed renames what a function allows to be renamed.
+func renamed(check func(op string, dir *os.File, base string) error, dir *os.File, base string, newDir *os.File, newBase string) error {
+	if err := errors.Join(check("rename", dir, base), check("rename", newDir, newBase)); err != nil {
+		return err
+	}
+	return sys.RenameAt(int(dir.Fd()), base, int(newDir.Fd()), newBase)
 }
 
 func (w *wall) check(op string, dir *os.File, base string) error {
@@ -287,6 +300,10 @@ func (s *swapper) Check(op string, dir *os.File, base string) (func(), error) {
 	return nil, s.check(op, dir, base)
 }
 
+func (s *swapper) Rename(dir *os.File, base string, newDir *os.File, newBase string) error {
+	return renamed(s.check, dir, base, newDir, newBase)
+}
+
 func (s *swapper) check(op string, dir *os.File, base string) error {
 	if err := s.wall.check(op, dir, base); err != nil || !s.on {
 		return err
@@ -360,6 +377,10 @@ type guardFunc func(op string, dir *os.File, base string) error
 
 func (g guardFunc) Check(op string, dir *os.File, base string) (func(), error) {
 	return nil, g(op, dir, base)
+}
+
+func (g guardFunc) Rename(dir *os.File, base string, newDir *os.File, newBase string) error {
+	return renamed(g, dir, base, newDir, newBase)
 }
 
 func TestADirectoryThatOthersRemoveMeanwhileIsRemoved(t *testing.T) {

@@ -88,13 +88,17 @@ type Guard interface {
 	//
 	// op is "write" where a file is made or written, "make" where a directory
 	// is made, "link" where a symbolic link is made (its target is not asked
-	// about), "chmod", "remove" (of each file and directory below one, too),
-	// and "rename", asked of the old name and of the new one. base is "." for
-	// "/" alone.
+	// about), "chmod", and "remove" (of each file and directory below one,
+	// too). base is "." for "/" alone.
 	//
 	// If done is not nil, what was asked about is kept for the caller, who calls
 	// done when it has been changed.
 	Check(op string, dir *os.File, base string) (done func(), err error)
+
+	// Rename renames the entry base of dir to newBase of newDir, or answers an
+	// error of kind Denied. What may be renamed depends on both, and no command
+	// may put something else there between the decision and the rename.
+	Rename(dir *os.File, base string, newDir *os.File, newBase string) error
 }
 
 // Serve answers the host on conn until conn ends or ctx does, and then

@@ -65,7 +65,7 @@ func ask(t *testing.T, at *net.UnixAddr, data []byte, files int, cred *syscall.U
 	if len(data) < sudo.Head {
 		_ = conn.CloseWrite()
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(3 * time.Minute))
 	return sudo.ReadAnswer(conn)
 }
 
@@ -144,7 +144,7 @@ func TestSudoHasSoManyPlacesAndNoMore(t *testing.T) {
 	}
 	turned := 0
 	for _, conn := range idle[64:] { // they came later than those that have the places
-		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(3 * time.Minute))
 		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
 			turned++
 		}
@@ -212,7 +212,7 @@ func TestWhoLeavesTakesWhatSudoRunsAlong(t *testing.T) {
 	}
 	conn.Close()
 	// The pipe ends when nobody holds it any more: the shell and what it started.
-	_ = r.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = r.SetReadDeadline(time.Now().Add(3 * time.Minute))
 	if n, err := r.Read(buf); n != 0 || os.IsTimeout(err) {
 		t.Errorf("it goes on: %d, %v", n, err)
 	}

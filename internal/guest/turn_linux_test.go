@@ -33,6 +33,8 @@ func (d *slowDisk) Check(string, *os.File, string) (func(), error) {
 	return nil, nil
 }
 
+func (*slowDisk) Rename(*os.File, string, *os.File, string) error { return nil }
+
 // Each call that waits for a disk holds a thread, and a sandbox that is full has no more.
 func TestFewCallsAboutFilesHoldAThreadAtOnce(t *testing.T) {
 	const calls, turns = 40, 8
