@@ -315,7 +315,11 @@ func (c *copying) outEntry(ctx context.Context, root *os.Root, st paddock.FileIn
 func (c *copying) obeyed(root *os.Root, st paddock.FileInfo, file string) string {
 	name := filepath.ToSlash(file)
 	for _, dir := range c.bare {
-		if rest, below := strings.CutPrefix(name, dir+"/"); below {
+		prefix := dir + "/"
+		if dir == "." {
+			prefix = "" // the target itself
+		}
+		if rest, below := strings.CutPrefix(name, prefix); below && name != dir {
 			if protect.IsBarePart(rest) && !st.Mode.IsDir() {
 				return "it makes a bare repository of its directory, whose configuration git obeys; copy it by its own name"
 			}

@@ -201,6 +201,20 @@ func TestWhatProgramsHereObeyDoesNotComeOut(t *testing.T) {
 		t.Error("a bare repository came out")
 	}
 
+	// So it is if the target becomes one.
+	l, c, top = tree()
+	if err := os.Mkdir(filepath.Join(top, "a"), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	l.stat["/"] = paddock.FileInfo{Name: "/", Mode: dir}
+	l.list["/"] = []paddock.FileInfo{{Name: "/HEAD", Mode: 0o644}, {Name: "/config", Mode: 0o644}, {Name: "/objects", Mode: dir}, {Name: "/refs", Mode: dir}}
+	if err := c.out(t.Context(), "/", "a"); err != nil || c.left == 0 {
+		t.Errorf("a bare repository in the target: %v, %d left out", err, c.left)
+	}
+	if _, err := os.Lstat(filepath.Join(top, "a", "HEAD")); err == nil {
+		t.Error("the target became a bare repository")
+	}
+
 	// What is there is not changed, and what is the same is no matter.
 	_, c, top = tree(".git/config", ".git/hooks/pre-commit", "x.git/HEAD", "x.git/config", "x.git/objects/o", "x.git/refs/r", "kept")
 	for name, text := range map[string]string{".git/config": "mine", ".git/hooks/pre-commit": "evil", "x.git/HEAD": "evil", "x.git/config": "mine"} {
