@@ -2,7 +2,7 @@ package box
 
 import (
 	"bufio"
-	"crypto/sha256"
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -25,18 +25,25 @@ type Identity struct {
 	Root bool // the caller is root: KUID belongs to no account
 }
 
-// firstKernelID is the beginning of a range of numbers without accounts on the host.
-// systemd reserves it for containers (524288 to 1879048191).
-const firstKernelID = 0x60000000
+// A range of numbers without accounts on the host. systemd reserves it for containers (524288 to
+// 1879048191).
+const (
+	firstKernelID = 0x60000000
+	kernelIDs     = 1 << 28
+)
 
 // identify chooses the identity for a spec. Commands of a root caller get a number that no
-// account has and that differs for each sandbox. Commands of other callers can only have
-// the caller's number.
+// account has. It is drawn at random, so that nobody can choose a sandbox whose number is
+// that of another one: they would share what the kernel counts for each user. Commands of
+// other callers can only have the caller's number.
 func identify(spec *paddock.Spec, env environ) (Identity, error) {
 	id := Identity{KUID: os.Geteuid(), KGID: os.Getegid(), Root: os.Geteuid() == 0}
 	if id.Root {
-		sum := sha256.Sum256([]byte(spec.ID))
-		id.KUID = firstKernelID + int(binary.BigEndian.Uint32(sum[:])&0xffffff)
+		var random [4]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return id, err
+		}
+		id.KUID = firstKernelID + int(binary.BigEndian.Uint32(random[:])%kernelIDs)
 		id.KGID = id.KUID
 	}
 	u, err := insideUser(spec, id, env["HOME"])
@@ -107,7 +114,7 @@ func sane(u guest.User) guest.User {
 // isSystemDir reports whether a private home there would hide the system.
 func isSystemDir(path string) bool {
 	for _, dir := range append(hostroot.SystemDirs(), "/dev", "/proc", "/sys") {
-		if Within(path, dir) {
+		if hostroot.Within(path, dir) {
 			return true
 		}
 	}
