@@ -56,7 +56,12 @@ func newGnuPG(t *testing.T, passphrase, pinentry string) *gnupg {
 		t.Fatalf("keygrips %q", g.grips)
 	}
 	g.run("gpgconf", "--kill", "gpg-agent") // which forgets the passphrase
-	g.run("gpgconf", "--launch", "gpg-agent")
+	// It waits five seconds for an agent to start, which is not enough on a busy machine.
+	for range 20 {
+		if g.command("gpgconf", "--launch", "gpg-agent").Run() == nil {
+			break
+		}
+	}
 	g.extra = strings.TrimSpace(g.run("gpgconf", "--list-dirs", "agent-extra-socket"))
 	return g
 }
