@@ -88,13 +88,17 @@ const longest = 4 << 10
 
 // Short returns the text of an error as valid UTF-8 of at most 4 KiB, in memory of its own. The text may
 // quote a field of a body, whose sender chose its length. A text that is cut ends with "…".
-func Short(text string) string {
+func Short(text string) string { return Cut(text, longest) }
+
+// Cut returns a text from outside as valid UTF-8 of at most most bytes, in memory of its own. A text
+// that is cut ends with "…".
+func Cut(text string, most int) string {
 	const mark = "…"
-	s := strings.ToValidUTF8(text[:min(len(text), longest)], "\uFFFD")
-	if len(text) <= longest && len(s) <= longest {
+	s := strings.ToValidUTF8(text[:min(len(text), most)], "\uFFFD") // may be longer
+	if len(text) <= most && len(s) <= most {
 		return strings.Clone(s)
 	}
-	end := min(len(s), longest-len(mark))
+	end := min(len(s), most-len(mark))
 	for end < len(s) && !utf8.RuneStart(s[end]) {
 		end--
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -22,6 +22,7 @@ const (
 	maxBuilds     = 4    // in progress at once
 	maxOwnBuilds  = 2    // of one tenant
 	maxQueued     = 64   // builds that wait for others
+	maxFirst      = 256  // builds that wait, if each above maxQueued is the only one of its tenant
 	maxOwnQueued  = 16   // of one tenant
 	maxTemplates  = 1000 // of one tenant, not counting snapshots
 	maxWaiting    = 16   // builds of a template that were not started; the oldest are removed
@@ -235,7 +236,7 @@ func (h *Handler) enqueue(b *build) error {
 		return refuse(503, paddock.Unavailable, "the server is stopping")
 	case h.builds[b.id] != nil:
 		return refuse(409, paddock.Conflict, "build '%s' was started already", b.id)
-	case len(h.queue) >= maxQueued, own >= maxOwnQueued:
+	case len(h.queue) >= maxFirst, len(h.queue) >= maxQueued && own > 0, own >= maxOwnQueued:
 		return refuse(429, paddock.Exhausted, "%d builds wait, %d of them yours; the maximum is %d, and %d for a tenant", len(h.queue), own, maxQueued, maxOwnQueued)
 	}
 	h.dropLogs()
@@ -249,7 +250,8 @@ func (h *Handler) enqueue(b *build) error {
 }
 
 // startQueued starts the queued builds whose turn has come. The oldest is first, unless its
-// tenant has as many as it may have. The caller holds mu.
+// tenant has as many as it may have. The last place is for a tenant that has none. The caller
+// holds mu.
 func (h *Handler) startQueued() {
 	if h.closed {
 		return
@@ -262,7 +264,8 @@ func (h *Handler) startQueued() {
 		}
 	}
 	h.queue = slices.DeleteFunc(h.queue, func(b *build) bool {
-		if busy >= maxBuilds || own[b.caller.Tenant] >= maxOwnBuilds {
+		n := own[b.caller.Tenant]
+		if busy >= maxBuilds || n >= maxOwnBuilds || n > 0 && busy == maxBuilds-1 {
 			return false
 		}
 		busy++
@@ -358,24 +361,9 @@ func (b *build) in(states ...string) bool {
 	return slices.Contains(states, b.status)
 }
 
-// printed makes a line of a text from outside: valid UTF-8 of at most maxLine bytes. It keeps
-// no other part of the text in memory.
-func printed(text string) string {
-	const mark = "…"
-	clean := strings.ToValidUTF8(text[:min(len(text), maxLine)], "\ufffd") // may be longer
-	if len(text) <= maxLine && len(clean) <= maxLine {
-		return strings.Clone(clean)
-	}
-	end := min(len(clean), maxLine-len(mark))
-	for end > 0 && end < len(clean) && !utf8.RuneStart(clean[end]) {
-		end--
-	}
-	return clean[:end] + mark
-}
-
 // say adds a line to the log, unless it is full.
 func (b *build) say(level, step, text string) {
-	text = printed(text)
+	text = jsonbody.Cut(text, maxLine)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	cost := len(text) + entryCost
@@ -398,7 +386,7 @@ func (b *build) end(failure error, where string) {
 	}
 	b.ended, b.status = time.Now(), ready
 	if failure != nil {
-		b.status, b.reason, b.step = failed, printed(failure.Error()), where
+		b.status, b.reason, b.step = failed, jsonbody.Cut(failure.Error(), maxLine), where
 	}
 }
 
@@ -502,7 +490,7 @@ func (h *Handler) finish(ctx context.Context, b *build, made built, failure erro
 	made.ID, made.Created, made.Wanted, made.Finished, made.Status = was.ID, was.Created, was.Wanted, time.Now().UTC(), ready
 	if failure != nil {
 		made = was
-		made.Status, made.Finished, made.Reason = failed, time.Now().UTC(), printed(failure.Error())
+		made.Status, made.Finished, made.Reason = failed, time.Now().UTC(), jsonbody.Cut(failure.Error(), maxLine)
 	} else {
 		for _, tag := range was.Wanted {
 			t.Tags[tag] = was.ID

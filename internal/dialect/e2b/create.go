@@ -135,7 +135,6 @@ func (c *call) plan(q newSandbox, usual int64) (record, error) {
 // Bounds of what a sandbox's record keeps of a request, in bytes. Lists repeat the metadata.
 const (
 	maxMetadata = 64 << 10
-	maxVars     = 256 << 10
 	maxMCP      = 64 << 10
 )
 
@@ -145,7 +144,7 @@ func (q newSandbox) tooLong() error {
 		field     string
 		size, max int
 	}{
-		{"metadata", sizeOf(q.Metadata), maxMetadata}, {"envVars", sizeOf(q.EnvVars), maxVars}, {"mcp", len(q.MCP), maxMCP},
+		{"metadata", sizeOf(q.Metadata), maxMetadata}, {"envVars", sizeOf(q.EnvVars), paddock.MaxEnv}, {"mcp", len(q.MCP), maxMCP},
 	} {
 		if x.size > x.max {
 			return invalid("%s has %d bytes, and the maximum is %d", x.field, x.size, x.max)

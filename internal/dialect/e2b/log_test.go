@@ -54,24 +54,6 @@ func TestTheLogOfABuildHasABoundAndTellsWhatItLeftOut(t *testing.T) {
 	}
 }
 
-func TestALineOfALogIsCutBetweenCharacters(t *testing.T) {
-	for _, text := range []string{"", "x", strings.Repeat("x", maxLine), strings.Repeat("x", maxLine-1) + "é", strings.Repeat("é", maxLine/2), "\xff"} {
-		want := strings.ToValidUTF8(text, "\ufffd")
-		if len(want) > maxLine {
-			want = want[:maxLine-len("…")] + "…"
-		}
-		if got := printed(text); got != want {
-			t.Errorf("%.10q…, %d bytes: %.10q…, %d bytes", text, len(text), got, len(got))
-		}
-	}
-	for n := range 5 {
-		got := printed(strings.Repeat("x", n) + strings.Repeat("€", maxLine))
-		if body, ok := strings.CutSuffix(got, "…"); !ok || strings.Trim(body[n:], "€") != "" || len(got) > maxLine || len(got) < maxLine-3 {
-			t.Errorf("after %d: %d bytes, the last are %q", n, len(got), got[len(got)-10:])
-		}
-	}
-}
-
 func TestOfBuildsThatEndedTheNewestLogsAreKept(t *testing.T) {
 	h, _ := handler(t, record{})
 	begun := time.Now()

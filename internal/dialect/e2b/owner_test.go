@@ -253,24 +253,48 @@ func TestATenantsBuildsWaitForEachOtherAndLeaveRoomForOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begins("other0", "other1")
+	begins("other0") // the last place is not for a tenant that has one
 	if _, err := add("third", 0); err != nil {
 		t.Fatal(err)
 	}
+	begins("third0")
 	if !all[2].in(waiting) || len(all[2].log) != 1 {
 		t.Errorf("the third build of a tenant: %q, %v", all[2].status, all[2].log)
 	}
 	close(ends["other0"])
-	begins("third0") // before the tenant's that waited longer
+	begins("other1") // before the tenant's that waited longer
 	close(ends["acme1"])
+	close(ends["third0"])
 	begins("acme2")
 	close(ends["other1"])
-	close(ends["third0"])
+	if _, err := add("fourth", 0); err != nil {
+		t.Fatal(err)
+	}
+	begins("fourth0")
+	for i := range 3*maxOwnQueued + 1 {
+		if _, err := add(fmt.Sprint("crowd", i%3, "-"), i); err != nil {
+			t.Fatalf("build %d of a crowd: %v", i, err)
+		}
+	}
+	begins("crowd0-0")
+	if _, err := add("acme", 98); err != nil {
+		t.Error(err)
+	}
+	if n := len(h.queue); n != maxQueued {
+		t.Fatalf("%d builds wait", n)
+	}
+	if _, err := add("crowd3", 0); err != nil {
+		t.Errorf("the first build of a tenant, where the queue is full: %v", err)
+	}
+	if _, err := add("crowd3", 1); faultOf(err).Code != 429 {
+		t.Errorf("its second: %v", err)
+	}
 	closed := make(chan error, 1)
 	go func() { closed <- h.Close() }()
 	<-h.ctx.Done() // no other build begins
-	close(ends["acme0"])
-	close(ends["acme2"])
+	for _, id := range []string{"acme0", "acme2", "fourth0", "crowd0-0"} {
+		close(ends[id])
+	}
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}

@@ -140,7 +140,19 @@ func TestRequestsOfABoxHoldBoundedMemory(t *testing.T) {
 	if _, _, _, failure := s.rest(); !strings.Contains(failure, "resource_exhausted") {
 		t.Errorf("a stream: %q", failure)
 	}
+	upload := func() int {
+		return tr.do("POST", "/files?path=a", strings.NewReader("a"), "Content-Type", "application/octet-stream").StatusCode
+	}
+	if code := upload(); code != http.StatusTooManyRequests {
+		t.Errorf("an upload: %d", code)
+	}
+	if code, body, _ := tr.ask("POST", "/files/compose", `{"source_paths":["a"],"destination":"b"}`, "Content-Type", "application/json"); code != http.StatusTooManyRequests {
+		t.Errorf("a composition: %d %s", code, body)
+	}
 	tr.box.held.Add(1000 - maxHeld)
+	if code := upload(); code != http.StatusOK {
+		t.Errorf("an upload when there is room: %d", code)
+	}
 	if _, failure := tr.call("filesystem.Filesystem/Stat", `{"path":"`+strings.Repeat("x", maxMessage)+`"}`); !strings.HasPrefix(failure, "resource_exhausted: ") {
 		t.Errorf("a large one: %q", failure)
 	}

@@ -44,7 +44,7 @@ func (b *Box) compose(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, one)
 }
 
-// size returns the memory that a composition takes, in bytes, about.
+// size returns the memory that a composition takes beside its copy buffer, in bytes, about.
 func (c *composition) size() int64 {
 	n := len(c.Destination) + len(c.Username)
 	for _, name := range c.Sources {
@@ -87,7 +87,7 @@ func readComposition(w http.ResponseWriter, r *http.Request) (composition, error
 	case c.Destination == "":
 		return c, invalid("destination is required")
 	}
-	if err := body.decoded(c.size()); err != nil {
+	if err := body.decoded(c.size() + chunk); err != nil {
 		return c, full()
 	}
 	return c, nil
@@ -165,9 +165,10 @@ func (b *Box) join(ctx context.Context, sources []string, to string) error {
 	if err != nil {
 		return err
 	}
+	buf := make([]byte, chunk)
 	for _, name := range sources {
 		if err == nil {
-			err = b.copyTo(ctx, w, name)
+			err = b.copyTo(ctx, w, name, buf)
 		}
 	}
 	if closed := w.Close(); err == nil {
@@ -182,12 +183,12 @@ func (b *Box) join(ctx context.Context, sources []string, to string) error {
 	return err
 }
 
-func (b *Box) copyTo(ctx context.Context, w io.Writer, name string) error {
+func (b *Box) copyTo(ctx context.Context, w io.Writer, name string, buf []byte) error {
 	r, err := b.files(ctx).Open(ctx, name, paddock.OpenOptions{})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	_, err = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, chunk))
+	_, err = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buf)
 	return err
 }

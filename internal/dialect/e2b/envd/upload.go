@@ -22,6 +22,8 @@ const (
 	maxParts = 10_000
 	maxHead  = 64 << 10 // bytes of a part's header, and between two parts
 
+	// uploadCost is the memory of an upload while it lasts: its copy buffer, the head of a part, and what unpacks it.
+	uploadCost  = chunk + maxHead + 64<<10
 	writtenCost = 200 // bytes that a written file takes until the answer is sent, beside its texts
 
 	swallowFor = 30 * time.Second
@@ -42,10 +44,14 @@ func (b *Box) upload(w http.ResponseWriter, r *http.Request) {
 		turnAway(w, r, err)
 		return
 	}
+	memory := &held{b: b} // also counts the answer, which describes each file
+	defer func() { _ = memory.set(0) }()
+	if memory.set(uploadCost) != nil {
+		turnAway(w, r, full())
+		return
+	}
 	body := &patient{Reader: r.Body, control: http.NewResponseController(w), end: b.ctx}
-	told := &held{b: b} // counts the answer, which describes each file
-	defer func() { _ = told.set(0) }()
-	list, err := b.receive(r, body, told)
+	list, err := b.receive(r, body, memory)
 	body.wait(swallowFor) // package http reads the rest before it sends the answer
 	if err != nil {
 		b.failed(w, r, err)
@@ -112,7 +118,7 @@ func (p *patient) wait(d time.Duration) {
 	}
 }
 
-func (b *Box) receive(r *http.Request, from io.Reader, told *held) ([]written, error) {
+func (b *Box) receive(r *http.Request, from io.Reader, memory *held) ([]written, error) {
 	r, err := b.ofUser(r, r.URL.Query().Get("username"))
 	if err != nil {
 		return nil, err
@@ -134,7 +140,7 @@ func (b *Box) receive(r *http.Request, from io.Reader, told *held) ([]written, e
 	case kind == "application/octet-stream":
 		return b.receiveRaw(r, body, tags)
 	case strings.HasPrefix(kind, "multipart/") && params["boundary"] != "":
-		return b.receiveParts(r, newForm(body, params["boundary"]), told, tags)
+		return b.receiveParts(r, newForm(body, params["boundary"]), memory, tags)
 	}
 	return nil, invalid(fmt.Sprintf("unsupported content type: %q, expected multipart/form-data or application/octet-stream", text))
 }
@@ -209,7 +215,7 @@ func (f *formBody) next() (*multipart.Part, error) {
 }
 
 // receiveParts writes the files of a form, and counts what it tells of them.
-func (b *Box) receiveParts(r *http.Request, parts *formBody, told *held, tags map[string]string) ([]written, error) {
+func (b *Box) receiveParts(r *http.Request, parts *formBody, memory *held, tags map[string]string) ([]written, error) {
 	list, seen := []written{}, map[string]bool{}
 	for range maxParts {
 		part, err := parts.next()
@@ -247,7 +253,7 @@ func (b *Box) receiveParts(r *http.Request, parts *formBody, told *held, tags ma
 		if err != nil {
 			return nil, err
 		}
-		if err := told.set(told.n + int64(2*len(text)+len(name)) + writtenCost); err != nil {
+		if err := memory.set(memory.n + int64(2*len(text)+len(name)) + writtenCost); err != nil {
 			return nil, full()
 		}
 		list, seen[one.Path] = append(list, one), true
