@@ -57,6 +57,7 @@ rows() {
 	row "B1: the unit makes sandboxes with limits, and gvisor is auto" unit_create
 	row "B1: sandboxes of the unit keep their limits over a restart" unit_restart
 	row "B1: sandboxes of the unit keep their limits over a crash" unit_crash
+	row "A: a sandbox of the unit sees nothing that is the unit's alone" unit_secrets
 	if [ $kept_tier = jail ]; then
 		row "B1: a weaker tier than usual is told to the caller" weaker_told
 	else
@@ -239,6 +240,25 @@ crash() {
 }
 
 unit_crash() { kept crash; }
+
+# The unit's files are its group's, and its sandboxes have the same user and group.
+unit_secrets() {
+	local tier id said
+	install -m 640 -g paddock /dev/stdin /etc/other.conf <<< "word of the group"
+	install -d /opt/tool
+	install -m 600 -o paddock /dev/stdin /opt/tool/.env <<< "word of the user"
+	systemctl start paddock
+	ready
+	for tier in $kept_tier gvisor; do
+		id=$(server create --tier $tier)
+		said=$(server exec "$id" -- sh -c 'cat /etc/hostname /etc/paddock/* /etc/other.conf /opt/tool/.env /var/lib/paddock/*; ls -A /etc/paddock' 2>&1) || true
+		server rm "$id"
+		has "$said" machine
+		lacks "$said" 0123456789abcdef
+		lacks "$said" paddock.yaml
+		lacks "$said" word
+	done
+}
 
 # gvisor shows no whole tree of the host.
 weaker_told() {

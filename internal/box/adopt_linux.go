@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // Certificates returns the variables of an environment that name files of trusted certificates, with their
@@ -103,7 +104,7 @@ func (l *Layout) installed() (dirs []string, env map[string]string) {
 	home := l.Config.User.Home
 	shown := func(dir string) bool {
 		return slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
-			return (m.Kind == boxinit.MountBind || m.Kind == boxinit.MountLink) && Within(m.Target, dir)
+			return (m.Kind == boxinit.MountBind || m.Kind == boxinit.MountLink) && hostroot.Within(m.Target, dir)
 		})
 	}
 	prefix := home + "/.local"

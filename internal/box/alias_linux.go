@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -39,7 +40,7 @@ func (l *Layout) aliases() error {
 				continue
 			}
 			real, ok := alias(m.Source, rule)
-			if !ok || !Within(real, m.Source) || real == m.Source {
+			if !ok || !hostroot.Within(real, m.Source) || real == m.Source {
 				continue
 			}
 			inside := m.Target + strings.TrimPrefix(real, m.Source)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // Each tool chain has an example of what is private beside it, which drivertest.ToolChains looks
@@ -57,7 +58,7 @@ func TestAGoInTheHomeIsNotAGOPATH(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := chainOf(home, "go/bin")
-	if !slices.Contains(c.shows, "go/src") || slices.ContainsFunc(c.shows, func(s string) bool { return Within("go/pkg/mod", s) }) {
+	if !slices.Contains(c.shows, "go/src") || slices.ContainsFunc(c.shows, func(s string) bool { return hostroot.Within("go/pkg/mod", s) }) {
 		t.Errorf("of a Go in the home are shown %q", c.shows)
 	}
 }

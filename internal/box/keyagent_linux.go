@@ -36,7 +36,7 @@ const sshAuthSock = "SSH_AUTH_SOCK"
 func (l *Layout) placeKeyAgents(spec *paddock.Spec) error {
 	for _, a := range spec.Policy.KeyAgents {
 		for _, m := range l.Mounts {
-			if m.Write && Within(a.Socket, m.Source) {
+			if m.Write && hostroot.Within(a.Socket, m.Source) {
 				return fmt.Errorf("key agent %s: %s is in %s, which commands may change: %w", a.Kind, a.Socket, m.Source, paddock.Invalid)
 			}
 		}
@@ -78,7 +78,9 @@ func (l *Layout) sshPlace(spec *paddock.Spec) string {
 
 // free reports whether a directory of the box's own is neither covered nor used by a mount or a rule.
 func (l *Layout) free(spec *paddock.Spec, dir string) bool {
-	meets := func(path string) bool { return path != "/" && (Within(dir, path) || Within(path, dir)) }
+	meets := func(path string) bool {
+		return path != "/" && (hostroot.Within(dir, path) || hostroot.Within(path, dir))
+	}
 	f := spec.Policy.Files
 	return !slices.ContainsFunc(l.Mounts, func(m boxinit.Mount) bool { return meets(m.Target) }) &&
 		!slices.ContainsFunc(slices.Concat(f.DenyRead, f.DenyWrite), func(p string) bool { return meets(filepath.Clean(p)) })

@@ -35,6 +35,7 @@ type Layout struct {
 	Mounts    []boxinit.Mount   // the spec's mounts
 	paths     []string          // host paths to which an io limit applies
 	data      string            // directory of saved sandboxes
+	private   hostroot.Private  // what else no sandbox may see
 	builds    string            // directory of caches of build tools
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
@@ -48,7 +49,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, builds: s.builds(), overlay: t.Overlay, saves: t.Snapshots != nil}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, private: s.private, builds: s.builds(), overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -62,6 +63,9 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 		return nil, err
 	}
 	if spec.Root.Kind == paddock.RootDir {
+		if err := l.private.Refuse("root", realPlace(spec.Root.Path)); err != nil {
+			return nil, err
+		}
 		l.paths = append(l.paths, spec.Root.Path)
 	}
 	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
@@ -157,13 +161,18 @@ func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 			target = filepath.Join(l.Config.User.Home, rest)
 		}
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true, Cache: m.Cache})
+		if !m.Cache {
+			if err := l.private.Refuse("mount", source); err != nil {
+				return nil, err
+			}
+		}
 		l.paths = append(l.paths, source)
 	}
 	// What the caller shows or keeps from a place counts more than a cache there. Otherwise a cache would hide it, or a
 	// sandbox before could have made a link where it belongs.
 	mounts = slices.DeleteFunc(mounts, func(m boxinit.Mount) bool {
 		return m.Cache && slices.ContainsFunc(mounts, func(o boxinit.Mount) bool {
-			return !o.Cache && (Within(m.Target, o.Target) || Within(o.Target, m.Target))
+			return !o.Cache && (hostroot.Within(m.Target, o.Target) || hostroot.Within(o.Target, m.Target))
 		})
 	})
 	sort.SliceStable(mounts, func(i, j int) bool { return len(mounts[i].Target) < len(mounts[j].Target) })
@@ -222,6 +231,11 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		l.installs = true
 		for _, path := range hostroot.Credentials() {
 			if readable(path, l.ID.Root) {
+				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
+			}
+		}
+		if !l.ID.Root { // a root caller's sandboxes have a user of their own
+			for _, path := range notForEverybody() {
 				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
 			}
 		}
@@ -363,7 +377,7 @@ func (l *Layout) openRoot(limits paddock.Limits, everything bool) error {
 func (l *Layout) pin(target string) {
 	for dir := filepath.Dir(target); dir != "/"; dir = filepath.Dir(dir) {
 		private := slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
-			return (m.Kind == boxinit.MountPrivate || m.Kind == boxinit.MountBind && m.Layer) && m.Target != dir && Within(dir, m.Target)
+			return (m.Kind == boxinit.MountPrivate || m.Kind == boxinit.MountBind && m.Layer) && m.Target != dir && hostroot.Within(dir, m.Target)
 		})
 		pinned := slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
 			return m.Kind == boxinit.MountPin && m.Target == dir
@@ -404,33 +418,36 @@ func (l *Layout) files(spec *paddock.Spec) error {
 	return nil
 }
 
-// ownFiles protects the files of which sandboxes are made: this program, its cache and its
-// state, in every mount that contains them.
+// ownFiles protects what is the caller's own in every mount that contains it. Nobody may see what is saved of
+// sandboxes, caches of build tools, and what the caller keeps to itself. Nobody may change the files of which
+// sandboxes are made: this program, its cache and its state.
 func (l *Layout) ownFiles() error {
+	hidden := hostroot.Private{Paths: append(slices.Clone(l.private.Paths), l.data)}
+	if l.builds != "" {
+		hidden.Paths = append(hidden.Paths, l.builds) // what one workspace's sandboxes put there reaches no other one's
+	}
 	for _, m := range slices.Clone(l.Config.Mounts) {
-		// No sandbox may read saved sandboxes either.
-		if m.Kind == boxinit.MountBind && !m.Device && !m.Layer && Within(l.data, m.Source) {
-			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.data, strings.TrimSuffix(m.Source, "/"))
-			if l.saves {
-				// A directory made later could not be hidden. If it cannot be made now,
-				// nothing can be saved.
-				_ = OwnDirectory(l.data)
-			}
-			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
-			l.Config.Deny = append(l.Config.Deny, inside)
-		} else if m.Kind == boxinit.MountBind && Within(m.Source, l.data) {
-			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", m.Source, l.data, paddock.Denied)
-		}
-		// What one workspace's sandboxes put into caches reaches no other one's.
-		if m.Kind != boxinit.MountBind || m.Device || m.Layer || l.builds == "" {
+		source, target := m.Source, m.Target
+		switch {
+		case m.Kind == boxinit.MountOverlay:
+			target = "/"
+		case m.Kind != boxinit.MountBind || m.Device || m.Layer:
 			continue
 		}
-		if Within(m.Source, l.builds) && !m.Cache {
-			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", m.Source, l.builds, paddock.Denied)
+		switch {
+		case source != l.data && hostroot.Within(source, l.data):
+			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", source, l.data, paddock.Denied)
+		case l.builds != "" && hostroot.Within(source, l.builds) && !m.Cache:
+			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", source, l.builds, paddock.Denied)
 		}
-		if Within(l.builds, m.Source) {
-			_ = OwnDirectory(l.builds) // as above: one that is made later could not be hidden
-			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.builds, strings.TrimSuffix(m.Source, "/"))
+		// A directory made later could not be hidden. If it cannot be made now, nothing is put into it.
+		if l.saves && hostroot.Within(l.data, source) {
+			_ = OwnDirectory(l.data)
+		}
+		if l.builds != "" && hostroot.Within(l.builds, source) {
+			_ = OwnDirectory(l.builds)
+		}
+		for _, inside := range hidden.In(source, target) {
 			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
 			l.Config.Deny = append(l.Config.Deny, inside)
 		}
@@ -440,10 +457,10 @@ func (l *Layout) ownFiles() error {
 			if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer {
 				continue
 			}
-			if Within(m.Source, own) {
+			if hostroot.Within(m.Source, own) {
 				return fmt.Errorf("mount %s: sandboxes are made of what is in %s, which none may change: %w", m.Source, own, paddock.Denied)
 			}
-			if !Within(own, m.Source) {
+			if !hostroot.Within(own, m.Source) {
 				continue
 			}
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
@@ -461,7 +478,7 @@ func (l *Layout) ownFiles() error {
 func (l *Layout) hideable(path string) (there bool, err error) {
 	for i := len(l.Config.Mounts) - 1; i >= 0; i-- {
 		m := l.Config.Mounts[i]
-		if m.Kind != boxinit.MountBind || m.Layer || !Within(path, m.Target) {
+		if m.Kind != boxinit.MountBind || m.Layer || !hostroot.Within(path, m.Target) {
 			continue
 		}
 		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
@@ -479,22 +496,17 @@ func (l *Layout) hideable(path string) (there bool, err error) {
 func (l *Layout) resolved(path string) (string, bool) {
 	for i := len(l.Config.Mounts) - 1; i >= 0; i-- {
 		m := l.Config.Mounts[i]
-		if m.Kind != boxinit.MountBind || m.Layer || !Within(path, m.Target) {
+		if m.Kind != boxinit.MountBind || m.Layer || !hostroot.Within(path, m.Target) {
 			continue
 		}
 		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
 		real, err := filepath.EvalSymlinks(host)
-		if err != nil || !Within(real, m.Source) {
+		if err != nil || !hostroot.Within(real, m.Source) {
 			return real, err == nil
 		}
 		return m.Target + strings.TrimPrefix(real, m.Source), true
 	}
 	return "", false
-}
-
-// Within reports whether a path is a directory or below it.
-func Within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // rights determines which paths may be changed, and for which the broker decides. Those are
@@ -525,8 +537,8 @@ func (l *Layout) rights() {
 	hosts := slices.Clone(c.Trees)
 	for _, p := range private {
 		c.Writable = append(c.Writable, p)
-		holds := slices.ContainsFunc(hosts, func(t boxinit.Tree) bool { return Within(t.Path, p) })
-		denies := slices.ContainsFunc(c.Deny, func(d string) bool { return Within(d, p) })
+		holds := slices.ContainsFunc(hosts, func(t boxinit.Tree) bool { return hostroot.Within(t.Path, p) })
+		denies := slices.ContainsFunc(c.Deny, func(d string) bool { return hostroot.Within(d, p) })
 		if holds || denies {
 			c.Trees = append(c.Trees, boxinit.Tree{Path: p})
 		}
@@ -629,7 +641,7 @@ func (l *Layout) inside(path string) (string, bool) {
 		path = real
 	}
 	return path, l.partial[real] || slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
-		return m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && Within(real, m.Source)
+		return m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && hostroot.Within(real, m.Source)
 	})
 }
 

@@ -103,7 +103,7 @@ func (l *Layout) makeable(t tree, at string) bool {
 
 // private reports whether a path is in a directory of the box's own.
 func private(path string) bool {
-	return slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return Within(path, dir) })
+	return slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return hostroot.Within(path, dir) })
 }
 
 // authorityFile is the file in the box with only the gateway's authority.

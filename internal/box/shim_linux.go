@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // A shim is a small program of a version manager that finds out which version is meant and
@@ -144,7 +145,7 @@ func programsOf(versions, name string, in ...string) []string {
 	}
 	for _, sub := range in {
 		dir, err := filepath.EvalSymlinks(filepath.Join(versions, name, sub))
-		if err != nil || !Within(dir, top) || dir == top {
+		if err != nil || !hostroot.Within(dir, top) || dir == top {
 			continue
 		}
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {
@@ -159,7 +160,7 @@ func programsOf(versions, name string, in ...string) []string {
 func (l *Layout) workspaceFiles(name string) []string {
 	var tops []string
 	for _, m := range l.Mounts {
-		if m.Kind == boxinit.MountBind && m.Source == m.Target && !m.IsFile && Within(l.Config.Dir, m.Source) {
+		if m.Kind == boxinit.MountBind && m.Source == m.Target && !m.IsFile && hostroot.Within(l.Config.Dir, m.Source) {
 			tops = append(tops, m.Source)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -28,6 +29,7 @@ type Site struct {
 	// above, which no sandbox can see. Cache is the directory of program files, or empty.
 	Data, Hidden, Cache string
 
+	private   hostroot.Private
 	installed []string // paths of the program that runs, and of that which contains the others
 
 	host func() *cgroup.Host // determined once, when first needed
@@ -59,6 +61,12 @@ func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 	}
 	if !filepath.IsAbs(s.Data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", s.Data, paddock.Invalid)
+	}
+	for _, path := range o.Private.Paths {
+		s.private.Paths = append(s.private.Paths, realPlace(path))
+	}
+	for _, path := range o.Private.Shown {
+		s.private.Shown = append(s.private.Shown, realPlace(path))
 	}
 	// They are found out now: an upgrade puts another file there, which is as precious.
 	for _, link := range []string{"/proc/self/exe", o.Guest.Carrier()} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/keyagent"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
@@ -74,7 +75,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		}
 		if t := filepath.Clean(cmp.Or(m.Target, m.Source)); t == "/" && spec.Root.Kind != paddock.RootOpen {
 			return fmt.Errorf("mount %s: the target is the whole tree: %w", m.Source, paddock.Invalid)
-		} else if Within(t, "/proc") || Within(t, "/dev") || Within(t, "/sys") {
+		} else if hostroot.Within(t, "/proc") || hostroot.Within(t, "/dev") || hostroot.Within(t, "/sys") {
 			return fmt.Errorf("mount %s: the target %s is the box's own: %w", m.Source, t, paddock.Invalid)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // shownMax bounds the mounts of tool chains. A version manager may have installed much.
@@ -66,7 +67,7 @@ func (s *shown) chain(home, dir string, linked bool) {
 	}
 	// In other directories of PATH are programs whose surroundings may be anything. The top
 	// of a tool chain is not a directory of programs.
-	if at := filepath.Join(home, dir); !linked && dir != root && !slices.ContainsFunc(s.paths, func(p string) bool { return Within(at, p) }) {
+	if at := filepath.Join(home, dir); !linked && dir != root && !slices.ContainsFunc(s.paths, func(p string) bool { return hostroot.Within(at, p) }) {
 		s.show(at)
 	}
 }
@@ -80,7 +81,7 @@ func chainOf(home, dir string) (best chain, root string) {
 			}
 		}
 		for _, in := range c.in {
-			if Within(dir, in) && len(in) > len(root) {
+			if hostroot.Within(dir, in) && len(in) > len(root) {
 				best, root = c, in
 			}
 		}
@@ -134,10 +135,10 @@ func (s *shown) programs(dir string) {
 // show adds the mount of a file or directory, or a link in the place of one.
 func (s *shown) show(name string) {
 	st, err := os.Lstat(name)
-	if err != nil || len(s.paths) >= shownMax || slices.ContainsFunc(s.paths, func(p string) bool { return Within(name, p) }) {
+	if err != nil || len(s.paths) >= shownMax || slices.ContainsFunc(s.paths, func(p string) bool { return hostroot.Within(name, p) }) {
 		return
 	}
-	if slices.ContainsFunc(s.user, func(m boxinit.Mount) bool { return Within(name, m.Target) }) {
+	if slices.ContainsFunc(s.user, func(m boxinit.Mount) bool { return hostroot.Within(name, m.Target) }) {
 		return // already shown by the spec
 	}
 	if real, err := filepath.EvalSymlinks(filepath.Dir(name)); err != nil || real != filepath.Dir(name) {

@@ -60,6 +60,12 @@ func SetTimesAt(dir int, name string, access, mod Time) error {
 	return again(func() error { return unix.UtimesNanoAt(dir, name, ts, flags) })
 }
 
+// What AccessAt checks.
+const (
+	MayRead    uint32 = unix.R_OK
+	MayExecute uint32 = unix.X_OK // of a directory: look up names in it
+)
+
 // AccessAt checks whether this process may use name in dir. The mask is that of access(2).
 func AccessAt(dir int, name string, mask uint32) error {
 	return again(func() error { return unix.Faccessat(dir, name, mask, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EACCESS) })

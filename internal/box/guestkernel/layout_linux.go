@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -30,7 +31,7 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	_, _ = rand.Read(c.GuestKernel.Number)
 	below := func(path string) string { return strings.TrimSuffix(boxinit.Root+path, "/") }
 	past := func(path string) bool { // it is in a mount of the spec
-		return slices.ContainsFunc(l.Mounts, func(m boxinit.Mount) bool { return box.Within(path, m.Target) })
+		return slices.ContainsFunc(l.Mounts, func(m boxinit.Mount) bool { return hostroot.Within(path, m.Target) })
 	}
 	mounts := []boxinit.Mount{
 		{Kind: boxinit.MountTmpfs, Target: "/", Size: supervisorSize, Mode: 0o755, Write: true},
@@ -46,7 +47,7 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	// not apply to that, and snapshots of files do not contain it.
 	c.Mounts = append(c.Mounts, boxinit.Mount{Kind: boxinit.MountDir, Target: "/tmp/.X11-unix", Mode: 0o1777})
 	for _, m := range c.Mounts[1:] {
-		if box.Within(m.Target, "/dev") || box.Within(m.Target, "/proc") || box.Within(m.Target, "/sys") {
+		if hostroot.Within(m.Target, "/dev") || hostroot.Within(m.Target, "/proc") || hostroot.Within(m.Target, "/sys") {
 			continue
 		}
 		user := past(m.Target)

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -113,12 +114,12 @@ func Refuse(spec *paddock.Spec, audits bool) error {
 // refuseSudo returns an error if a sandbox cannot have sudo.
 func refuseSudo(spec *paddock.Spec) error {
 	for _, m := range spec.Mounts {
-		if target := filepath.Clean(cmp.Or(m.Target, m.Source)); box.Within(sudo.Path, target) {
+		if target := filepath.Clean(cmp.Or(m.Target, m.Source)); hostroot.Within(sudo.Path, target) {
 			return fmt.Errorf("sudo: it stands at %s, which the mount at %s would cover; mount that elsewhere, or what is below it: %w", sudo.Path, target, paddock.Invalid)
 		}
 	}
 	for _, p := range slices.Concat(spec.Policy.Files.DenyRead, spec.Policy.Files.DenyWrite) {
-		if box.Within(sudo.Path, filepath.Clean(p)) {
+		if hostroot.Within(sudo.Path, filepath.Clean(p)) {
 			return fmt.Errorf("sudo: it stands at %s, which %s would be denied with: %w", sudo.Path, p, paddock.Invalid)
 		}
 	}

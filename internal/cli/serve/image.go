@@ -17,12 +17,15 @@ import (
 	oci "github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
+// imagesDir is the directory of images in --state. Roots of sandboxes are made of them.
+const imagesDir = "images"
+
 // images keeps those that templates of E2B's clients begin with. What is saved of
 // sandboxes is hidden from all of them, so that images are beside it.
 func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
 	dir, err := stateDir(a, f.store.state)
 	if err == nil && dir != "" {
-		dir = filepath.Join(dir, "images")
+		dir = filepath.Join(dir, imagesDir)
 	} else if err == nil {
 		if dir, err = a.Data(); err == nil {
 			dir += "-images"

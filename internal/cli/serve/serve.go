@@ -19,6 +19,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -254,12 +255,50 @@ func wordListen(flag, address string, err error) error {
 // them.
 func (f *serveFlags) gear(a *cli.App) (g cli.Gear, err error) {
 	g.Spares = spareKeepers
+	if g.Private, err = f.kept(a); err != nil {
+		return g, err
+	}
 	if g.State, err = stateDir(a, f.store.state); err != nil || g.State != "" || strings.HasPrefix(f.listen, "unix:") {
 		return g, err
 	}
 	dir, err := f.store.dir(a)
 	g.Live = filepath.Join(dir, "live")
 	return g, err
+}
+
+// kept gives what no sandbox may see: what the server keeps, and the files that it was started with.
+func (f *serveFlags) kept(a *cli.App) (p hostroot.Private, err error) {
+	dir, err := f.store.dir(a)
+	if err != nil {
+		return p, err
+	}
+	p.Paths, p.Shown = []string{dir}, []string{filepath.Join(dir, imagesDir)}
+	place, err := f.store.place(a)
+	if err != nil {
+		return p, err
+	}
+	files := []string{f.keyFile, f.certKey, f.operate.config}
+	if !strings.Contains(place, "://") {
+		files = append(files, place, place+"-wal", place+"-shm")
+	}
+	here, err := a.Dir()
+	for _, name := range files {
+		if name == "" {
+			continue
+		}
+		if err != nil && !filepath.IsAbs(name) {
+			return p, err
+		}
+		name = cli.Absolute(name, here)
+		p.Paths = append(p.Paths, hostroot.Place(name))
+		if real, err := filepath.EvalSymlinks(name); err == nil && real != name {
+			p.Paths = append(p.Paths, hostroot.Place(real))
+		}
+	}
+	if f.account.audit != "" {
+		p.Paths = append(p.Paths, cli.Absolute(f.account.audit, here))
+	}
+	return p, nil
 }
 
 func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {

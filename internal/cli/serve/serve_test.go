@@ -197,3 +197,33 @@ func TestServersOfOneUserDoNotShareTenantsSandboxes(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAServerKeepsIsHiddenFromItsSandboxes(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"key", "archive/tls.key", "paddock.yaml"} {
+		clitest.Plant(t, filepath.Join(dir, name), "x", 0o600)
+	}
+	if err := os.Symlink("archive/tls.key", filepath.Join(dir, "tls.key")); err != nil {
+		t.Fatal(err)
+	}
+	v := clitest.Invoke(dir, nil, nil)
+	f := &serveFlags{
+		listen: "127.0.0.1:0", keyFile: "key", certKey: filepath.Join(dir, "tls.key"), operate: operateFlags{config: "paddock.yaml"},
+		store: storeFlags{state: "state", database: "a.db"}, account: accountFlags{audit: "record"},
+	}
+	g, err := f.gear(v.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"state", "state/saved/gvisor", "key", "tls.key", "archive/tls.key", "paddock.yaml", "a.db", "a.db-wal", "record"} {
+		if g.Private.Refuse("mount", filepath.Join(dir, name)) == nil {
+			t.Errorf("%s can be mounted", name)
+		}
+	}
+	if err := g.Private.Refuse("root", filepath.Join(dir, "state", imagesDir, "one")); err != nil {
+		t.Error(err)
+	}
+	if err := g.Private.Refuse("mount", dir); err != nil {
+		t.Error(err)
+	}
+}

@@ -305,7 +305,7 @@ func TestASandboxThatIsKeptRecordsItself(t *testing.T) {
 		},
 		func(ev audit.Event) bool { return ev.Kind == audit.Exited && ev.Exit.Code == 3 },
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		have := 0
 		f, err := os.Open(path)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -21,10 +22,11 @@ const Version = "20260905"
 
 // Options configure a driver.
 type Options struct {
-	State   string   // see box.Options
-	Environ []string // see box.Options
-	Cache   string   // see box.Options
-	Data    string   // see box.Options
+	State   string           // see box.Options
+	Environ []string         // see box.Options
+	Cache   string           // see box.Options
+	Private hostroot.Private // see box.Options
+	Data    string           // see box.Options
 
 	// Guest is the guest program (cmd/paddock-guest). Init is the program that starts
 	// gVisor as the init process of a box (cmd/paddock-gvisor). If they are not set, the
@@ -55,7 +57,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
@@ -105,7 +106,7 @@ func TestPromisesAsUser(t *testing.T) {
 		"TestASnapshotOfFilesIsBounded", "TestAFullDiskIsSaved", "TestACommandDoesNotChangeWhoOwnsAFile", "TestALateResumeLosesNothing",
 		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
 		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails", "TestASandboxMayBeRootsWhoHasNoCapability",
-		"TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms", "TestNoProtectedNameCanBePlanted",
+		"TestOfAToolChainNothingIsSeenThatLiesBesideItsPrograms", "TestNoProtectedNameCanBePlanted", "TestWhatTheCallerKeepsToItselfIsNotSeen",
 	}, 6)
 	for _, name := range left {
 		t.Log(sample.LeftOut + name)
@@ -114,3 +115,9 @@ func TestPromisesAsUser(t *testing.T) {
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
+
+func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
+	drivertest.Private(t, func(state, private, shown string) (paddock.Driver, error) {
+		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Private: hostroot.Private{Paths: []string{private}, Shown: []string{shown}}})
+	})
+}

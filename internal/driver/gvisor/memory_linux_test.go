@@ -74,7 +74,7 @@ func create(t *testing.T, d paddock.Driver, spec paddock.Spec) paddock.Sandbox {
 // ask returns the count of the counting process.
 func ask(t *testing.T, sb paddock.Sandbox) int {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		conn, err := sb.Dial(t.Context(), 7000)
 		if err == nil {
 			var answer bytes.Buffer
@@ -115,7 +115,7 @@ func TestAPythonProcessCountsOnAfterPauseAndInForks(t *testing.T) {
 	if err := sb.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); len(boxes(t)) > 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); len(boxes(t)) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("while it is paused there runs %v", boxes(t))
 		}

@@ -9,14 +9,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a driver.
 type Options struct {
-	State   string   // see box.Options
-	Environ []string // see box.Options
-	Cache   string   // see box.Options
+	State   string           // see box.Options
+	Environ []string         // see box.Options
+	Cache   string           // see box.Options
+	Private hostroot.Private // see box.Options
 
 	// Guest is the guest program (cmd/paddock-guest). If it is unset, the calling program
 	// itself is executed as the guest. It must then call box.Main first.
@@ -44,7 +46,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

@@ -52,7 +52,7 @@ func keepers(t *testing.T) (pids []int) {
 // until waits for n keepers, and returns them.
 func until(t *testing.T, n int) []int {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		pids := keepers(t)
 		if len(pids) == n {
 			return pids
@@ -174,7 +174,7 @@ func TestACloseWaitsForTheEndOfSpareKeepers(t *testing.T) {
 	if err := sb.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for end := time.Now().Add(20 * time.Second); children(t) > before; {
+	for end := time.Now().Add(3 * time.Minute); children(t) > before; {
 		if time.Now().After(end) {
 			t.Fatal("the keeper is not reaped")
 		}

@@ -112,7 +112,7 @@ func TestAMachineThatIsKilledSaysSo(t *testing.T) {
 		t.Errorf("a command whose machine was killed ends with %+v, %v", exit, err)
 	}
 	var st paddock.Status
-	for deadline := time.Now().Add(30 * time.Second); st.State != paddock.Dead && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); st.State != paddock.Dead && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if st, err = sb.Status(t.Context()); err != nil {
 			t.Fatal(err)
 		}

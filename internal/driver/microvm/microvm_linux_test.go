@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
@@ -79,3 +80,15 @@ func TestPromisesAsUser(t *testing.T) {
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
+
+func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
+	sample.Turn(t, "machines", 3)
+	drivertest.Private(t, func(state, private, shown string) (paddock.Driver, error) {
+		o, err := microvmtest.Options()
+		if err != nil {
+			return nil, err
+		}
+		o.State, o.Private = state, hostroot.Private{Paths: []string{private}, Shown: []string{shown}}
+		return microvm.New(o)
+	})
+}

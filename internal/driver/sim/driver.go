@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
@@ -36,6 +37,9 @@ type Options struct {
 
 	// Python is a directory that python.Install has filled; empty is no Python.
 	Python string
+
+	// Private has what no computer may see of the caller's own.
+	Private hostroot.Private
 
 	// Snapshots is the directory in which snapshots are kept; empty keeps
 	// them in memory, as long as the driver lives.
@@ -131,6 +135,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
 	}
 	if err := d.check(&spec); err != nil {
+		return nil, err
+	}
+	if err := d.o.Private.Hide(&spec); err != nil {
 		return nil, err
 	}
 	if err := d.boxes.Reserve(spec.ID); err != nil {

@@ -90,7 +90,7 @@ func plain(shown string) string {
 // sees waits until something is shown, after what was waited for before.
 func (p *person) sees(text string) {
 	p.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(3 * time.Minute)
 	for {
 		p.mu.Lock()
 		shown, more := plain(p.shown.String()), p.more

@@ -260,7 +260,7 @@ func occupyGofer() {
 			return
 		}
 		// The setup is complete when the root is the tree of the commands.
-		for end := time.Now().Add(10 * time.Second); !exists(b.Mount+"/.git/HEAD") && time.Now().Before(end); {
+		for end := time.Now().Add(3 * time.Minute); !exists(b.Mount+"/.git/HEAD") && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		b.Stage = "in the gofer's place: "

@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
@@ -38,6 +39,9 @@ type Options struct {
 	// Snapshots is a directory for snapshots, as [sim.Options] has it. Empty
 	// keeps them in a temporary one, which goes with the driver.
 	Snapshots string
+
+	// Private has what no sandbox may see of the caller's own.
+	Private hostroot.Private
 
 	// Gateway opens the program of the way out (cmd/paddock-gateway). Without it
 	// the calling program itself is executed as one: it must call gateway.Main
@@ -111,6 +115,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, &paddock.MissingError{Finding: *f}
 	}
 	if err := description.CheckLimits(spec.Limits); err != nil {
+		return nil, err
+	}
+	if err := d.o.Private.Hide(&spec); err != nil {
 		return nil, err
 	}
 	out, err := d.wayOut(&spec)

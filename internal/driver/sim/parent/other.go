@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
@@ -21,6 +22,9 @@ type Options struct {
 
 	// Python is the directory of the Python interpreter, as [sim.Options] has it.
 	Python string
+
+	// Private has what no sandbox may see of the caller's own.
+	Private hostroot.Private
 
 	// Gateway, Ask, Hosts, Roots and Audit are of the way out, which there is
 	// not here: a spec that asks for one is refused.
@@ -37,5 +41,5 @@ type Options struct {
 // New makes a driver. Away from Linux there is no wall around the process: it
 // is the plain driver, whose Info lists none.
 func New(o Options) (*sim.Driver, error) {
-	return sim.New(sim.Options{Limits: o.Limits, Python: o.Python})
+	return sim.New(sim.Options{Limits: o.Limits, Python: o.Python, Private: o.Private})
 }

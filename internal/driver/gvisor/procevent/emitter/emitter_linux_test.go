@@ -38,7 +38,7 @@ func joined(t *testing.T) (*tap, *os.File) {
 // next decodes the next packet.
 func next(t *testing.T, f *os.File) procevent.Packet {
 	t.Helper()
-	if err := f.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := f.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, procevent.MaxPacket+1)
