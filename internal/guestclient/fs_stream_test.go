@@ -100,7 +100,7 @@ func TestForgottenFilesEnd(t *testing.T) {
 // eventually waits for what others do, which nothing tells.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

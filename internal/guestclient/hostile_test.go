@@ -630,7 +630,7 @@ func FuzzWire(f *testing.F) {
 			return
 		}
 		defer g.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		var guest sync.WaitGroup
 		defer guest.Wait()

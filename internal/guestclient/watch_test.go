@@ -27,7 +27,7 @@ func watch(t *testing.T, fsys paddock.FS, name string, recursive bool) paddock.W
 // between are let pass, but for those of forbid.
 func sees(t *testing.T, w paddock.Watcher, want []string, forbid ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var seen []string
 	for len(want) > 0 {

@@ -27,7 +27,7 @@ import (
 )
 
 // Patience bounds each wait of a guest.
-const Patience = 20 * time.Second
+const Patience = 3 * time.Minute
 
 // A Guest is a network stack on the sandbox's end of a link.
 type Guest struct {

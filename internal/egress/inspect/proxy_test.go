@@ -84,7 +84,7 @@ func (w *world) Failed(_ decide.Flow, reason string) {
 // has the answer.
 func (w *world) last() Outcome {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		w.mu.Lock()
 		asked, over := len(w.asked), w.outcomes
 		w.mu.Unlock()

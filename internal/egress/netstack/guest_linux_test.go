@@ -150,7 +150,7 @@ func (g *guest) mustDial(t testing.TB, to netip.AddrPort) *gonet.TCPConn {
 	}
 	t.Cleanup(func() { c.Close() })
 
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -164,7 +164,7 @@ func (g *guest) udp(t testing.TB, to netip.AddrPort) *gonet.UDPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -175,7 +175,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(20 * time.Second); !is(); {
+	for late := time.After(3 * time.Minute); !is(); {
 		select {
 		case <-tick.C:
 		case <-late:

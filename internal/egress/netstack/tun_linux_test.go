@@ -110,7 +110,7 @@ func talk(t *testing.T, a netip.Addr) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		return c

@@ -148,7 +148,7 @@ func runEach(t *testing.T, path string, questions []string, args ...string) []st
 
 func runReal(t *testing.T, path, input string, args ...string) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin = strings.NewReader(input)
