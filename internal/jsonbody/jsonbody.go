@@ -90,7 +90,7 @@ const longest = 4 << 10
 // quote a field of a body, whose sender chose its length. A text that is cut ends with "…".
 func Short(text string) string { return Cut(text, longest) }
 
-// Cut returns a text from outside as valid UTF-8 of at most most bytes, in memory of its own. A text
+// Cut returns a text from outside as valid UTF-8 that has at most this many bytes, in memory of its own. A text
 // that is cut ends with "…".
 func Cut(text string, most int) string {
 	const mark = "…"
