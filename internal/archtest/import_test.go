@@ -26,6 +26,7 @@ func layers() []layer {
 		{"internal/program/programtest", []string{"internal/program"}, "for tests: it builds the programs"},
 		{"internal/framing", nil, "pure: bytes of messages, on both sides of a machine's ports"},
 		{"internal/hostroot", nil, "pure: lists that tiers build from and policies explain with"},
+		{"internal/private", []string{"internal/hostroot"}, "what a server keeps to itself, for every tier alike"},
 		{"internal/image/layer", nil, "layers of strangers, into a directory that is handed to it"},
 		{"internal/image/registry", nil, "the wire of registries: it keeps nothing, and is told where it may connect"},
 		{"internal/image/imagestore", []string{"internal/image/layer", "internal/image/registry"}, "images on the disk, each its tenant's; no tier, no server and no key"},

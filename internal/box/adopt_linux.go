@@ -58,8 +58,8 @@ func onlyCertificates(path string) bool {
 }
 
 // certificates shows the files of certificates that the caller's variables name. Those that the box does
-// not see where they are get a place of their own.
-func (l *Layout) certificates() {
+// not see where they are get a place of their own, also those below what is to be hidden.
+func (l *Layout) certificates(hidden []string) {
 	l.adopted = map[string]string{}
 	places := map[string]string{}
 	lookup := func(name string) (string, bool) { v, ok := l.env[name]; return v, ok }
@@ -69,7 +69,8 @@ func (l *Layout) certificates() {
 		if !ok {
 			continue
 		}
-		if at, ok := l.inside(real); ok {
+		masked := slices.ContainsFunc(hidden, func(name string) bool { return hostroot.Within(real, name) })
+		if at, ok := l.inside(real); ok && !masked {
 			l.adopted[name] = at
 			continue
 		}

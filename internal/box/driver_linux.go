@@ -24,8 +24,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -55,8 +55,8 @@ type Options struct {
 	// needed, for its owner only. Empty means a directory of the calling user on a disk.
 	Data string
 
-	// Private has what no sandbox may see of the caller's own.
-	Private hostroot.Private
+	// Private lists the caller's files that no sandbox may see.
+	Private private.Files
 
 	// Gateway is the gateway program (cmd/paddock-gateway). If it is unset, the calling
 	// program itself is executed as the gateway. It must then call gateway.Main first.

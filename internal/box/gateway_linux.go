@@ -21,7 +21,7 @@ func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *gatewayclient.
 }
 
 // gatewayIDs is the offset of a gateway's user number from that of its box's user.
-const gatewayIDs = 1 << 24
+const gatewayIDs = kernelIDs
 
 // ListHow describes how rules about the network are enforced.
 const ListHow = "a network stack in a process of its own outside holds the other end of the link, and decides about every packet by the rules"

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -35,7 +36,7 @@ type Layout struct {
 	Mounts    []boxinit.Mount   // the spec's mounts
 	paths     []string          // host paths to which an io limit applies
 	data      string            // directory of saved sandboxes
-	private   hostroot.Private  // what else no sandbox may see
+	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
@@ -49,7 +50,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, private: s.private, builds: s.builds(), overlay: t.Overlay, saves: t.Snapshots != nil}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, private: s.o.Private.Real(), builds: s.builds(), overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -63,7 +64,7 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 		return nil, err
 	}
 	if spec.Root.Kind == paddock.RootDir {
-		if err := l.private.Refuse("root", realPlace(spec.Root.Path)); err != nil {
+		if err := l.private.Refuse("root", private.RealPath(spec.Root.Path)); err != nil {
 			return nil, err
 		}
 		l.paths = append(l.paths, spec.Root.Path)
@@ -161,7 +162,7 @@ func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 			target = filepath.Join(l.Config.User.Home, rest)
 		}
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true, Cache: m.Cache})
-		if !m.Cache {
+		if !m.Cache || l.builds == "" || !hostroot.Within(source, l.builds) { // anybody may write this word into a spec
 			if err := l.private.Refuse("mount", source); err != nil {
 				return nil, err
 			}
@@ -226,18 +227,12 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		l.replace("/etc/passwd", passwd)
 		l.replace("/etc/group", group)
 		l.toolchains(user)
-		l.certificates()
+		hidden := l.secrets()
+		l.certificates(hidden)
 		l.loginShells()
 		l.installs = true
-		for _, path := range hostroot.Credentials() {
-			if readable(path, l.ID.Root) {
-				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
-			}
-		}
-		if !l.ID.Root { // a root caller's sandboxes have a user of their own
-			for _, path := range notForEverybody() {
-				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
-			}
+		for _, name := range hidden {
+			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: name, Maybe: true})
 		}
 	}
 	return nil
@@ -422,7 +417,7 @@ func (l *Layout) files(spec *paddock.Spec) error {
 // sandboxes, caches of build tools, and what the caller keeps to itself. Nobody may change the files of which
 // sandboxes are made: this program, its cache and its state.
 func (l *Layout) ownFiles() error {
-	hidden := hostroot.Private{Paths: append(slices.Clone(l.private.Paths), l.data)}
+	hidden := private.Files{Paths: append(slices.Clone(l.private.Paths), l.data)}
 	if l.builds != "" {
 		hidden.Paths = append(hidden.Paths, l.builds) // what one workspace's sandboxes put there reaches no other one's
 	}
@@ -448,6 +443,9 @@ func (l *Layout) ownFiles() error {
 			_ = OwnDirectory(l.builds)
 		}
 		for _, inside := range hidden.In(source, target) {
+			if i := slices.IndexFunc(l.Mounts, func(m boxinit.Mount) bool { return !m.Cache && m.Target != inside && hostroot.Within(m.Target, inside) }); i >= 0 {
+				return fmt.Errorf("mount %s: no sandbox may see %s, so nothing can be mounted there; choose another target: %w", l.Mounts[i].Target, inside, paddock.Denied)
+			}
 			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
 			l.Config.Deny = append(l.Config.Deny, inside)
 		}

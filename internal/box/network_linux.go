@@ -29,7 +29,7 @@ func (l *Layout) network(spec *paddock.Spec, g *gatewayclient.Gateway) error {
 		}
 		// The agent answers that no name exists, if programs ask it. A tree that says nothing about name
 		// servers stays as it is.
-		if at, there := t.find(resolvConf); !there && !private(at) {
+		if at, there := t.find(resolvConf); !there && !inOwnDir(at) {
 			return nil
 		}
 		return l.names(t, nameserver.Address)
@@ -98,11 +98,11 @@ func withoutDaemons(conf string) string {
 
 // makeable reports whether a missing file can be made.
 func (l *Layout) makeable(t tree, at string) bool {
-	return private(at) || t.own && l.overlay // the layer is above it
+	return inOwnDir(at) || t.own && l.overlay // the layer is above it
 }
 
-// private reports whether a path is in a directory of the box's own.
-func private(path string) bool {
+// inOwnDir reports whether a path is in a directory of the box's own.
+func inOwnDir(path string) bool {
 	return slices.ContainsFunc(hostroot.PrivateDirs(), func(dir string) bool { return hostroot.Within(path, dir) })
 }
 
@@ -194,7 +194,7 @@ func (t tree) find(name string) (real string, there bool) {
 		}
 		left = append(strings.Split(strings.Trim(path.Clean(to), "/"), "/"), left...)
 	}
-	if private(real) {
+	if inOwnDir(real) {
 		return real, false // the box's own directory is empty
 	}
 	st, err := os.Lstat(filepath.Join(t.base, real))

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -21,7 +21,7 @@ type Options struct {
 	Environ []string
 	Cache   string
 	Data    string
-	Private hostroot.Private
+	Private private.Files
 	Guest   program.Program
 	Gateway program.Program
 	Keeper  program.Program

@@ -1,7 +1,6 @@
 package box
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -29,7 +28,6 @@ type Site struct {
 	// above, which no sandbox can see. Cache is the directory of program files, or empty.
 	Data, Hidden, Cache string
 
-	private   hostroot.Private
 	installed []string // paths of the program that runs, and of that which contains the others
 
 	host func() *cgroup.Host // determined once, when first needed
@@ -61,12 +59,6 @@ func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 	}
 	if !filepath.IsAbs(s.Data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", s.Data, paddock.Invalid)
-	}
-	for _, path := range o.Private.Paths {
-		s.private.Paths = append(s.private.Paths, realPlace(path))
-	}
-	for _, path := range o.Private.Shown {
-		s.private.Shown = append(s.private.Shown, realPlace(path))
 	}
 	// They are found out now: an upgrade puts another file there, which is as precious.
 	for _, link := range []string{"/proc/self/exe", o.Guest.Carrier()} {
@@ -138,7 +130,7 @@ func (s *Site) own() []string {
 	list := slices.Clone(s.installed)
 	for _, path := range []string{s.Cache, s.state} {
 		if filepath.IsAbs(path) {
-			list = append(list, realPlace(path))
+			list = append(list, private.RealPath(path))
 		}
 	}
 	return list
@@ -147,7 +139,7 @@ func (s *Site) own() []string {
 // builds returns the directory of caches of build tools.
 func (s *Site) builds() string {
 	if dir := program.Builds(s.Cache); filepath.IsAbs(dir) {
-		return realPlace(dir)
+		return private.RealPath(dir)
 	}
 	return ""
 }
@@ -159,16 +151,7 @@ func installedAt(link string) string {
 	if err != nil || strings.HasPrefix(path, "/memfd:") || !filepath.IsAbs(path) {
 		return ""
 	}
-	return realPlace(strings.TrimSuffix(path, " (deleted)"))
-}
-
-// realPlace follows the links of a path. What is not there yet will be where they lead.
-func realPlace(path string) string {
-	path = filepath.Clean(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil || path == "/" {
-		return cmp.Or(real, path)
-	}
-	return filepath.Join(realPlace(filepath.Dir(path)), filepath.Base(path))
+	return private.RealPath(strings.TrimSuffix(path, " (deleted)"))
 }
 
 // Bare returns the plan of a box for internal use: for a trial, or for a template. The

@@ -865,7 +865,7 @@ func (b *broker) placeAt(op string, dir *os.File, base string) (*place, error) {
 	return &place{dir: at, base: base, full: full, tree: b.treeOf(full)}, nil
 }
 
-// claimFor is claim for the agent.
+// claimFor claims a place, and tells a failure in the words of the agent.
 func (b *broker) claimFor(op string, p *place) error {
 	if err := b.claim(p); err != nil {
 		p.release()
@@ -934,11 +934,12 @@ func (b *broker) Rename(dir *os.File, base string, newDir *os.File, newBase stri
 	defer to.release()
 	switch r := (&call{broker: b}).move(from, to, 0); {
 	case errors.Is(r.err, syscall.EACCES):
-		p := to
-		if _, hit := b.judge(to.tree, to.full, to.dir); hit == protect.Miss {
-			p = from
+		for _, p := range []*place{to, from} {
+			if _, hit := b.judge(p.tree, p.full, p.dir); hit != protect.Miss {
+				return b.denied(op, p)
+			}
 		}
-		return b.denied(op, p)
+		return r.err // of the kernel, or by a rule that is in the list of refusals
 	case r.err != 0:
 		return r.err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
@@ -37,10 +37,10 @@ type Gear struct {
 	Limits  budget.Limits
 	Audit   audit.Sink // nil records nothing
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
-	State   string           // the directory of a server's sandboxes; empty is the tier's own
-	Live    string           // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
-	Private hostroot.Private // a server's own, which no sandbox may see
-	Spares  int              // keepers that a server has ready; see box.Options
+	State   string        // the directory of a server's sandboxes; empty is the tier's own
+	Live    string        // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
+	Private private.Files // a server's own, which no sandbox may see
+	Spares  int           // keepers that a server has ready; see box.Options
 }
 
 // Kept returns the tier's directories below the state directory: state for living sandboxes, and

@@ -22,8 +22,8 @@ import (
 // a host's write into the agent's own descriptors.
 //
 // The guard sees these operations: "write" (a file is made or written), "make"
-// (a directory is made), "link" (a symbolic link is made), "chmod", "remove",
-// and "rename" (asked of the old name and of the new one).
+// (a directory is made), "link" (a symbolic link is made), "chmod" and
+// "remove". It does a rename itself.
 type files struct {
 	guard Guard // nil allows all
 	names *names

@@ -93,10 +93,7 @@ func (f *files) rename(from, to string) error {
 		return failed("rename to", to, err)
 	}
 	defer next.close()
-	switch {
-	case old.base == ".", next.base == ".":
-		return failed("rename to", to, syscall.EBUSY)
-	case f.guard != nil:
+	if f.guard != nil {
 		return failed("rename to", to, f.guard.Rename(old.dir, old.base, next.dir, next.base))
 	}
 	return failed("rename to", to, sys.RenameAt(old.fd(), old.base, next.fd(), next.base))

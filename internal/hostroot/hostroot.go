@@ -5,6 +5,8 @@
 // The package is pure. Each function returns a list that the caller may change.
 package hostroot
 
+import "strings"
+
 // SystemDirs returns the host's directories that hold its system and no data of its users.
 func SystemDirs() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"}
@@ -20,4 +22,9 @@ func Credentials() []string {
 		"/etc/krb5.keytab", "/etc/docker", "/etc/containers/auth.json", "/etc/kubernetes", "/etc/rancher", "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant",
 		"/etc/wireguard", "/etc/openvpn", "/etc/ppp", "/etc/letsencrypt", "/etc/ssh", "/etc/mysql", "/etc/boto.cfg", "/etc/environment",
 		"/etc/paddock", "/etc/paddock-key", "/etc/paddock-tls"}
+}
+
+// Within reports whether a clean path is a directory or below it.
+func Within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -174,6 +174,9 @@ func (t *tally) report(w io.Writer) bool {
 		case "skip":
 			skipped++
 			fmt.Fprintf(w, "skipped: %s %s: %s\n", one.pkg, one.name, reason(one.output))
+		case forbidden:
+			failed++
+			fmt.Fprintf(w, "forbidden skip: %s %s: %s\n", one.pkg, one.name, reason(one.output))
 		default:
 			failed++
 		}
@@ -190,7 +193,7 @@ func (t *tally) report(w io.Writer) bool {
 	return failed == 0
 }
 
-// tellFailed prints what failed, with the last words of each, and then the names once more. A service that keeps only
+// tellFailed prints the failed tests, with the last words of each, and then the names once more. A service that keeps only
 // the end of a log keeps those.
 func (t *tally) tellFailed(w io.Writer) {
 	var names []string

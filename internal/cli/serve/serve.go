@@ -19,7 +19,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -266,37 +266,38 @@ func (f *serveFlags) gear(a *cli.App) (g cli.Gear, err error) {
 	return g, err
 }
 
-// kept gives what no sandbox may see: what the server keeps, and the files that it was started with.
-func (f *serveFlags) kept(a *cli.App) (p hostroot.Private, err error) {
+// kept lists the server's private files: state, database, record, keys and configuration.
+func (f *serveFlags) kept(a *cli.App) (p private.Files, err error) {
 	dir, err := f.store.dir(a)
 	if err != nil {
 		return p, err
 	}
-	p.Paths, p.Shown = []string{dir}, []string{filepath.Join(dir, imagesDir)}
+	data, err := a.Data() // with the key that signs the record
+	if err != nil {
+		return p, err
+	}
+	here, err := a.Dir()
+	if err != nil {
+		return p, err
+	}
+	p.Paths, p.Shown = []string{dir, data}, []string{filepath.Join(dir, imagesDir)}
+	if f.account.audit != "" {
+		p.Paths = append(p.Paths, cli.Absolute(f.account.audit, here))
+	}
+	for _, name := range []string{f.keyFile, f.certKey, f.operate.config} {
+		if name == "" {
+			continue
+		}
+		name = cli.Absolute(name, here)
+		p.Paths = append(p.Paths, private.Place(name), private.Place(private.RealPath(name)))
+	}
 	place, err := f.store.place(a)
 	if err != nil {
 		return p, err
 	}
-	files := []string{f.keyFile, f.certKey, f.operate.config}
 	if !strings.Contains(place, "://") {
-		files = append(files, place, place+"-wal", place+"-shm")
-	}
-	here, err := a.Dir()
-	for _, name := range files {
-		if name == "" {
-			continue
-		}
-		if err != nil && !filepath.IsAbs(name) {
-			return p, err
-		}
-		name = cli.Absolute(name, here)
-		p.Paths = append(p.Paths, hostroot.Place(name))
-		if real, err := filepath.EvalSymlinks(name); err == nil && real != name {
-			p.Paths = append(p.Paths, hostroot.Place(real))
-		}
-	}
-	if f.account.audit != "" {
-		p.Paths = append(p.Paths, cli.Absolute(f.account.audit, here))
+		real := private.RealPath(place) // the others are beside it
+		p.Paths = append(p.Paths, real, real+"-wal", real+"-shm")
 	}
 	return p, nil
 }

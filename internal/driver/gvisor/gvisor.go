@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -22,11 +22,11 @@ const Version = "20260905"
 
 // Options configure a driver.
 type Options struct {
-	State   string           // see box.Options
-	Environ []string         // see box.Options
-	Cache   string           // see box.Options
-	Private hostroot.Private // see box.Options
-	Data    string           // see box.Options
+	State   string        // see box.Options
+	Environ []string      // see box.Options
+	Cache   string        // see box.Options
+	Private private.Files // see box.Options
+	Data    string        // see box.Options
 
 	// Guest is the guest program (cmd/paddock-guest). Init is the program that starts
 	// gVisor as the init process of a box (cmd/paddock-gvisor). If they are not set, the

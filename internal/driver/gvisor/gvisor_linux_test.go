@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
@@ -117,7 +117,7 @@ func TestPromisesAsUser(t *testing.T) {
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
 
 func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
-	drivertest.Private(t, func(state, private, shown string) (paddock.Driver, error) {
-		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Private: hostroot.Private{Paths: []string{private}, Shown: []string{shown}}})
+	drivertest.Private(t, func(state, kept, shown string) (paddock.Driver, error) {
+		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Private: private.Files{Paths: []string{kept}, Shown: []string{shown}}})
 	})
 }

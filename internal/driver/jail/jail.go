@@ -9,16 +9,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a driver.
 type Options struct {
-	State   string           // see box.Options
-	Environ []string         // see box.Options
-	Cache   string           // see box.Options
-	Private hostroot.Private // see box.Options
+	State   string        // see box.Options
+	Environ []string      // see box.Options
+	Cache   string        // see box.Options
+	Private private.Files // see box.Options
 
 	// Guest is the guest program (cmd/paddock-guest). If it is unset, the calling program
 	// itself is executed as the guest. It must then call box.Main first.

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
@@ -179,8 +179,8 @@ func TestAProgramThatMayOnlyBeExecutedBindsSockets(t *testing.T) {
 }
 
 func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
-	drivertest.Private(t, func(state, private, shown string) (paddock.Driver, error) {
-		return New(Options{State: state, Environ: os.Environ(), Private: hostroot.Private{Paths: []string{private}, Shown: []string{shown}}})
+	drivertest.Private(t, func(state, kept, shown string) (paddock.Driver, error) {
+		return New(Options{State: state, Environ: os.Environ(), Private: private.Files{Paths: []string{kept}, Shown: []string{shown}}})
 	})
 }
 

@@ -13,17 +13,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a driver.
 type Options struct {
-	State   string           // see box.Options
-	Environ []string         // see box.Options
-	Cache   string           // see box.Options
-	Private hostroot.Private // see box.Options
-	Data    string           // see box.Options
+	State   string        // see box.Options
+	Environ []string      // see box.Options
+	Cache   string        // see box.Options
+	Private private.Files // see box.Options
+	Data    string        // see box.Options
 
 	// Engine is the path of QEMU. Empty selects qemu-system-x86_64 in the system's
 	// directories, without PATH.

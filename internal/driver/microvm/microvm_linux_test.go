@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
@@ -83,12 +83,12 @@ func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New:
 
 func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
 	sample.Turn(t, "machines", 3)
-	drivertest.Private(t, func(state, private, shown string) (paddock.Driver, error) {
+	drivertest.Private(t, func(state, kept, shown string) (paddock.Driver, error) {
 		o, err := microvmtest.Options()
 		if err != nil {
 			return nil, err
 		}
-		o.State, o.Private = state, hostroot.Private{Paths: []string{private}, Shown: []string{shown}}
+		o.State, o.Private = state, private.Files{Paths: []string{kept}, Shown: []string{shown}}
 		return microvm.New(o)
 	})
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/fetch"
@@ -38,8 +38,8 @@ type Options struct {
 	// Python is a directory that python.Install has filled; empty is no Python.
 	Python string
 
-	// Private has what no computer may see of the caller's own.
-	Private hostroot.Private
+	// Private lists the caller's files that no computer may see.
+	Private private.Files
 
 	// Snapshots is the directory in which snapshots are kept; empty keeps
 	// them in memory, as long as the driver lives.
@@ -97,10 +97,11 @@ func (d *Driver) Prepare() {
 
 // A Setup is what is not known yet where a driver is made ahead of time.
 type Setup struct {
-	Limits budget.Limits
-	Python string
-	Roots  func() *x509.CertPool
-	Way    Dial // for computers with a list of rules, whose rules it obeys by itself; nil is none
+	Limits  budget.Limits
+	Python  string
+	Private private.Files
+	Roots   func() *x509.CertPool
+	Way     Dial // for computers with a list of rules, whose rules it obeys by itself; nil is none
 }
 
 // Configure changes what the driver was made with. It comes before the first
@@ -110,6 +111,9 @@ func (d *Driver) Configure(s Setup) error {
 		return err
 	}
 	d.way = s.Way
+	if len(s.Private.Paths) > 0 {
+		d.o.Private = s.Private
+	}
 	for _, c := range append(python.Commands(s.Python), fetch.Commands(s.Roots)...) {
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
 			d.programs[name] = c
@@ -135,9 +139,6 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
 	}
 	if err := d.check(&spec); err != nil {
-		return nil, err
-	}
-	if err := d.o.Private.Hide(&spec); err != nil {
 		return nil, err
 	}
 	if err := d.boxes.Reserve(spec.ID); err != nil {

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -19,6 +19,7 @@ type mounted struct {
 	target string
 	dir    bool
 	root   *hostRoot
+	hidden []string // paths in the box of what the caller keeps to itself
 }
 
 // A hostRoot is an open directory of the host, which boxes and snapshots share.
@@ -66,7 +67,12 @@ func (b *box) mount(m paddock.Mount) error {
 	if real != source {
 		return fmt.Errorf("mount %s: leads through a symbolic link, which somebody inside could have made; name the real place if it is meant, %s: %w", m.Source, real, paddock.Invalid)
 	}
+	kept := b.d.o.Private.Real()
+	if err := kept.Refuse("mount", real); err != nil {
+		return err
+	}
 	x := mounted{target: path.Clean(cmp.Or(m.Target, m.Source)), dir: st.IsDir()}
+	x.hidden = kept.In(real, x.target)
 	o := vfs.MountOptions{ReadOnly: !m.Overlay, Name: m.Source, Type: "host", UID: b.user.uid, GID: b.user.gid}
 	var below vfs.Lower
 	if x.dir {
@@ -117,6 +123,9 @@ func (b *box) policy(p paddock.FilePolicy) error {
 		return out
 	}
 	read, write := clean(p.DenyRead), clean(p.DenyWrite)
+	for _, m := range b.mounts {
+		read = append(read, m.hidden...)
+	}
 	if len(read)+len(write) == 0 {
 		b.fs.SetRules(nil)
 		return nil
@@ -124,20 +133,16 @@ func (b *box) policy(p paddock.FilePolicy) error {
 	b.fs.SetRules(func(name string) (mayRead, mayWrite bool) {
 		mayRead, mayWrite = true, true
 		for _, d := range read {
-			if within(name, d) {
+			if hostroot.Within(name, d) {
 				return false, false
 			}
 		}
 		for _, d := range write {
-			if within(name, d) {
+			if hostroot.Within(name, d) {
 				mayWrite = false
 			}
 		}
 		return mayRead, mayWrite
 	})
 	return nil
-}
-
-func within(name, dir string) bool {
-	return name == dir || strings.HasPrefix(name, dir) && name[len(dir)] == '/'
 }

@@ -19,7 +19,7 @@ import (
 // firstID begins the range of user numbers of gateways whose owner is root, if none is
 // configured. No account has them, and each gateway gets another one. systemd reserves the
 // range for containers. Sandboxes use lower numbers.
-const firstID = 0x61000000
+const firstID = 0x68000000
 
 // ChannelFD is the descriptor of a gateway's channel to its owner.
 const ChannelFD = 3
@@ -109,7 +109,7 @@ func (g *Process) credential() *syscall.Credential {
 	}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	own := firstID + binary.LittleEndian.Uint32(random[:])&0xffffff
+	own := firstID + binary.LittleEndian.Uint32(random[:])&0x7ffffff
 	id := func(n int) uint32 {
 		if n <= 0 {
 			return own

@@ -100,7 +100,7 @@ type Served struct {
 // Create makes the sandbox. It first opens what the sandbox needs of the host, and then gives up
 // all other rights of the process.
 func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
-	setup := sim.Setup{Limits: o.Limits, Python: o.Python}
+	setup := sim.Setup{Limits: o.Limits, Python: o.Python, Private: o.Private}
 	if o.Spec.Policy.Network.Mode == paddock.NetworkList {
 		dialer, err := dialerOf(c.conn)
 		if err != nil {

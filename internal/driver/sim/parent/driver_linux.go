@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -40,8 +40,8 @@ type Options struct {
 	// keeps them in a temporary one, which goes with the driver.
 	Snapshots string
 
-	// Private has what no sandbox may see of the caller's own.
-	Private hostroot.Private
+	// Private lists the caller's files that no sandbox may see.
+	Private private.Files
 
 	// Gateway opens the program of the way out (cmd/paddock-gateway). Without it
 	// the calling program itself is executed as one: it must call gateway.Main
@@ -117,9 +117,6 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err := description.CheckLimits(spec.Limits); err != nil {
 		return nil, err
 	}
-	if err := d.o.Private.Hide(&spec); err != nil {
-		return nil, err
-	}
 	out, err := d.wayOut(&spec)
 	if err != nil {
 		return nil, err
@@ -176,7 +173,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		return nil, fmt.Errorf("start the computer: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
-	first := protocol.Order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python, Landlock: d.lacks() == nil}
+	first := protocol.Order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python, Private: d.o.Private.Real(), Landlock: d.lacks() == nil}
 	if from.out != nil {
 		first.Roots = append(believed(), slices.Concat(d.o.Roots, from.out.Certificate())...)
 	}

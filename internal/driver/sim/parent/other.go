@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
@@ -23,8 +23,8 @@ type Options struct {
 	// Python is the directory of the Python interpreter, as [sim.Options] has it.
 	Python string
 
-	// Private has what no sandbox may see of the caller's own.
-	Private hostroot.Private
+	// Private lists the caller's files that no sandbox may see.
+	Private private.Files
 
 	// Gateway, Ask, Hosts, Roots and Audit are of the way out, which there is
 	// not here: a spec that asks for one is refused.

@@ -11,7 +11,7 @@ import (
 	inside "github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
+	"github.com/paddock-sandbox/paddock/internal/private"
 )
 
 func open(string) (paddock.Driver, error) { return New(Options{Hosts: drivertest.Hosts()}) }
@@ -75,7 +75,7 @@ func TestWithoutLandlockTheTierIsMissingItUntilThatIsAccepted(t *testing.T) {
 }
 
 func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
-	drivertest.Private(t, func(_, private, shown string) (paddock.Driver, error) {
-		return New(Options{Private: hostroot.Private{Paths: []string{private}, Shown: []string{shown}}})
+	drivertest.Private(t, func(_, kept, shown string) (paddock.Driver, error) {
+		return New(Options{Private: private.Files{Paths: []string{kept}, Shown: []string{shown}}})
 	})
 }

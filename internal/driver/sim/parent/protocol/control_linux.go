@@ -16,17 +16,19 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/encoding"
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // An Order is a request of the host to a child. The child trusts it.
 type Order struct {
-	Op     string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
-	Spec   paddock.Spec
-	Limits budget.Limits
-	Python string // the directory of the interpreter
-	Roots  []byte // certificates that tools believe, in PEM
-	Update paddock.Update
+	Op      string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
+	Spec    paddock.Spec
+	Limits  budget.Limits
+	Python  string        // the directory of the interpreter
+	Private private.Files // of the caller, which no sandbox may see, by real paths
+	Roots   []byte        // certificates that tools believe, in PEM
+	Update  paddock.Update
 
 	// Landlock is false only if this kernel has none, and the caller accepted that by name.
 	Landlock bool

@@ -1,4 +1,4 @@
-package hostroot
+package private
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestWhatIsPrivateIsFoundInEachMountThatContainsIt(t *testing.T) {
-	p := Private{Paths: []string{"/srv/state", "/etc/paddock", "/home/u/key"}, Shown: []string{"/srv/state/images"}}
+	f := Files{Paths: []string{"/srv/state", "/etc/paddock", "/home/u/key"}, Shown: []string{"/srv/state/images"}}
 	for _, row := range []struct {
 		source, target string
 		want           []string
@@ -22,14 +22,14 @@ func TestWhatIsPrivateIsFoundInEachMountThatContainsIt(t *testing.T) {
 		{"/srv/state/images/one", "/", nil},
 		{"/home/u/key", "/key", []string{"/key"}},
 	} {
-		if got := p.In(row.source, row.target); !slices.Equal(got, row.want) {
+		if got := f.In(row.source, row.target); !slices.Equal(got, row.want) {
 			t.Errorf("%s at %s: %q, not %q", row.source, row.target, got, row.want)
 		}
 	}
 	for source, refused := range map[string]bool{
 		"/srv/state": true, "/srv/state/server.db": true, "/srv/state/images/one": false, "/srv/state/images": false, "/srv": false, "/etc/paddock/key": true, "/etc/paddocks": false,
 	} {
-		if err := p.Refuse("mount", source); (err != nil) != refused || err != nil && paddock.KindOf(err) != paddock.Denied {
+		if err := f.Refuse("mount", source); (err != nil) != refused || err != nil && paddock.KindOf(err) != paddock.Denied {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
@@ -37,8 +37,8 @@ func TestWhatIsPrivateIsFoundInEachMountThatContainsIt(t *testing.T) {
 
 func TestADirectoryThatIsForSecretsAloneIsHiddenWhole(t *testing.T) {
 	for file, want := range map[string]string{
-		"/etc/paddock/key": "/etc/paddock", "/etc/paddock-key/key": "/etc/paddock-key", "/opt/server/tls/key.pem": "/opt/server/tls",
-		"/etc/key": "/etc/key", "/etc/ssl/private/key.pem": "/etc/ssl/private/key.pem", "/etc/ssl/certs/a.pem": "/etc/ssl/certs/a.pem",
+		"/etc/paddock/key": "/etc/paddock", "/etc/paddock-key/key": "/etc/paddock-key", "/opt/paddock.d/tls/key.pem": "/opt/paddock.d/tls/key.pem", "/etc/default/paddock.yaml": "/etc/default/paddock.yaml",
+		"/etc/key": "/etc/key", "/etc/ssl/certs/a.pem": "/etc/ssl/certs/a.pem",
 		"/etc/pki/tls/a.pem": "/etc/pki/tls/a.pem", "/opt/key": "/opt/key", "/home/u/project/key": "/home/u/project/key", "/usr/share/x/key": "/usr/share/x/key",
 	} {
 		if got := Place(file); got != want {
