@@ -70,10 +70,7 @@ func definition(sig string) string {
 	case "nth/1":
 		return "def nth($n): .[$n];"
 	case "nth/2":
-		return `def nth($n; f): if $n < 0 then error("nth doesn't support negative indices") else first(skip($n; f)) end;`
-	case "skip/2":
-		return `def skip($n; f): if $n > 0 then foreach f as $x ($n; . - 1; if . < 0 then $x else empty end)
-			elif $n == 0 then f else error("skip doesn't support negative count") end;`
+		return `def nth($n; f): if $n < 0 then error("nth doesn't support negative indices") else first(skip(-(-$n | floor); f)) end;`
 	case "in/1":
 		return "def in(xs): . as $x | xs | has($x);"
 	case "inside/1":

@@ -28,7 +28,8 @@ type feed struct {
 	in    *command.Input
 	buf   []byte
 	r, w  int
-	ended bool // nothing comes behind buf
+	over  bool // the file at hand is at its end
+	ended bool // nothing comes behind buf, from any file
 	bad   bool // a file could not be opened
 	keys  map[string]string
 	stack unread
@@ -54,8 +55,13 @@ func (f *feed) close() {
 
 // open goes on to the next file.
 func (f *feed) open() bool {
+	f.close()
+	return f.follow()
+}
+
+// follow goes on to the next file and keeps what is left in buf.
+func (f *feed) follow() bool {
 	for {
-		f.close()
 		if f.next >= len(f.names) {
 			return false
 		}
@@ -75,7 +81,10 @@ func (f *feed) open() bool {
 			f.bad = true
 			continue
 		}
-		f.in, f.name, f.ended, f.lines = in, name, false, 0
+		if f.in != nil {
+			_ = f.in.Close()
+		}
+		f.in, f.name, f.over, f.lines = in, name, false, 0
 		if name == "-" {
 			f.name = "<stdin>"
 		}
@@ -83,7 +92,8 @@ func (f *feed) open() bool {
 	}
 }
 
-// fill reads more behind what is there; false is the end of the file.
+// fill reads more behind what is there: to jq, all files are one text. False is
+// the end of the last file.
 func (f *feed) fill() bool {
 	if f.ended {
 		return false
@@ -109,21 +119,29 @@ func (f *feed) fill() bool {
 		}
 		f.r = 0
 	}
-	n, err := f.in.Read(f.buf[f.w:])
-	for _, c := range f.buf[f.w : f.w+n] {
-		if c == '\n' {
-			f.lines++
+	for {
+		if f.over && !f.follow() {
+			f.ended = true
+			return false
+		}
+		n, err := f.in.Read(f.buf[f.w:])
+		for _, c := range f.buf[f.w : f.w+n] {
+			if c == '\n' {
+				f.lines++
+			}
+		}
+		f.w += n
+		if err != nil || n == 0 {
+			f.over = true
+			if err != nil && !errors.Is(err, io.EOF) {
+				f.t.Errorf("error: Could not read %s: %s", f.name, vfs.Message(err))
+				f.bad = true
+			}
+		}
+		if n > 0 {
+			return true
 		}
 	}
-	f.w += n
-	if err != nil || n == 0 {
-		f.ended = true
-		if err != nil && !errors.Is(err, io.EOF) {
-			f.t.Errorf("error: Could not read %s: %s", f.name, vfs.Message(err))
-			f.bad = true
-		}
-	}
-	return n > 0
 }
 
 // value gives the next value.

@@ -139,7 +139,7 @@ func (m *machine) main(o *options, n *node, e *env) int {
 		return v, err
 	}
 	m.file = func() value {
-		if f.name == "" || f.name == "<stdin>" {
+		if f.name == "" {
 			return nil
 		}
 		return f.name

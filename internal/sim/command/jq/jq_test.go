@@ -70,7 +70,7 @@ func wanted(args []string) *commandtest.Result {
 		return &commandtest.Result{Status: 5}
 	case "1/0", "{(1):2}": // NEWS 1.7: an error of the run, no longer of the compiler
 		return &commandtest.Result{Status: 5}
-	case "ltrimstr(1)?", "[1]|join(1)?": // NEWS 1.8
+	case "[1]|join(1)?": // NEWS 1.8
 		return out("")
 	case ".s":
 		if args[1] == "-ar" { // where 1.6 crashes
@@ -145,6 +145,70 @@ func TestMessages(t *testing.T) {
 		{"$nosuch", "jq: error: $nosuch is not defined at <top-level>, line 1:\n$nosuch\njq: 1 compile error\n", 3},
 	} {
 		cases = append(cases, commandtest.Case{Args: []string{"jq", "-n", c.program}, Stderr: true, Want: &commandtest.Result{Stderr: c.said, Status: c.status}})
+	}
+	commandtest.Compare(t, jq.Commands(), cases)
+}
+
+func TestFilesAreOneText(t *testing.T) {
+	// What one file ends with and what the next begins with belong together.
+	var cases []commandtest.Case
+	add := func(files map[string]string, programs ...[]string) {
+		for _, args := range programs {
+			args = append(append([]string{"jq", "-c"}, args...), "a", "b", "c")
+			cases = append(cases, commandtest.Case{Args: args, Files: files})
+		}
+	}
+	read := [][]string{{"."}, {"-s", "."}, {"-n", "[inputs]"}, {"-n", "input"}, {"--stream", "."}}
+	add(map[string]string{"a": "1", "b": "2\n3", "c": "4"}, read...)
+	add(map[string]string{"a": "[1,", "b": "", "c": "{\"x\":2}]\n"}, read...)
+	add(map[string]string{"a": "\"one", "b": " str", "c": "ing\" null"}, read...)
+	add(map[string]string{"a": "tr", "b": "ue fal", "c": "se"}, read...)
+	add(map[string]string{"a": "{\"x\":1}", "b": "{\"x\":2}", "c": "[3]\n"}, append(read, []string{"[.x?,input_filename]"})...)
+	lines := [][]string{{"-R", "."}, {"-Rs", "."}, {"-Rn", "[inputs]"}, {"-R", "[.,input_filename]"}}
+	add(map[string]string{"a": "no end", "b": " but here\nand", "c": " more\n"}, lines...)
+	add(map[string]string{"a": "é", "b": "", "c": "\n\nlast"}, lines...)
+	add(map[string]string{"a": "x\n", "b": "y\n", "c": "z\n"}, lines...)
+	cases = append(cases,
+		commandtest.Case{Args: []string{"jq", "-c", ".", "a", "none", "b"}, Files: map[string]string{"a": "[1,", "b": "2]"}},
+		commandtest.Case{Args: []string{"jq", "-c", "-R", ".", "a", "-", "b"}, Files: map[string]string{"a": "[1,", "b": "2]"}, Stdin: "in\nand "},
+		commandtest.Case{Args: []string{"jq", "-c", "[., input_filename]"}, Stdin: "1 [2]\n"},
+		commandtest.Case{Args: []string{"jq", "-c", "[., input_filename]", "-"}, Stdin: "\"x\"\n"},
+	)
+	commandtest.Compare(t, jq.Commands(), cases)
+}
+
+func TestPathsOfSomeOfManyValues(t *testing.T) {
+	// 1.6 has no skip, and finds no paths by nth.
+	var cases []commandtest.Case
+	for _, c := range []struct{ program, out string }{
+		{"[path(nth(1; .a[]))]", "[[\"a\",1]]\n"},
+		{"[path(nth(0,2; .a[]))]", "[[\"a\",0],[\"a\",2]]\n"},
+		{"[path(nth(3; .a[]))]", "[]\n"},
+		{"[nth(1.5; .a[]), nth(0.1; .a[])]", "[30,20]\n"},
+		{"del(nth(1; .a[]), .b)", "{\"a\":[10,30]}\n"},
+		{"nth(2; .a[]) = 0 | .a", "[10,20,0]\n"},
+		{"[path(skip(1; .a[]))]", "[[\"a\",1],[\"a\",2]]\n"},
+		{"[skip(0,2; .a[])]", "[10,20,30,30]\n"},
+		{"[limit(1; skip(1; .a[]))]", "[20]\n"},
+		{"[skip(1.5; .a[])]", "[20,30]\n"},
+		{"try skip(-1; 1) catch .", "\"skip doesn't support negative count\"\n"},
+		{"try skip(null; 1) catch .", "\"skip doesn't support negative count\"\n"},
+		{"try skip(\"x\"; 1) catch .", "\"string (\\\"x\\\") and number (1) cannot be subtracted\"\n"},
+	} {
+		cases = append(cases, commandtest.Case{Args: []string{"jq", "-c", c.program}, Stdin: "{\"a\":[10,20,30],\"b\":1}", Want: &commandtest.Result{Stdout: c.out}})
+	}
+	commandtest.Compare(t, jq.Commands(), cases)
+}
+
+func TestPathsAndPatterns(t *testing.T) {
+	// A path expression may name a value, and may not take it apart.
+	var cases []commandtest.Case
+	for _, p := range []string{
+		"del(.a as $x | .b)", "[path(.a as $x | .b, .a)]", "try del(.a as [$x] | .b) catch \"no path\"", "try path(. as {a: $x} | .b) catch \"no path\"",
+		"(.a as [$x] | .b = $x)", "try ((.a as {$b} | .b) = 1) catch \"no path\"", "[path(.a as [$x] ?// $x | .b)]", ".a as [$x, $y] | $y",
+		"del(.n | ltrimstr(\"x\"))", "[path(.n | rtrimstr(1))]", ".n | ltrimstr(\"x\"), rtrimstr(\"x\")", "ltrimstr(\"x\") | .b", "[.a, .b, null | ltrimstr(2)]",
+	} {
+		cases = append(cases, commandtest.Case{Args: []string{"jq", "-c", p}, Stdin: "{\"a\":[1,2],\"b\":\"str\",\"n\":3}"})
 	}
 	commandtest.Compare(t, jq.Commands(), cases)
 }

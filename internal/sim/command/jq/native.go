@@ -135,6 +135,31 @@ func generator(name string, arity int) *native {
 				return each(c, n.list[1], math.Ceil(f))
 			})
 		})
+	case "skip/2":
+		return &native{
+			gen: func(m *machine, n *node, e *env, v value, yield yieldFn) error {
+				return m.skips(n, e, v, func(left float64) error {
+					return m.eval(n.list[1], e, v, func(x value) error {
+						if left >= 1 {
+							left--
+							return nil
+						}
+						return yield(x)
+					})
+				})
+			},
+			path: func(m *machine, n *node, e *env, p pathValue, yield pathFn) error {
+				return m.skips(n, e, p.v, func(left float64) error {
+					return m.paths(n.list[1], e, p, func(x pathValue) error {
+						if left >= 1 {
+							left--
+							return nil
+						}
+						return yield(x)
+					})
+				})
+			},
+		}
 	case "isempty/1":
 		return &native{gen: func(m *machine, n *node, e *env, v value, yield yieldFn) error {
 			empty := true
@@ -272,6 +297,20 @@ func limited(how func(m *machine, n *node, e *env, v value, each func(c value, n
 			})
 		},
 	}
+}
+
+// skips gives how many values skip leaves out.
+func (m *machine) skips(n *node, e *env, v value, each func(left float64) error) error {
+	return m.eval(n.list[0], e, v, func(c value) error {
+		f, ok := number(c)
+		switch {
+		case !ok && kind(c) > 3:
+			return failf("%s and number (1) cannot be subtracted", m.describe(c))
+		case !ok, !(f >= 0):
+			return failf("skip doesn't support negative count")
+		}
+		return each(f)
+	})
 }
 
 func ranges(m *machine, n *node, e *env, v value, yield yieldFn) error {

@@ -118,6 +118,9 @@ func (m *machine) path(n *node, e *env, p pathValue, yield pathFn) error {
 		return m.paths(n.l, &env{up: e, fn: n.def}, p, yield)
 	case opBind:
 		return m.eval(n.l, e, p.v, func(x value) error {
+			if len(n.pats) == 1 && n.pats[0].kind != '$' && m.yq == nil {
+				return m.noParts(n.pats[0], e, x)
+			}
 			return m.bind(n.pats, e, x, func(e *env) error { return m.paths(n.r, e, p, yield) })
 		})
 	case opCall:
@@ -216,20 +219,33 @@ func same(a, b value) bool {
 // is nothing to do, has done so: jq takes that for the input itself.
 func unchanged(name string, a, b value) bool {
 	switch name {
-	case "tostring", "ltrimstr", "rtrimstr", "trimstr", "ltrim", "rtrim", "trim":
-		x, ok1 := a.(string)
-		y, ok2 := b.(string)
-		return ok1 && ok2 && x == y
-	case "tonumber", "abs":
-		x, ok1 := number(a)
-		y, ok2 := number(b)
-		return ok1 && ok2 && x == y
+	case "tostring", "tonumber", "abs", "ltrimstr", "rtrimstr", "trimstr", "ltrim", "rtrim", "trim":
+	default:
+		return false
 	}
-	return false
+	if x, ok := a.(string); ok {
+		y, ok := b.(string)
+		return ok && x == y
+	}
+	x, ok1 := number(a)
+	y, ok2 := number(b)
+	return ok1 && ok2 && x == y
 }
 
 func (m *machine) badAccess(p pathValue, what string) error {
 	return failf("Invalid path expression near attempt to access %s of %s", what, m.excerpt(p.v))
+}
+
+// noParts tells that a path expression cannot take a value apart by a pattern:
+// to jq, what the pattern reads would be steps of the path.
+func (m *machine) noParts(p *pattern, e *env, v value) error {
+	at := pathValue{v: v}
+	if p.kind == '[' {
+		return m.badAccess(at, "element "+m.excerpt(float64(len(p.list)-1)))
+	}
+	return m.eval(p.pairs[0].key, e, v, func(k value) error {
+		return m.badAccess(at, "element "+m.excerpt(k))
+	})
 }
 
 func (m *machine) stepTo(p pathValue, k value, yield pathFn) error {
