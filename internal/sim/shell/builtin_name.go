@@ -309,15 +309,18 @@ func (s *Shell) describe(name string, how int, all, standard bool) bool {
 	return found
 }
 
-// unrunnable finds the first file of a name that cannot be run: bash says that
-// one where there is no program.
+// unrunnable finds the first file of a name, which cannot be run: bash says that
+// one where there is no program, unless it is a directory.
 func (s *Shell) unrunnable(name, path string) string {
 	for _, dir := range strings.Split(path, ":") {
 		if dir == "" {
 			dir = "."
 		}
 		file := strings.TrimRight(dir, "/") + "/" + name
-		if i, err := s.t.View.Stat(file); err == nil && i.IsRegular() {
+		if i, err := s.t.View.Stat(file); err == nil {
+			if i.IsDir() {
+				return ""
+			}
 			return file
 		}
 	}

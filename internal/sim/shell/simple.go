@@ -432,6 +432,10 @@ func (s *Shell) call(f *function, args []string) int {
 func (s *Shell) external(args []string) int {
 	name := args[0]
 	file, err := s.program(name)
+	if err == linux.EACCES {
+		s.Warn("%s: Permission denied", file)
+		return 126
+	}
 	if err != nil {
 		return s.notFound(args, err)
 	}
@@ -486,7 +490,8 @@ func (s *Shell) last1(args []string) bool {
 	return true
 }
 
-// program finds the file of a program.
+// program finds the file of a program; EACCES is that of a file that is there
+// and cannot be executed.
 func (s *Shell) program(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -503,13 +508,19 @@ func (s *Shell) program(name string) (string, error) {
 		s.ownHash()
 		delete(s.hash, name)
 	}
-	path, ok := s.vars.Get("PATH")
-	if !ok {
-		return "", linux.ENOENT
+	path, _ := s.vars.Get("PATH")
+	if path == "" {
+		return name, nil // is looked for where the shell is
 	}
 	file, err := s.t.Lookup(name, path)
+	if err == linux.EACCES {
+		// To execvp, a directory is a program that may not be run.
+		if file = s.unrunnable(name, path); file == "" {
+			err = linux.ENOENT
+		}
+	}
 	if err != nil {
-		return "", err
+		return file, err
 	}
 	if s.opt[oHashall] && !s.vars.Temporary("PATH") {
 		s.remember(name, file)
