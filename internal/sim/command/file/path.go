@@ -143,7 +143,7 @@ func canonical(v *vfs.View, path string, need int, links bool) (string, error) {
 			continue
 		}
 		done = append(done, name)
-		if missing {
+		if missing || !links && need != noPart && ordinary(left) {
 			continue
 		}
 		at := "/" + strings.Join(done, "/")
@@ -187,6 +187,17 @@ func canonical(v *vfs.View, path string, need int, links bool) (string, error) {
 		}
 	}
 	return "/" + strings.Join(done, "/"), nil
+}
+
+// ordinary reports whether the next part of a path is a name. Without links,
+// the GNU library looks only at the last part, and at what "." and ".." follow.
+func ordinary(left []string) bool {
+	for _, name := range left {
+		if name != "." {
+			return name != ".."
+		}
+	}
+	return false
 }
 
 // parts splits a path at its slashes.

@@ -283,19 +283,24 @@ func (r *record) split(tab int) {
 		}
 		r.fields = append(r.fields, b)
 	default:
-		for {
-			for len(b) > 0 && isBlank(b[0]) {
-				b = b[1:]
-			}
-			if len(b) == 0 {
-				return
-			}
+		for len(b) > 0 && isBlank(b[0]) {
+			b = b[1:]
+		}
+		for len(b) > 0 {
 			n := 0
 			for n < len(b) && !isBlank(b[n]) {
 				n++
 			}
 			r.fields = append(r.fields, b[:n:n])
-			b = b[n:]
+			if b = b[n:]; len(b) == 0 {
+				return
+			}
+			for len(b) > 0 && isBlank(b[0]) {
+				b = b[1:]
+			}
+			if len(b) == 0 {
+				r.fields = append(r.fields, b) // behind blanks at the end, an empty one
+			}
 		}
 	}
 }

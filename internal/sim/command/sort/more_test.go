@@ -8,7 +8,7 @@ import (
 
 func TestCommAndJoin(t *testing.T) {
 	files := map[string]string{
-		"a": "a\nb\nc\nc\ne\n", "b": "b\nc\nd\n", "e": "", "n": "b\nc", "u": "c\na\nb\n", "d/x": "",
+		"a": "a\nb\nc\nc\ne\n", "b": "b\nc\nd\n", "e": "", "n": "b\nc", "u": "c\na\nb\n", "d/x": "", "blank": "1 a \n2 b \t\n3\n4 \n",
 		"j1": "1 a x\n2 b y\n3 c\n3 cc\n5\n", "j2": "1 A\n3 C1\n3 C2\n4 D\n6 F G\n", "ju": "3 x\n1 y\n2 z\n9 q\n", "jt": "1:a:x\n2::y\n4:d:\n", "jt2": "1:A\n2:B\n3:C\n", "jc": "A 1\nb 2\nC 3\n", "jl": "a x\nB y\nc z\n", "h1": "id name\n1 a\n2 b\n", "h2": "id val\n1 x\n3 y\n", "bl": "  1   a\n\n 2\tb\n", "z": "a 1\x00b 2\x00",
 	}
 	var cases []commandtest.Case
@@ -18,6 +18,7 @@ func TestCommAndJoin(t *testing.T) {
 		"join j1 j2", "join -a1 j1 j2", "join -a2 j1 j2", "join -a1 -a2 j1 j2", "join -v1 j1 j2", "join -v2 j1 j2", "join -v1 -v2 j1 j2", "join -a1 -e X j1 j2", "join -a1 -a2 -e X -o 0,1.2,2.2 j1 j2", "join -o 1.1,2.1 j1 j2", "join -o auto -a1 -a2 -e - j1 j2", "join -o auto j1 j2", "join -1 2 -2 2 j1 j2", "join -j1 j1 j2", "join -j 1 j1 j2", "join -1 1 -2 1 j1 j2", "join -t: jt jt2", "join -t : -a1 -a2 jt jt2",
 		"join -t: -e E -o 0,1.2,1.3,2.2 jt jt2", "join -t x j1 j2", "join -t xx j1 j2", "join -t: -t, jt jt2", "join -i jc jl", "join jc jl", "join --check-order ju j1", "join ju j1", "join j1 ju", "join --nocheck-order ju j1", "join -a1 ju j1", "join --header h1 h2", "join --header -a1 -a2 h1 h2", "join --header -o auto -e N -a1 h1 h2", "join --header h1 e", "join e h1", "join --header -a1 h1 e", "join bl j1", "join -a1 bl j1",
 		"join -z z z", "join j1", "join", "join j1 j2 e", "join - -", "join - j2", "join j1 -", "join nosuch j1", "join d j1", "join -a3 j1 j2", "join -a x j1 j2", "join -1 0 j1 j2", "join -1 x j1 j2", "join -1 1 -1 2 j1 j2", "join -o 3.1 j1 j2", "join -o 1 j1 j2", "join -o 1.0 j1 j2", "join -o 1.x j1 j2", "join -o 0.1 j1 j2", "join -e a -e b j1 j2", "join -o 1.1 -o 2.2 j1 j2", "join -1 99999999999999999999 j1 j2",
+		"join blank j1", "join -a1 -e E -o 0,1.2,1.3,1.4 blank j1", "join -v1 blank e", "join -z j1 j1", "join -j2 blank blank",
 		"join -x", "join -o 1.1 2.1 j1 j2", "join -2 2 -1 1 j1 j2", "join --ignore-case jc jl", "join -v 1 j1 e", "join -a 2 e j1",
 	} {
 		c := in("2 stdin\n3 more\n", line)
