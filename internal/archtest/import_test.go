@@ -157,7 +157,7 @@ func simLayers() []layer {
 		{sim + "strftime", nil, "text to time and back"},
 		{sim + "printf", below("quote"), "an engine, of the builtin and of the tool"},
 		{sim + "vfs", below("linux"), "files know no tasks, and no limits but numbers"},
-		{sim + "kernel", below("budget", "linux", "vfs"), "the kernel knows files, and no program"},
+		{sim + "kernel", below("budget", "linux", "quote", "vfs"), "the kernel knows files, and no program"},
 		{sim + "condition", below("linux", "vfs"), "what test and [ ask of files"},
 		{sim + "shell/variable", below("budget"), "variables know the shell by what they need of it"},
 		{sim + "shell/expand", below("arith", "kernel", "linux", "pattern", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},

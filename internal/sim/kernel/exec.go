@@ -44,6 +44,16 @@ func (t *Task) Getenv(name string) string {
 	return ""
 }
 
+// Bytewise reports whether the locale is C, in which characters are bytes.
+func (t *Task) Bytewise() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := t.Getenv(name); v != "" {
+			return v == "C" || v == "POSIX"
+		}
+	}
+	return false
+}
+
 // Lookup finds a program as execvp does: a name without a slash in the
 // directories of path. ENOENT is none; EACCES is one that cannot be executed.
 func (t *Task) Lookup(name, path string) (string, error) {

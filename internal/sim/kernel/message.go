@@ -3,7 +3,9 @@ package kernel
 import (
 	"fmt"
 	"path"
+	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -16,12 +18,16 @@ func (t *Task) Name() string {
 }
 
 // Errorf writes "name: message" and a newline to standard error, after what
-// was written to standard output before.
+// was written to standard output before. In the locale C, quotes are ASCII.
 func (t *Task) Errorf(format string, args ...any) {
 	if t.out != nil && t.out.Buffered() > 0 {
 		_ = t.Flush() // the end of the program tells of it
 	}
-	_, _ = t.Write(2, []byte(t.Name()+": "+fmt.Sprintf(format, args...)+"\n"))
+	text := t.Name() + ": " + fmt.Sprintf(format, args...) + "\n"
+	if strings.Contains(text, "‘") && t.Bytewise() {
+		text = quote.ASCII(text)
+	}
+	_, _ = t.Write(2, []byte(text))
 }
 
 // Fail writes "name: what: reason" to standard error.

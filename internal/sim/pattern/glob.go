@@ -33,6 +33,7 @@ const (
 type GlobOptions struct {
 	ExtGlob    bool       // extglob
 	IgnoreCase bool       // nocaseglob
+	Bytes      bool       // as in Options
 	Dots       bool       // dotglob
 	DotDirs    bool       // the opposite of globskipdots: .* matches . and ..
 	Star       bool       // globstar: ** is any number of directories
@@ -237,7 +238,7 @@ func (g *globber) level(places []place, part string, last, dirs bool) ([]place, 
 		}
 		return next, nil
 	}
-	pat := Compile(part, Options{ExtGlob: g.opt.ExtGlob, IgnoreCase: g.opt.IgnoreCase})
+	pat := Compile(part, Options{ExtGlob: g.opt.ExtGlob, IgnoreCase: g.opt.IgnoreCase, Bytes: g.opt.Bytes})
 	for _, p := range places {
 		entries, err := g.read(p)
 		if err != nil {

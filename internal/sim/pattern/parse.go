@@ -177,9 +177,12 @@ func operator(c byte) bool {
 const noRune = utf8.MaxRune + 1
 
 // decode returns the first character of s.
-func decode(s string) (c rune, n int) {
+func (o Options) decode(s string) (c rune, n int) {
 	if s[0] < utf8.RuneSelf {
 		return rune(s[0]), 1
+	}
+	if o.Bytes {
+		return noRune + rune(s[0]), 1
 	}
 	c, n = utf8.DecodeRuneInString(s)
 	if c == utf8.RuneError && n == 1 {
@@ -189,10 +192,13 @@ func decode(s string) (c rune, n int) {
 }
 
 // decodeLast returns the last character of s.
-func decodeLast(s string) (c rune, n int) {
+func (o Options) decodeLast(s string) (c rune, n int) {
 	last := s[len(s)-1]
 	if last < utf8.RuneSelf {
 		return rune(last), 1
+	}
+	if o.Bytes {
+		return noRune + rune(last), 1
 	}
 	c, n = utf8.DecodeLastRuneInString(s)
 	if c == utf8.RuneError && n == 1 {

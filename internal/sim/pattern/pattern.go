@@ -4,8 +4,8 @@
 //
 // A pattern comes with its quoting resolved: a backslash takes the meaning from
 // the character after it, and Quote puts those backslashes. Characters are
-// UTF-8; a byte that is no part of one counts as a character of its own, and
-// nothing is ever replaced. Ranges go by code point.
+// UTF-8, unless Options.Bytes is set; a byte that is no part of one counts as a
+// character of its own, and nothing is ever replaced. Ranges go by code point.
 //
 // No pattern takes more than time in the order of its length times that of the
 // string (times the length again for each level of a nested negation), and what
@@ -22,6 +22,7 @@ import (
 type Options struct {
 	ExtGlob    bool // ?( ) *( ) +( ) @( ) !( )
 	IgnoreCase bool // nocasematch, nocaseglob
+	Bytes      bool // a character is a byte: the locale C
 	Path       bool // only a slash matches a slash, except for a * at the end: GLOBIGNORE
 }
 
@@ -250,7 +251,12 @@ func (p *Pattern) Find(s string, from int, m Meter) (start, end int, ok bool, er
 
 // Size returns the length of the first character of s in bytes.
 func Size(s string) int {
-	_, n := decode(s)
+	_, n := (Options{}).decode(s)
+	return n
+}
+
+func (p *Pattern) size(s string) int {
+	_, n := p.opt.decode(s)
 	return n
 }
 

@@ -25,7 +25,7 @@ func (p *Pattern) fixed(items sequence, s string) (int, bool) {
 		if n == len(s) {
 			return 0, false
 		}
-		c, k := decode(s[n:])
+		c, k := p.opt.decode(s[n:])
 		if c == '/' && p.opt.Path || it.kind == itemSet && !it.set.has(c) {
 			return 0, false
 		}
@@ -43,8 +43,8 @@ func (p *Pattern) hasPrefix(s, lit string) (int, bool) {
 		if n == len(s) {
 			return 0, false
 		}
-		a, k := decode(lit)
-		b, l := decode(s[n:])
+		a, k := p.opt.decode(lit)
+		b, l := p.opt.decode(s[n:])
 		if a != b && lower(a) != lower(b) {
 			return 0, false
 		}
@@ -104,7 +104,7 @@ func (p *Pattern) matchPlain(s string, m Meter) (bool, error) {
 			if s == "" || p.opt.Path && s[0] == '/' {
 				return false, nil
 			}
-			s = s[Size(s):]
+			s = s[p.size(s):]
 			if work += i; work >= stride {
 				if err := step(m, work); err != nil {
 					return false, err
@@ -139,7 +139,7 @@ func (p *Pattern) tail(items sequence, s string, m Meter) (bool, error) {
 		return false, nil
 	}
 	if skip := len(s) - most; skip > 0 {
-		for skip < len(s) && !utf8.RuneStart(s[skip]) {
+		for !p.opt.Bytes && skip < len(s) && !utf8.RuneStart(s[skip]) {
 			skip++
 		}
 		if p.opt.Path && strings.IndexByte(s[:skip], '/') >= 0 {
@@ -155,7 +155,7 @@ func (p *Pattern) tail(items sequence, s string, m Meter) (bool, error) {
 		if s == "" || p.opt.Path && s[0] == '/' {
 			return false, nil
 		}
-		s = s[Size(s):]
+		s = s[p.size(s):]
 		if work += len(items); work >= stride {
 			if err := step(m, work); err != nil {
 				return false, err
@@ -199,7 +199,7 @@ func (p *Pattern) find(s string, m Meter) (start, end int, ok bool, err error) {
 		if i == len(s) {
 			return 0, 0, false, nil
 		}
-		i += Size(s[i:])
+		i += p.size(s[i:])
 		if work += len(items); work >= stride {
 			if err := step(m, work); err != nil {
 				return 0, 0, false, err

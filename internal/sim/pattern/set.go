@@ -120,14 +120,14 @@ func parseSet(src string, o Options) *set {
 		}
 		if strings.HasPrefix(s, "[=") {
 			if end := elementEnd(s, 0); end > 0 {
-				if c, n := decode(s[2:]); n == end-4 {
+				if c, n := o.decode(s[2:]); n == end-4 {
 					b.add(c, c)
 				}
 				s = s[end:]
 				continue
 			}
 		}
-		lo, n, ok := endpoint(s)
+		lo, n, ok := endpoint(s, o)
 		s = s[n:]
 		if len(s) < 2 || s[0] != '-' {
 			if ok {
@@ -135,7 +135,7 @@ func parseSet(src string, o Options) *set {
 			}
 			continue
 		}
-		hi, n, ok2 := endpoint(s[1:])
+		hi, n, ok2 := endpoint(s[1:], o)
 		s = s[1+n:]
 		if ok && ok2 {
 			b.add(lo, hi)
@@ -156,9 +156,9 @@ func (s *set) add(lo, hi rune) {
 
 // endpoint returns the character at the start of s, the length of its text, and
 // whether it is one: a collating symbol may not exist.
-func endpoint(s string) (c rune, n int, ok bool) {
+func endpoint(s string, o Options) (c rune, n int, ok bool) {
 	if s[0] == '\\' && len(s) > 1 {
-		c, n = decode(s[1:])
+		c, n = o.decode(s[1:])
 		return c, n + 1, true
 	}
 	if strings.HasPrefix(s, "[.") {
@@ -167,7 +167,7 @@ func endpoint(s string) (c rune, n int, ok bool) {
 			return c, end, ok
 		}
 	}
-	c, n = decode(s)
+	c, n = o.decode(s)
 	return c, n, true
 }
 

@@ -108,10 +108,10 @@ func (a *assembler) literal(lit string, next int32) int32 {
 			n int
 		)
 		if a.backward {
-			c, n = decode(lit)
+			c, n = a.opt.decode(lit)
 			lit = lit[n:]
 		} else {
-			c, n = decodeLast(lit)
+			c, n = a.opt.decodeLast(lit)
 			lit = lit[:len(lit)-n]
 		}
 		if a.opt.IgnoreCase {
@@ -376,9 +376,9 @@ func (p *Pattern) scan(s string, o scan) (int, bool, error) {
 			k int
 		)
 		if o.backward {
-			c, k = decodeLast(s[:len(s)-n])
+			c, k = p.opt.decodeLast(s[:len(s)-n])
 		} else {
-			c, k = decode(s[n:])
+			c, k = p.opt.decode(s[n:])
 		}
 		v.step(cur, next, c, never, n > 0 || !o.period)
 		n += k
@@ -429,7 +429,7 @@ func (p *Pattern) quick(s string, o scan) (n int, ok, done bool) {
 		return 0, false, false
 	case o.shortest:
 		for i := len(s); i > 0; {
-			_, k := decodeLast(s[:i])
+			_, k := p.opt.decodeLast(s[:i])
 			i -= k
 			if _, ok := p.fixed(items, s[i:]); ok {
 				return len(s) - i, true, true
@@ -437,7 +437,7 @@ func (p *Pattern) quick(s string, o scan) (n int, ok, done bool) {
 		}
 		return 0, false, true
 	}
-	for i := 0; i < len(s); i += Size(s[i:]) {
+	for i := 0; i < len(s); i += p.size(s[i:]) {
 		if _, ok := p.fixed(items, s[i:]); ok {
 			return len(s) - i, true, true
 		}
@@ -469,7 +469,7 @@ func (p *Pattern) search(s string, m Meter) (start, end int, ok bool, err error)
 		if i == len(s) || ok && cur.dead() {
 			break
 		}
-		c, k := decode(s[i:])
+		c, k := p.opt.decode(s[i:])
 		v.step(cur, next, c, limit, true)
 		i += k
 		cur, next = next, cur

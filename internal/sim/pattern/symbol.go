@@ -6,7 +6,7 @@ func symbol(name string) (rune, bool) {
 	if name == "" {
 		return 0, false
 	}
-	if c, n := decode(name); n == len(name) {
+	if c, n := (Options{}).decode(name); n == len(name) {
 		return c, true
 	}
 	switch name {

@@ -40,6 +40,8 @@ type Env struct {
 	Time func(dst []byte, layout string, unix int64) []byte
 	// Now and Started are the times of the arguments -1 and -2 of %( )T.
 	Now, Started int64
+	// Bytes says that a character is a byte, as in the locale C.
+	Bytes bool
 	// Quote quotes an argument in the messages of the GNU dialect; nil puts
 	// ASCII quotes around it.
 	Quote func(string) string

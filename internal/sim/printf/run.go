@@ -402,8 +402,8 @@ func (r *run) charConstant(arg string) (int64, bool) {
 		return 0, r.f.dialect == Bash
 	}
 	c, n := utf8.DecodeRuneInString(arg[1:])
-	if c == utf8.RuneError && n == 1 {
-		c = rune(arg[1])
+	if c == utf8.RuneError && n == 1 || r.env.Bytes {
+		c, n = rune(arg[1]), 1
 	}
 	if rest := arg[1+n:]; rest != "" && r.f.dialect == GNU {
 		r.warn("warning: " + rest + ": character(s) following character constant have been ignored")

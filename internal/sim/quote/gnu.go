@@ -138,6 +138,50 @@ func Message(s string) string { return constant(s, "'", "'", "'") }
 // Curly is Message with the quotes of a UTF-8 locale.
 func Curly(s string) string { return constant(s, "‘", "’", "’") }
 
+// ASCII puts the quotes of [Message] in the place of those that [Curly] has put
+// into a message, as the tools write it in the locale C.
+func ASCII(message string) string {
+	const left, right = "‘", "’"
+	b := make([]byte, 0, len(message))
+	for {
+		i := strings.Index(message, left)
+		if i < 0 {
+			return string(append(b, message...))
+		}
+		b = append(b, message[:i]...)
+		message = message[i+len(left):]
+		end := 0
+		for end < len(message) && !strings.HasPrefix(message[end:], right) {
+			if message[end] == '\\' {
+				end++ // what stands behind it is escaped
+			}
+			end++
+		}
+		if end >= len(message) { // no quotes
+			b = append(b, left...)
+			continue
+		}
+		b = append(b, '\'')
+		for i := 0; i < end; i++ {
+			c := message[i]
+			switch {
+			case c == '\\' && message[i+1] < utf8.RuneSelf:
+				b = append(b, c, message[i+1])
+				i++
+			case c == '\\': // before a quote, of which the bytes follow
+			case c == '\'':
+				b = append(b, '\\', c)
+			case c >= utf8.RuneSelf:
+				b = octal(b, c)
+			default:
+				b = append(b, c)
+			}
+		}
+		b = append(b, '\'')
+		message = message[end+len(right):]
+	}
+}
+
 // constant escapes as C does, and what is in special besides.
 func constant(s, left, right, special string) string {
 	b := make([]byte, 0, len(s)+8)

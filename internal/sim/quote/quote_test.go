@@ -114,6 +114,26 @@ func TestFormsAreThoseOfTheTools(t *testing.T) {
 	}
 }
 
+func TestMessagesOfTheLocaleCHaveASCIIQuotes(t *testing.T) {
+	curly := quote.Curly
+	for message, want := range map[string]string{
+		"":                                   "",
+		"no quotes: it's \\x é":              "no quotes: it's \\x é",
+		"bad " + curly("a") + curly("b c"):   "bad 'a''b c'",
+		"a " + curly("") + " b":              "a '' b",
+		"x " + curly("it's") + "\n":          "x 'it\\'s'\n",
+		curly("a\\b\n\xff"):                  `'a\\b\n\377'`,
+		curly("é") + ": " + curly("‘x’"):     `'\303\251': '\342\200\230x\342\200\231'`,
+		"‘silent’, ‘quiet’ and ‘no end\n":    "'silent', 'quiet' and ‘no end\n",
+		"‘escape at the end\\":               "‘escape at the end\\",
+		curly("\\") + " and " + curly("\\’"): `'\\' and '\\\342\200\231'`,
+	} {
+		if got := quote.ASCII(message); got != want {
+			t.Errorf("%q is %q, not %q", message, got, want)
+		}
+	}
+}
+
 func TestMessagesUseASCIIQuotes(t *testing.T) {
 	for s, want := range map[string]string{"": "''", "a b": "'a b'", "a'b": `'a\'b'`, "\n\xff": `'\n\377'`, "é": "'é'"} {
 		if got := quote.Message(s); got != want {

@@ -36,6 +36,7 @@ func biPrintf(s *Shell, args []string) int {
 		Now:     s.t.K.Now().Unix(),
 		Started: s.bases.start / 1e9,
 		Time:    s.formatTime,
+		Bytes:   s.Expander().Bytewise(),
 		Store:   func(name string, n int) error { return s.setName(name, strconv.Itoa(n)) },
 	}
 	type warning struct {

@@ -283,7 +283,7 @@ func (r *reading) line(in *input) (l line, found bool, err error) {
 		}
 	}
 	escaped := false
-	chars := 0
+	chars, bytewise := 0, r.s.Expander().Bytewise()
 	for {
 		b, err := in.more()
 		if err != nil {
@@ -314,7 +314,9 @@ func (r *reading) line(in *input) (l line, found bool, err error) {
 			if r.most < 0 {
 				continue
 			}
-			if !utf8.RuneStart(c) && len(l.text) > 1 {
+			if bytewise {
+				chars++
+			} else if !utf8.RuneStart(c) && len(l.text) > 1 {
 				// It belongs to the character before, perhaps.
 				if tail := lastChar(l.text); utf8.FullRune(tail) {
 					chars++

@@ -60,7 +60,7 @@ func run(t *kernel.Task) int {
 		return 2
 	}
 	m := newMachine(t, p)
-	m.bytes = o.bytes
+	m.bytes = o.bytes || t.Bytewise()
 	defer m.abandon()
 	return m.main(o)
 }

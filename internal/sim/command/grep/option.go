@@ -491,7 +491,7 @@ func (p *parser) finish(operands []string) (*options, int, bool) {
 		o.files, o.filesWithout = false, false
 	}
 	o.operands = operands
-	o.bytes = bytewise(p.t)
+	o.bytes = p.t.Bytewise()
 	o.names = p.named > 0 || p.named == 0 && len(operands) > 1
 	o.namesFound = o.names || p.named == 0
 	o.label = stdinName(o.label)
@@ -503,16 +503,6 @@ func stdinName(label string) string {
 		return "(standard input)"
 	}
 	return label
-}
-
-// bytewise says whether the locale is one in which characters are bytes.
-func bytewise(t *kernel.Task) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := t.Getenv(name); v != "" {
-			return v == "C" || v == "POSIX"
-		}
-	}
-	return false
 }
 
 // terminal says whether what is written goes to a terminal that has colours.

@@ -274,7 +274,7 @@ func (e *evaluator) match(on bool) value {
 
 // colon matches at the start: the first group, or how many characters.
 func (e *evaluator) colon(s, pattern string) value {
-	re, err := command.CompileRegex(e.t, pattern, regex.Options{Flavour: regex.Expr})
+	re, err := command.CompileRegex(e.t, pattern, regex.Options{Flavour: regex.Expr, Bytes: e.t.Bytewise()})
 	if err != nil {
 		panic(broken{err})
 	}
@@ -291,7 +291,16 @@ func (e *evaluator) colon(s, pattern string) value {
 	case m == nil:
 		return value{n: new(big.Int)}
 	}
-	return value{n: big.NewInt(int64(utf8.RuneCount(b[:m[1]])))}
+	return e.length(s[:m[1]])
+}
+
+// length counts characters.
+func (e *evaluator) length(s string) value {
+	n := len(s)
+	if !e.t.Bytewise() {
+		n = utf8.RuneCountInString(s)
+	}
+	return value{n: big.NewInt(int64(n))}
 }
 
 func (e *evaluator) function(on bool) value {
@@ -303,7 +312,7 @@ func (e *evaluator) function(on bool) value {
 		return value{s: e.args[e.at-1]}
 	case e.next("length"):
 		v := e.function(on)
-		return value{n: big.NewInt(int64(utf8.RuneCountInString(v.text())))}
+		return e.length(v.text())
 	case e.next("match"):
 		l := e.function(on)
 		r := e.function(on)
@@ -314,6 +323,14 @@ func (e *evaluator) function(on bool) value {
 	case e.next("index"):
 		l := e.function(on)
 		r := e.function(on)
+		if e.t.Bytewise() {
+			for i := range len(l.text()) {
+				if strings.IndexByte(r.text(), l.text()[i]) >= 0 {
+					return value{n: big.NewInt(int64(i + 1))}
+				}
+			}
+			return value{n: new(big.Int)}
+		}
 		at := 0
 		for i, c := range []rune(l.text()) {
 			if strings.ContainsRune(r.text(), c) {
@@ -326,18 +343,19 @@ func (e *evaluator) function(on bool) value {
 		l := e.function(on)
 		from := e.function(on)
 		count := e.function(on)
-		return substr(l.text(), from.text(), count.text())
+		return substr(l.text(), from.text(), count.text(), e.t.Bytewise())
 	}
 	return e.primary(on)
 }
 
 // substr takes characters by position; what makes no sense gives nothing.
-func substr(s, from, count string) value {
+func substr(s, from, count string, bytewise bool) value {
 	if !integer(from) || !integer(count) || len(from) > 18 || strings.HasPrefix(count, "-") {
 		return value{}
 	}
 	chars := []rune(s)
-	if !utf8.ValidString(s) {
+	bytewise = bytewise || !utf8.ValidString(s)
+	if bytewise {
 		chars = make([]rune, 0, len(s))
 		for i := range len(s) {
 			chars = append(chars, rune(s[i]))
@@ -354,7 +372,7 @@ func substr(s, from, count string) value {
 			n = int(b.Int64())
 		}
 	}
-	if !utf8.ValidString(s) {
+	if bytewise {
 		return value{s: s[start : start+n]}
 	}
 	return value{s: string(chars[start : start+n])}

@@ -50,22 +50,12 @@ type addition struct {
 }
 
 func newMachine(t *kernel.Task, o *options) *machine {
-	m := &machine{t: t, o: o, bytes: bytewise(t)}
+	m := &machine{t: t, o: o, bytes: t.Bytewise()}
 	m.stdout = newStdout(m)
 	m.out = m.stdout
 	m.hold.ended = true
 	m.in.m = m
 	return m
-}
-
-// bytewise says whether the locale is one in which characters are bytes.
-func bytewise(t *kernel.Task) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := t.Getenv(name); v != "" {
-			return v == "C" || v == "POSIX"
-		}
-	}
-	return false
 }
 
 // close lets go of all files. A task may end inside of any call.

@@ -171,7 +171,7 @@ func runPrintf(t *kernel.Task) int {
 	}
 	var warnings []warning
 	out, status, err := printf.Compile(args[0], printf.GNU).Append(nil, args[1:], &printf.Env{
-		Limit: int(min(t.K.Limits.String, math.MaxInt32)), Quote: command.Quote,
+		Limit: int(min(t.K.Limits.String, math.MaxInt32)), Quote: command.Quote, Bytes: t.Bytewise(),
 		Warn: func(at int, text string) {
 			t.Grow(len(text) + 24)
 			warnings = append(warnings, warning{at, text})

@@ -1,6 +1,8 @@
 package expand
 
 import (
+	"unicode/utf8"
+
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/arith"
@@ -80,6 +82,34 @@ func New(env Env) *Expander {
 	x.arith.x = x
 	x.ifs.set(" \t\n")
 	return x
+}
+
+// Bytewise reports whether the locale is C, in which characters are bytes.
+func (x *Expander) Bytewise() bool {
+	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v, ok := x.vars.Get(name); ok && v != "" {
+			return v == "C" || v == "POSIX"
+		}
+	}
+	return false
+}
+
+// charLen gives the length of the first character in the shell's locale.
+func (x *Expander) charLen(s string) int {
+	n := charLen(s)
+	if n > 1 && x.Bytewise() {
+		return 1
+	}
+	return n
+}
+
+// charCount counts characters in the shell's locale.
+func (x *Expander) charCount(s string) int {
+	n := utf8.RuneCountInString(s)
+	if n < len(s) && x.Bytewise() {
+		return len(s)
+	}
+	return n
 }
 
 // separators is what is known of IFS.

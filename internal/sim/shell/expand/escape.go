@@ -18,11 +18,6 @@ func charLen(s string) int {
 	return n
 }
 
-// charCount counts characters.
-func charCount(s string) int {
-	return utf8.RuneCountInString(s)
-}
-
 // Unescape reads the escapes of $'...' and of ${x@E}. A NUL ends the text.
 func Unescape(s string) string {
 	i := strings.IndexByte(s, '\\')

@@ -20,7 +20,7 @@ func (x *Expander) glob(pat string) ([]string, error) {
 	f := x.flags
 	o := pattern.GlobOptions{
 		ExtGlob: f.ExtGlob, IgnoreCase: f.NoCaseGlob, Dots: f.DotGlob, DotDirs: f.DotDirs, Star: f.GlobStar,
-		Meter: meter{x.task},
+		Bytes: x.Bytewise(), Meter: meter{x.task},
 	}
 	if ignore, ok := x.vars.Get("GLOBIGNORE"); ok && ignore != "" {
 		o.Ignore = pattern.IgnorePatterns(ignore, f.ExtGlob)
@@ -65,8 +65,7 @@ func (f files) IsDir(path string) bool {
 // A compiled pattern, with what it was compiled for.
 type compiled struct {
 	pattern *pattern.Pattern
-	ext     bool
-	fold    bool
+	opt     pattern.Options
 }
 
 // maxPatterns is how many patterns are kept.
@@ -75,16 +74,16 @@ const maxPatterns = 64
 // Compiled returns a pattern for a text, by the options of the shell; fold says
 // that nocasematch counts.
 func (x *Expander) Compiled(text string, fold bool) *pattern.Pattern {
-	fold = fold && x.flags.NoCaseMatch
-	if c, ok := x.patterns[text]; ok && c.ext == x.flags.ExtGlob && c.fold == fold {
+	o := pattern.Options{ExtGlob: x.flags.ExtGlob, IgnoreCase: fold && x.flags.NoCaseMatch, Bytes: x.Bytewise()}
+	if c, ok := x.patterns[text]; ok && c.opt == o {
 		return c.pattern
 	}
-	p := pattern.Compile(text, pattern.Options{ExtGlob: x.flags.ExtGlob, IgnoreCase: fold})
+	p := pattern.Compile(text, o)
 	if len(text) <= 256 {
 		if x.patterns == nil || len(x.patterns) >= maxPatterns {
 			x.patterns = make(map[string]*compiled, maxPatterns)
 		}
-		x.patterns[text] = &compiled{p, x.flags.ExtGlob, fold}
+		x.patterns[text] = &compiled{p, o}
 	}
 	return p
 }
@@ -105,10 +104,11 @@ func (x *Expander) Match(pat, s string) (bool, error) {
 	return x.Compiled(pat, true).Match(s, meter{x.task})
 }
 
-// A regexKey is a regular expression and whether case counts.
+// A regexKey is a regular expression, whether case counts, and whether a
+// character is a byte.
 type regexKey struct {
-	text string
-	fold bool
+	text        string
+	fold, bytes bool
 }
 
 // maxRegexes is how many regular expressions are kept.
@@ -117,11 +117,11 @@ const maxRegexes = 16
 // Regexp returns a regular expression for =~. It is not to be used at the same
 // time as what was given for the same text before.
 func (x *Expander) Regexp(text string) (*regex.Regexp, error) {
-	key := regexKey{text, x.flags.NoCaseMatch}
+	key := regexKey{text, x.flags.NoCaseMatch, x.Bytewise()}
 	if r, ok := x.regexes[key]; ok {
 		return r, nil
 	}
-	r, err := regex.Compile(text, regex.Options{Flavour: regex.Shell, IgnoreCase: key.fold, Meter: meter{x.task}})
+	r, err := regex.Compile(text, regex.Options{Flavour: regex.Shell, IgnoreCase: key.fold, Bytes: key.bytes, Meter: meter{x.task}})
 	if err != nil {
 		return nil, err
 	}

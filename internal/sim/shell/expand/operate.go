@@ -62,7 +62,7 @@ func (x *Expander) length(p *Param, v parameter) parameter {
 	case v.isList:
 		n = len(v.list)
 	default:
-		n = charCount(v.text)
+		n = x.charCount(v.text)
 	}
 	return parameter{set: true, text: itoa(int64(n))}
 }
@@ -159,7 +159,7 @@ func (x *Expander) substitute(c *pattern.Pattern, s string, with replacementText
 		}
 		done = end
 		if from = end; start == end {
-			n := charLen(s[end:])
+			n := x.charLen(s[end:])
 			b = append(b, s[end:end+n]...)
 			from, done = end+n, end+n
 			if n == 0 {
@@ -247,7 +247,7 @@ func (x *Expander) caser(p *Param) (func(string) (string, error), error) {
 	return func(s string) (string, error) {
 		var b strings.Builder
 		for i := 0; i < len(s); {
-			n := charLen(s[i:])
+			n := x.charLen(s[i:])
 			ok := true
 			if c != nil {
 				var err error
@@ -385,7 +385,7 @@ func (x *Expander) bound(p *Param, a *Arith) (int64, error) {
 func (x *Expander) substring(p *Param, v parameter, from int64) (parameter, error) {
 	s := v.text
 	x.task.Step(1 + len(s)>>3)
-	n := int64(charCount(s))
+	n := int64(x.charCount(s))
 	if from < 0 {
 		from += n
 	}
@@ -412,6 +412,7 @@ func (x *Expander) substring(p *Param, v parameter, from int64) (parameter, erro
 		v.text = s[from:end]
 		return v, nil
 	}
+	// There are characters of many bytes.
 	a := skipChars(s, from)
 	v.text = s[a : a+skipChars(s[a:], end-from)]
 	return v, nil

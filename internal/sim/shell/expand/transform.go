@@ -27,12 +27,12 @@ func (x *Expander) transform(p *Param, v parameter) (parameter, error) {
 			return x.Text(x.env.Prompt(s))
 		}
 	case 'U':
-		do = pure(func(s string) string { return mapChars(s, upper) })
+		do = pure(func(s string) string { return x.mapChars(s, upper) })
 	case 'L':
-		do = pure(func(s string) string { return mapChars(s, lower) })
+		do = pure(func(s string) string { return x.mapChars(s, lower) })
 	case 'u':
 		do = pure(func(s string) string {
-			n := charLen(s)
+			n := x.charLen(s)
 			return changeCase(s[:n], upper) + s[n:]
 		})
 	case 'A':
@@ -53,10 +53,10 @@ func (x *Expander) transform(p *Param, v parameter) (parameter, error) {
 	return x.each(v, do)
 }
 
-func mapChars(s string, op operation) string {
+func (x *Expander) mapChars(s string, op operation) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
-		n := charLen(s[i:])
+		n := x.charLen(s[i:])
 		b.WriteString(changeCase(s[i:i+n], op))
 		i += n
 	}
