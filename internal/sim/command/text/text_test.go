@@ -82,7 +82,11 @@ func TestWC(t *testing.T) {
 	files0.Files["list"] = "a\x00b\x00nosuch\x00\x00utf"
 	files1 := in("a\x00", "wc -l --files0-from=-")
 	files1.Files = files0.Files
-	commandtest.Compare(t, Commands(), append(cases, files0, files1, on("wc --files0-from=nosuch"), on("wc --files0-from=a b"), on("wc -x"),
+	files2 := in("long\x00b\x00", "wc --files0-from=-")
+	files2.Files = map[string]string{"long": strings.Repeat("word and word\n", 100), "b": "x\n"}
+	files3 := on("wc --files0-from=list")
+	files3.Files = map[string]string{"list": "long\x00b\x00", "long": files2.Files["long"], "b": "x\n"}
+	commandtest.Compare(t, Commands(), append(cases, files0, files1, files2, files3, on("wc --files0-from=nosuch"), on("wc --files0-from=a b"), on("wc -x"),
 		in("\u2003a\u00a0b\u3000c \u200bd\n\te\vf\fg\rh\n", "wc -lwmL"), in(strings.Repeat("é", 70000), "wc -lwm"), in("x"+strings.Repeat("日", 70000), "wc -L")))
 }
 

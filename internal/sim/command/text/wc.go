@@ -28,7 +28,8 @@ type tally struct{ lines, words, chars, bytes, width int64 }
 
 type wc struct {
 	lines, words, chars, bytes, width bool
-	columns                           int // of a number
+	columns                           int  // of a number
+	bytewise                          bool // characters are bytes
 	w                                 *command.Writer
 }
 
@@ -37,7 +38,7 @@ func runWC(t *kernel.Task) int {
 	if !ok {
 		return status
 	}
-	c := &wc{lines: a.Has("l"), words: a.Has("w"), chars: a.Has("m"), bytes: a.Has("c"), width: a.Has("L"), w: command.Stdout(t)}
+	c := &wc{lines: a.Has("l"), words: a.Has("w"), chars: a.Has("m"), bytes: a.Has("c"), width: a.Has("L"), bytewise: t.Bytewise(), w: command.Stdout(t)}
 	if !c.lines && !c.words && !c.chars && !c.bytes && !c.width {
 		c.lines, c.words, c.bytes = true, true, true
 	}
@@ -49,15 +50,19 @@ func runWC(t *kernel.Task) int {
 			_, _ = t.Write(2, []byte("file operands cannot be combined with --files0-from\nTry 'wc --help' for more information.\n"))
 			return 1
 		}
-		names, ok = listed(t, from)
+		var piped bool
+		names, piped, ok = listed(t, from)
 		if !ok {
 			return 1
 		}
 		named = true
+		if c.columns = 1; !piped {
+			c.columns = c.measure(t, names)
+		}
 	} else {
 		names = command.InputNames(names)
+		c.columns = c.measure(t, names)
 	}
-	c.columns = c.measure(t, names)
 	var total tally
 	for i, name := range names {
 		if name == "" {
@@ -85,15 +90,17 @@ func runWC(t *kernel.Task) int {
 	return status
 }
 
-// listed reads names that NULs end.
-func listed(t *kernel.Task, from string) ([]string, bool) {
+// listed reads names that NULs end. Those that come from no regular file are
+// piped: wc looks at the files one by one then, and does not align columns.
+func listed(t *kernel.Task, from string) (names []string, piped, ok bool) {
 	r, err := command.OpenReader(t, from)
 	if err != nil {
 		t.Errorf("cannot open %s for reading: %s", command.QuoteAlways(from), reason(err))
-		return nil, false
+		return nil, false, false
 	}
 	defer r.Close()
-	var names []string
+	i, err := r.Desc().File.Info()
+	piped = err != nil || !i.IsRegular()
 	for {
 		name, _, ok := r.Line(0)
 		if !ok {
@@ -104,14 +111,17 @@ func listed(t *kernel.Task, from string) ([]string, bool) {
 	}
 	if err := r.Err(); err != nil {
 		t.Errorf("%s: read error: %s", command.QuoteAlways(from), reason(err))
-		return nil, false
+		return nil, piped, false
 	}
-	return names, true
+	return names, piped, true
 }
 
 func (c *wc) one(t *kernel.Task, r *command.Reader, name string, named bool, total *tally) bool {
 	defer r.Close()
 	n := c.count(r)
+	if c.bytewise {
+		n.chars = n.bytes
+	}
 	if err := r.Err(); err != nil {
 		command.FailFile(t, name, err)
 	}
@@ -284,7 +294,7 @@ func (c *wc) wordsOf(r *command.Reader) tally {
 	kinds := kindOf()
 	inside := false
 	for b, ok := r.Text(); ok; b, ok = r.Text() {
-		if !c.width && !c.chars && quick(b, &n, &inside, &kinds) {
+		if !c.width && !c.chars && !c.bytewise && quick(b, &n, &inside, &kinds) {
 			continue
 		}
 		for i := 0; i < len(b); {
@@ -316,6 +326,10 @@ func (c *wc) wordsOf(r *command.Reader) tally {
 					column++
 				}
 			case high:
+				if c.bytewise { // a byte that cannot be printed
+					i++
+					continue
+				}
 				ch, size := utf8.DecodeRune(b[i:])
 				i += size
 				if ch == utf8.RuneError && size == 1 {
