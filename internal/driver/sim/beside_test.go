@@ -52,6 +52,17 @@ E`,
 		`b=(1 2); b[0]=9 :; echo $? ${b[0]}; b[0]=9 echo hi; echo ${b[@]}; b[0]=9 c=1 env | grep '^c='; c[1]=2 true; echo ${#c[@]}`,
 		`declare -A a; a[x]=9 echo hi; f() { echo in ${#a[@]}; }; a[x]=1 f; a[x]=1 eval 'echo e'; echo ${#a[@]}; a[x]=1; echo ${a[x]}`,
 
+		// To awk, a name of a descriptor is what is open, not a file to make.
+		`{ echo first; awk 'BEGIN { print "one" > "/dev/stderr"; print "two" > "/dev/stderr" }'; echo last; } > f 2>&1; cat f`,
+		`{ echo first; awk 'BEGIN { print "one" > "/dev/fd/1"; print "two"; print "three" > "/dev/stdout" }'; echo last; } > f; cat f`,
+		`awk 'BEGIN { print "x" > "/dev/fd/3"; print "y" > "/dev/fd/3" }' 3> f; cat f`,
+
+		// In the locale C a character is a byte.
+		`encode() { local LC_ALL=C i c; for ((i = 0; i < ${#1}; i++)); do c=${1:i:1}; case $c in [a-z/]) printf %s "$c" ;; *) printf '%%%02X' "'$c" ;; esac; done; echo; }; encode 'a b/é€'`,
+		`export LC_ALL=C; echo é | awk '{ print length($0), substr($0, 2) }' | od -An -tx1; printf é | wc -m; printf 'é a\n' | wc -mwc; echo é | grep -c '^..$'; echo é | sed 's/./x/g'`,
+		`export LC_ALL=C; expr length é; expr index xé é; expr substr éa 2 2 | od -An -tx1; expr é : '.*'; expr é : '.\(.\)' | od -An -tx1; env printf '%d\n' "'é"`,
+		`LC_ALL=C mkdir "it's/x" 2>&1; LC_ALL=POSIX chmod 'a\b' . 2>&1 | head -1; LC_ALL=C tr a é c 2>&1 | head -1; LC_ALL= LANG=C mktemp é.X 2>&1; LC_ALL=C.UTF-8 mktemp é.X 2>&1`,
+
 		// What still runs when the shell ends writes its output.
 		`exec > >(tee log); echo hi`,
 		`exec > >(sed s/^/x/); echo hi; sleep 0.1`,

@@ -2,6 +2,8 @@ package awk
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
@@ -62,7 +64,7 @@ func (m *machine) sinkOf(to tok, name string) *sink {
 	if len(name) == 1 {
 		m.fatal("expression for `%s' redirection has null string value", spell(to))
 	}
-	if to != '|' && (name == ">/dev/stdout" || name == ">-") {
+	if to != '|' && (name == ">/dev/stdout" || name == ">/dev/fd/1" || name == ">-") {
 		return &m.plain
 	}
 	s, err := m.openSink(to, name[1:])
@@ -97,6 +99,14 @@ func (m *machine) openSink(to tok, name string) (*sink, error) {
 		if err := m.startSink(s, name); err != nil {
 			return nil, err
 		}
+	} else if fd := descriptor(name); fd >= 0 {
+		// The file itself, which a name would open anew, and cut.
+		d := m.t.FD(fd)
+		if d == nil {
+			return nil, linux.EBADF
+		}
+		s.desc = d.Hold()
+		s.quick = fd == 2
 	} else {
 		flags := linux.O_WRONLY | linux.O_CREAT | linux.O_TRUNC
 		if to == tAppend {
@@ -107,10 +117,22 @@ func (m *machine) openSink(to tok, name string) (*sink, error) {
 			return nil, err
 		}
 		s.desc = d.Hold()
-		s.quick = name == "/dev/stderr" || name == "/dev/fd/2"
 	}
 	m.sinkWriter(s, name)
 	return s, nil
+}
+
+// descriptor gives the descriptor that a name stands for to awk, or -1.
+func descriptor(name string) int {
+	if name == "/dev/stderr" {
+		return 2
+	}
+	digits, ok := strings.CutPrefix(name, "/dev/fd/")
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || err != nil {
+		return -1
+	}
+	return int(n)
 }
 
 func (m *machine) sinkWriter(s *sink, name string) {
