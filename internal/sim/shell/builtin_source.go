@@ -143,6 +143,9 @@ func biExec(s *Shell, args []string) int {
 		return 0
 	}
 	file, err := s.program(rest[0])
+	if err == linux.EACCES {
+		return s.execFailed(s.cannotExec(file, file, err))
+	}
 	if err != nil {
 		return s.execFailed(s.execNotFound(rest[0], err))
 	}
@@ -168,6 +171,10 @@ func biExec(s *Shell, args []string) int {
 }
 
 func (s *Shell) execNotFound(name string, err error) int {
+	if i, e := s.t.View.Stat(name); e == nil && i.IsDir() {
+		s.Warn("exec: %s: cannot execute: Is a directory", name)
+		return 126
+	}
 	if err == linux.ENOENT || err == linux.ENOTDIR {
 		s.Warn("exec: %s: not found", name)
 		return 127

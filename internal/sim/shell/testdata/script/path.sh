@@ -14,3 +14,6 @@ PATH=$old; rm -r dirs bin last
 PATH=; said tool; unset PATH; said tool; PATH=:; said tool
 PATH=$old; mkdir here; cp /dev/null here/tool; chmod +x here/tool; cd here; echo 'echo here' > tool
 PATH=; said tool; unset PATH; said tool; PATH=:; said tool
+cd ..; PATH=$old; mkdir -p dirs/tool bin tool; echo 'echo ran' > bin/tool
+replaced() { local m; m=$(exec "$@" 2>&1); echo $? "${m##*: }"; }
+PATH=dirs; replaced tool; cd dirs; PATH=..:../bin; replaced other; cd tool; PATH=../..; replaced tool; PATH=../../bin:../..; replaced tool
