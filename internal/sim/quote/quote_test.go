@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 )
@@ -132,6 +133,24 @@ func TestMessagesOfTheLocaleCHaveASCIIQuotes(t *testing.T) {
 			t.Errorf("%q is %q, not %q", message, got, want)
 		}
 	}
+}
+
+func FuzzQuotesOfTheLocaleC(f *testing.F) {
+	for _, s := range samples() {
+		f.Add(s, "a ‘ b")
+	}
+	f.Add("\\", "‘\\")
+	f.Add("’\\’", "‘a\\’")
+	f.Fuzz(func(t *testing.T, s, message string) {
+		_ = quote.ASCII(message) // whatever it is
+		got := quote.ASCII(quote.Curly(s))
+		if strings.ContainsFunc(got, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			t.Errorf("%q is quoted as %q", s, got)
+		}
+		if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) && got != quote.Message(s) {
+			t.Errorf("%q is quoted as %q, not as %q", s, got, quote.Message(s))
+		}
+	})
 }
 
 func TestMessagesUseASCIIQuotes(t *testing.T) {
