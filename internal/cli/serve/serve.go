@@ -272,15 +272,14 @@ func (f *serveFlags) kept(a *cli.App) (p private.Files, err error) {
 	if err != nil {
 		return p, err
 	}
-	data, err := a.Data() // with the key that signs the record
-	if err != nil {
-		return p, err
-	}
 	here, err := a.Dir()
 	if err != nil {
 		return p, err
 	}
-	p.Paths, p.Shown = []string{dir, data}, []string{filepath.Join(dir, imagesDir)}
+	p.Paths, p.Shown = []string{dir}, []string{filepath.Join(dir, imagesDir)}
+	if data, err := a.Data(); err == nil { // with the key that signs the record; a service may have no home
+		p.Paths = append(p.Paths, data)
+	}
 	if f.account.audit != "" {
 		p.Paths = append(p.Paths, cli.Absolute(f.account.audit, here))
 	}

@@ -226,4 +226,11 @@ func TestWhatAServerKeepsIsHiddenFromItsSandboxes(t *testing.T) {
 	if err := g.Private.Refuse("mount", dir); err != nil {
 		t.Error(err)
 	}
+	if data, err := v.App.Data(); err != nil || g.Private.Refuse("mount", filepath.Join(data, "audit", "key.pem")) == nil {
+		t.Errorf("the key of the record can be mounted, or %v", err)
+	}
+	v.App.Data = func() (string, error) { return "", errors.New("no home") }
+	if g, err = f.gear(v.App); err != nil || g.Private.Refuse("mount", filepath.Join(dir, "key")) == nil {
+		t.Errorf("without a home: %v", err)
+	}
 }
