@@ -27,8 +27,7 @@ func (l *Layout) secrets() []string {
 	}
 	if !l.ID.Root { // a root caller's sandboxes have a user of their own
 		programs := filepath.SplitList(l.env["PATH"])
-		// Deeper, and in other directories, are too many files to look at for each sandbox. LIMITS.md says so.
-		for dir, levels := range map[string]int{"/etc": 3, "/opt": 2, "/usr/local": 2} {
+		for dir, levels := range hostroot.Closed() {
 			for _, name := range closedTo(private.RealPath(dir), levels, programs) {
 				add(name)
 			}

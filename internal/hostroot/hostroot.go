@@ -24,6 +24,11 @@ func Credentials() []string {
 		"/etc/paddock", "/etc/paddock-key", "/etc/paddock-tls"}
 }
 
+// Closed returns directories of the system and numbers of levels. Down to these levels, tiers hide from sandboxes of
+// an ordinary caller what this caller may read and others may not. Deeper, and in other directories, are too many files
+// to look at for each sandbox.
+func Closed() map[string]int { return map[string]int{"/etc": 3, "/opt": 2, "/usr/local": 2} }
+
 // Within reports whether a clean path is a directory or below it.
 func Within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")

@@ -231,6 +231,11 @@ func (e *explainer) readable(name string) Answer {
 		if slices.ContainsFunc(hostroot.Credentials(), func(c string) bool { return within(c, name) }) {
 			a.Notes = []string{"but for files in it that hold credentials of the host, which are hidden"}
 		}
+		for dir := range hostroot.Closed() {
+			if name != dir && within(name, dir) {
+				a.Notes = append(a.Notes, "unless the calling user, who is not root, may read it and others may not: then it is hidden; to show it: --read "+name)
+			}
+		}
 		return a
 	case e.private(name):
 		return Answer{Allowed: true, Rule: "it is the sandbox's own: nothing of the host is in it", Where: where,

@@ -108,6 +108,10 @@ func TestAnswers(t *testing.T) {
 	if err != nil || len(etc.Notes) != 1 {
 		t.Errorf("nothing is said about what /etc hides: %+v, %v", etc, err)
 	}
+	file, err := Explain(spec, f, caller, Question{Verb: "read", Object: "/opt/tool/.env"})
+	if err != nil || len(file.Notes) != 1 || !strings.Contains(file.Notes[0], "--read /opt/tool/.env") {
+		t.Errorf("nothing is said about a file that may be the caller's alone: %+v, %v", file, err)
+	}
 	hooks, err := Explain(spec, f, caller, Question{Verb: "write", Object: caller.Dir + "/.git/hooks/x"})
 	if err != nil || !strings.HasPrefix(hooks.Change, "--unprotect .git/hooks, or ") {
 		t.Errorf("the flag is not named: %+v, %v", hooks, err)
