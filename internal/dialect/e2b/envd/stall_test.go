@@ -170,7 +170,7 @@ func TestInputsMayComeAtAnyTime(t *testing.T) {
 
 // The answer to a form describes each of its files, with metadata.
 func TestTheAnswerToAFormCountsWhileTheFormArrives(t *testing.T) {
-	const most = 100 << 10
+	const most = uploadCost + 100<<10
 	room := newNarrow(most)
 	tr := newTrial(t, func(o *Options) { o.Room = room })
 	form := func(files int) (int, string) {
