@@ -201,12 +201,13 @@ func TestWhoLeavesTakesWhatSudoRunsAlong(t *testing.T) {
 	if _, err := conn.Write(data[sudo.Head:]); err != nil {
 		t.Fatal(err)
 	}
+	w.Close() // the command alone has it, so that a request that is refused ends the pipe
 	buf := make([]byte, 32)
 	n, err := r.Read(buf)
 	if err != nil {
-		t.Fatal(err)
+		answer, _ := io.ReadAll(conn)
+		t.Fatalf("the command did not run: %v, %q", err, answer)
 	}
-	w.Close()
 	if _, err := strconv.Atoi(string(buf[:n-1])); err != nil {
 		t.Fatalf("%q", buf[:n])
 	}
