@@ -117,7 +117,8 @@ referees: ## Install what tests compare with, or make containers with
 
 .PHONY: hosts
 hosts: ## Install programs that obey files of a directory, which tests of protected names start
-	@./.ci/deps R:r-base-core brz:brz darcs:darcs fossil:fossil gdb:gdb hg:mercurial irb:ruby perl:perl svn:subversion vim:vim zsh:zsh
+	@./.ci/deps R:r-base-core brz:brz darcs:darcs fetchmail:fetchmail fossil:fossil gdb:gdb hg:mercurial irb:ruby \
+		mbsync:isync msmtp:msmtp perl:perl svn:subversion vim:vim weechat-headless:weechat-headless zsh:zsh
 
 .PHONY: machine
 machine: build ## Get what the tests of the tier microvm need: QEMU and a kernel

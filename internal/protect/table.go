@@ -113,6 +113,7 @@ func obeyed() []row {
 		{whyREPL, "psql, sqlite3, mysql, duckdb, mongosh, redis-cli", fromHome, "psql(1), sqlite3(1), mysql: option files, their documents", ".psqlrc .sqliterc .my.cnf .duckdbrc .mongorc.js .mongoshrc.js .redisclirc"},
 		{whyREPL, "python, ipython, jupyter", fromHome, "Python: PYTHONSTARTUP; ipython and jupyter documents, configuration", ".pythonrc .pythonrc.py .pythonstartup .pystartup .ipython .jupyter"},
 		{whyREPL, "tclsh, sbcl, guile, julia, radare2", fromHome, "tclsh(1), sbcl(1), guile(1), julia(1), radare2(1)", ".tclshrc .wishrc .sbclrc .clisprc .guile .julia/config .radare2rc"},
+		{whyREPL, "bpython, ptpython, VisiData, Devel::REPL, Reply", fromHome, "bpython, ptpython and VisiData documents, configuration; re.pl(1), reply(1)", ".bpython .config/bpython .ptpython .config/ptpython .visidata .visidatarc .config/visidata .re.pl .replyrc"},
 
 		{whyTool, "ripgrep, ack, bat, less", fromHome, "rg(1), CONFIGURATION FILES: --pre; ack(1); bat(1): --pager; lesskey(1): LESSOPEN", ".ripgreprc .ackrc .config/bat .less .lesskey .config/lesskey"},
 		{whyTool, "curl, wget, lftp", fromHome, "curl(1), -K; wget: startup file, use_askpass; lftp(1)", ".curlrc .wgetrc .lftprc .lftp"},
@@ -121,6 +122,9 @@ func obeyed() []row {
 		{whyTool, "Maven, Gradle, sbt, Leiningen, Clojure", fromHome, "Maven settings and core extensions; Gradle initialization scripts; sbt global settings; lein profiles; Clojure deps", ".m2/settings.xml .m2/settings-security.xml .m2/extensions.xml .gradle/init.gradle .gradle/init.d .gradle/gradle.properties .sbt .lein .clojure"},
 		{whyTool, "node, bun", fromHome, "Node.js modules: loading from the global folders; bun: bunfig", ".node_modules .node_libraries .bunfig.toml"},
 		{whyTool, "mail programs, MIME", fromHome, "mailcap(5), muttrc(5), mailx(1), procmailrc(5), aliases of a home", ".mailcap .muttrc .mutt .neomuttrc .config/mutt .config/neomutt .mailrc .procmailrc .forward .mailfilter"},
+		{whyTool, "programs that get and send mail", fromHome, "mbsync(1), PassCmd and Tunnel; offlineimap(1), pythonfile; msmtp(1) and mpop(1), passwordeval; fetchmail(1), preconnect; getmail(1); notmuch-hooks(5)", ".mbsyncrc .config/isyncrc .offlineimaprc .config/offlineimap .msmtprc .config/msmtp .mpoprc .config/mpop .fetchmailrc .getmail .config/getmail .notmuch-config .config/notmuch"},
+		{whyTool, "irssi, WeeChat, HexChat", fromHome, "irssi startup file, scripts; WeeChat user's guide, autoload; HexChat add-ons", ".irssi .weechat .config/weechat .local/share/weechat .config/hexchat"},
+		{whyTool, "Arcanist", "each arc command in the workspace", "Arcanist user guide, configuring a new project: load", ".arcconfig .arcrc .git/arc"},
 		{whyTool, "nano, tig, lazygit, top, file managers", fromHome, "nanorc(5), tigrc(5), lazygit documents, top(1): inspect, their documents", ".nanorc .config/nano .tigrc .config/tig .config/lazygit .toprc .config/procps .config/lf .config/ranger .config/yazi .config/nnn .config/mc .config/vifm"},
 
 		{whyEditor, "VS Code, VSCodium, Cursor, code-server, Visual Studio, Theia", onOpen + ": tasks, settings; trust is asked for once", "VS Code documentation, Tasks: runOn, Workspace Trust; Visual Studio: Open Folder", ".vscode .vs .theia"},
