@@ -3,6 +3,7 @@ package box
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -213,7 +214,9 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 			l.system(dir)
 		}
 	}
-	l.devices()
+	if err := l.devices(); err != nil {
+		return err
+	}
 	for _, dir := range append(hostroot.PrivateDirs(), l.Config.User.Home) {
 		mode := uint32(0o1777)
 		if dir == l.Config.User.Home {
@@ -298,7 +301,7 @@ func (l *Layout) entries(path string, layer bool) error {
 }
 
 // devices makes /dev, /proc and /sys.
-func (l *Layout) devices() {
+func (l *Layout) devices() error {
 	l.Add(boxinit.Mount{Kind: boxinit.MountDir, Target: "/dev"})
 	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/dev/" + d, Source: "/dev/" + d, Write: true, Device: true, NoExec: true, IsFile: true})
@@ -312,7 +315,9 @@ func (l *Layout) devices() {
 		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/stderr", Source: "/proc/self/fd/2"},
 		boxinit.Mount{Kind: boxinit.MountProc, Target: "/proc", Write: true, NoExec: true},
 	)
-	l.proc()
+	if err := l.proc(); err != nil {
+		return err
+	}
 	// Runtimes count processors there. No other part of /sys is needed.
 	l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
 	for _, at := range []string{"/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/sys/devices/system/cpu/online"} {
@@ -320,17 +325,54 @@ func (l *Layout) devices() {
 			l.Add(boxinit.Mount{Kind: boxinit.MountView, Target: at, Source: filepath.Base(at), IsFile: true})
 		}
 	}
+	return nil
 }
 
-// proc covers everything in /proc besides processes. The list is that of the OCI runtimes
-// (runtime-spec defaults), plus other files that control the machine. Files that only the
-// host's root may read need no mask, because nobody inside is that user. For writing,
-// Landlock closes all of /proc.
-func (l *Layout) proc() {
-	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
-		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
+// shownProc lists what is shown of /proc besides processes: what programs ask for, and what never
+// changes. Everything else is covered. It would tell what the host does, such as interrupts, or
+// reading it stops others: for locks, the kernel holds up every lock of a file on the machine.
+const shownProc = "cgroups config.gz consoles cpuinfo crypto devices dma driver execdomains filesystems irq loadavg mdstat meminfo misc mounts net " +
+	"partitions pressure self stat swaps sys sysvipc thread-self tty uptime version version_signature vmstat"
+
+// proc covers all of /proc that is neither a process nor listed above. Files that only the host's
+// root may read need no mask, because nobody inside is that user. For writing, Landlock closes all
+// of /proc.
+func (l *Layout) proc() error {
+	names, err := procNames()
+	if err != nil {
+		return err
+	}
+	shown := strings.Fields(shownProc)
+	for _, name := range names {
+		if slices.Contains(shown, name) {
+			continue
+		}
 		if st, err := os.Lstat("/proc/" + name); err == nil && st.Mode().Perm()&0o004 != 0 {
 			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: "/proc/" + name, Maybe: true})
+		}
+	}
+	return nil
+}
+
+// procNames returns the names in /proc that are not processes. The kernel lists them first.
+func procNames() ([]string, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	for n := 128; ; n *= 2 {
+		if _, err := d.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		names, err := d.Readdirnames(n)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		if i := slices.IndexFunc(names, func(name string) bool { return '0' <= name[0] && name[0] <= '9' }); i >= 0 {
+			return names[:i], nil
+		} else if len(names) < n {
+			return names, nil
 		}
 	}
 }
@@ -362,7 +404,9 @@ func (l *Layout) openRoot(limits paddock.Limits, everything bool) error {
 	for i := range l.Config.Mounts {
 		l.Config.Mounts[i].Write = l.Config.Mounts[i].Write || everything
 	}
-	l.devices()
+	if err := l.devices(); err != nil {
+		return err
+	}
 	l.Add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
 	return nil
 }
