@@ -1,10 +1,13 @@
 package drivertest
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +25,7 @@ func networkPromises() []group {
 		{"without a network the sandbox knows its own name and the loopback addresses", networkOwn},
 	}}, {can: append(listed, paddock.CanPrograms), promises: []promise{
 		{"a name that no rule allows is refused finally, and a sandbox with a network knows its own name", networkFinal},
+		{"what a sandbox sends to many addresses takes none of the host's neighbours", networkNeighbours},
 	}}, {can: listed, promises: []promise{
 		{"a list without rules reaches nothing, and says so", networkNothing},
 		{"a host that a rule allows is reached without a proxy, nothing else is, and what was refused is told with its remedy", networkList},
@@ -271,6 +275,41 @@ func networkCommon(t *testing.T, s *suite) {
 		b.reachesNot(t, host, port)
 		b.tellsOf(t, host)
 	}
+}
+
+// networkNeighbours sends to more addresses than the kernel keeps neighbours, which are one number for
+// the whole machine.
+func networkNeighbours(t *testing.T, s *suite) {
+	const many, others = 3000, 128
+	before, ok := neighbours(t)
+	if !ok {
+		t.Skip("this kernel has no IPv6")
+	}
+	b := s.within(t, listing(greeter(t)))
+	r := b.run(t, paddock.Cmd{Args: []string{b.helper(t), "spread", strconv.Itoa(many)}})
+	if r.exit.Code != 0 || !strings.HasPrefix(r.out, "sent ") || strings.HasPrefix(r.out, "sent 0 ") {
+		t.Fatalf("nothing was tried: %+v", r)
+	}
+	if after, _ := neighbours(t); after > before+others {
+		t.Errorf("the host had %d neighbours and has %d", before, after)
+	}
+}
+
+// neighbours returns how many neighbours of IPv6 the host's kernel keeps, of all network namespaces.
+func neighbours(t *testing.T) (n int, ok bool) {
+	t.Helper()
+	data, err := os.ReadFile("/proc/net/stat/ndisc_cache")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(data), "\n")
+	if _, err := fmt.Sscanf(rows, "%x", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n, true
 }
 
 func networkSecret(t *testing.T, s *suite) {

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ func quotaPromises() []group {
 	return []group{{can: []paddock.Capability{paddock.CanPrograms}, walls: walls, alone: true, promises: []promise{
 		{"a sandbox gets no more than a share of what the kernel gives to all, and the host keeps the rest", quotaShare},
 		{"a sandbox has a bound of the sockets that count for the whole machine", quotaSockets},
+		{"time stamps of sockets do not make the host's kernel rewrite its code", quotaStamps},
 	}}, {can: []paddock.Capability{paddock.CanPrograms, paddock.CanMountWrite}, promises: []promise{
 		{"nobody on the host waits for a file of a mount because of a lease that a command took", quotaLease},
 		{"a lock of a command holds among commands, and who waits for it can be interrupted", quotaLock},
@@ -48,6 +50,8 @@ func quotas(t *testing.T) []taken {
 		{"queues", 4},
 		{"mptcp", 0},
 		{"gro", 0},
+		{"labels", 0},
+		{"groups", 4096},
 		{"secret", 0},
 		{"filters", 1024},
 	}
@@ -64,7 +68,7 @@ func quotaShare(t *testing.T, s *suite) {
 	}
 	list := quotas(t)
 	// Timers and queued signals are counted together.
-	together := []string{"inotify aio timers terminals queues mptcp gro secret", "signals"}
+	together := []string{"inotify aio timers terminals queues mptcp gro labels groups secret", "signals"}
 	if !own {
 		// Filters of a kernel of the sandbox's own are not compiled by the host's, and a thousand of them make
 		// each further call of their process slow.
@@ -122,6 +126,8 @@ func least(q taken) int {
 		return 0
 	case "filters": // each counts for every thread
 		return 1
+	case "groups": // the kernel has joined some
+		return q.bound - 64
 	case "signals": // some of the probe's runtime may wait, too
 		return q.bound - 8
 	}
@@ -182,6 +188,55 @@ func quotaSockets(t *testing.T, s *suite) {
 			t.Errorf("the status does not tell that there were too many sockets: %+v", st.Refused)
 		}
 	}
+}
+
+// quotaStamps counts the calls by which the processors of the host are stopped. Each rewriting takes
+// several of them. Others on the host cause such calls too, so one quiet try of several is enough.
+func quotaStamps(t *testing.T, s *suite) {
+	const times = 500
+	before, ok := callsOfProcessors(t)
+	if !ok {
+		t.Skip("this kernel does not count calls of processors")
+	}
+	b := s.own(t)
+	probe := b.helper(t)
+	least := math.MaxInt
+	for range 20 {
+		before, _ = callsOfProcessors(t)
+		if r := b.run(t, paddock.Cmd{Args: []string{probe, "stamps", strconv.Itoa(times)}}); r.exit.Code != 0 {
+			t.Fatalf("%+v", r)
+		}
+		after, _ := callsOfProcessors(t)
+		if least = min(least, after-before); least < 4*times {
+			return
+		}
+	}
+	t.Errorf("the processors were called %d times or more, of %d switches", least, 2*times)
+}
+
+// callsOfProcessors returns how often a function was called on another processor since the host's start,
+// and whether this is known.
+func callsOfProcessors(t *testing.T) (n int, ok bool) {
+	t.Helper()
+	data, err := os.ReadFile("/proc/interrupts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		words := strings.Fields(line)
+		if len(words) < 3 || words[0] != "CAL:" { // with one processor there is nobody to call
+			continue
+		}
+		for _, word := range words[1:] {
+			of, err := strconv.Atoi(word)
+			if err != nil {
+				break // the name
+			}
+			n += of
+		}
+		return n, true
+	}
+	return 0, false
 }
 
 // limitsOf checks limits of processes as the kernel shows them.

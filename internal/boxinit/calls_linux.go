@@ -56,6 +56,7 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"seccomp":   (*call).filter,
 		"prctl":     (*call).filter,
 
+		"setsockopt": (*call).join,
 		"socketpair": (*call).socketpair,
 
 		"inotify_add_watch": (*call).watch,

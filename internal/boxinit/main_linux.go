@@ -130,6 +130,9 @@ func (p *initProcess) run(report func(Report)) error {
 			return err
 		}
 	}
+	if err := sys.KeepTimestamps(); err != nil {
+		return fmt.Errorf("keep the time stamps of packets: %w", err)
+	}
 	if err := p.confine(); err != nil {
 		return err
 	}

@@ -24,6 +24,10 @@ const (
 	// nobody for them.
 	maxDatagrams = 4096
 
+	// maxMemberships is the number of memberships of IPv6 groups from which on no socket of the box joins
+	// a further one. A membership takes about 300 bytes, and the kernel charges nobody for them.
+	maxMemberships = 4096
+
 	// maxFilters is the number of system-call filters that commands may have, where one that several
 	// threads have counts for each. A filter takes up to 56 KB of the kernel's memory for compiled code,
 	// of which there are a few hundred MB for the whole machine.
@@ -113,6 +117,20 @@ func (c *call) socket() reply {
 		return fails(err)
 	}
 	return reply{open: true, fd: fd, keep: kind&sys.SocketClosed == 0}
+}
+
+// join lets a socket join a group of IPv6, unless the sockets of the box have too many memberships.
+func (c *call) join() reply {
+	if c.hostNet { // then the host's memberships would count
+		return goOn // of its arguments, the filter saw those that matter
+	}
+	if n, err := sys.Memberships(); err != nil {
+		return fails(err)
+	} else if n >= maxMemberships {
+		c.refuse("socket", "groups", fmt.Sprintf("with %d memberships of IPv6 groups there is none more", maxMemberships))
+		return reply{err: syscall.ENOBUFS}
+	}
+	return goOn
 }
 
 // filter lets a command put itself behind a system-call filter, unless the box has too many.

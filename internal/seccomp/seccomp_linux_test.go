@@ -206,18 +206,27 @@ func baseTries() []try {
 		{"memfd_create", args(0, 0x1b), actAllow},
 		{"shmget", args(0, 4096, 0o5600), errno(syscall.ENOMEM)}, // SHM_HUGETLB
 		{"shmget", args(0, 4096, 0o1600), actAllow},
-		{"memfd_secret cachestat", args(), enosys},
-		{"fadvise64", args(3, 0, 0, 4), errno(0)},                      // POSIX_FADV_DONTNEED
-		{"fadvise64", args(4, 4, 4, 3), actAllow},                      // POSIX_FADV_WILLNEED
-		{"preadv2", args(3, 0, 1, 0, 0, 8), errno(syscall.EOPNOTSUPP)}, // RWF_NOWAIT
-		{"preadv2", args(8, 8, 8, 8, 8, 0x10), actAllow},
+		{"memfd_secret cachestat syncfs", args(), enosys},
+		{"sync", args(), errno(0)},
+		{"fadvise64", args(3, 0, 0, 4), errno(0)},                         // POSIX_FADV_DONTNEED
+		{"fadvise64", args(4, 4, 4, 3), actAllow},                         // POSIX_FADV_WILLNEED
+		{"preadv2", args(3, 0, 1, 0, 0, 8), errno(syscall.EOPNOTSUPP)},    // RWF_NOWAIT
+		{"preadv2", args(3, 0, 1, 0, 0, 0x80), errno(syscall.EOPNOTSUPP)}, // RWF_DONTCACHE
+		{"preadv2", args(8, 8, 8, 8, 8, 0x37), actAllow},
 		{"madvise", args(0, 4096, 12), errno(syscall.EINVAL)}, // MADV_MERGEABLE
 		{"madvise", args(12, 4096, 4), actAllow},              // MADV_DONTNEED
 		{"prctl", args(62), errno(syscall.EINVAL)},            // PR_SCHED_CORE
-		{"prctl", args(38, 1), actAllow},                      // PR_SET_NO_NEW_PRIVS
-		{"fcntl", args(3, 1024, 0), errno(syscall.EINVAL)},    // F_SETLEASE
-		{"fcntl", args(3, 1026, 4), errno(syscall.EINVAL)},    // F_NOTIFY
-		{"fcntl", args(3, 1040, 0), errno(syscall.EINVAL)},    // F_SETDELEG
+		{"prctl", args(67, 1), errno(syscall.EINVAL)},         // PR_SET_MEMORY_MERGE
+		{"prctl", args(78), errno(syscall.EINVAL)},            // PR_FUTEX_HASH
+		{"prctl", args(95), errno(syscall.EINVAL)},
+		{"prctl", args(127), errno(syscall.EINVAL)},
+		{"prctl", args(77, 1), actAllow},
+		{"prctl", args(0x59616d61), actAllow},              // PR_SET_PTRACER
+		{"prctl", args(0x53564d41), actAllow},              // PR_SET_VMA
+		{"prctl", args(38, 1), actAllow},                   // PR_SET_NO_NEW_PRIVS
+		{"fcntl", args(3, 1024, 0), errno(syscall.EINVAL)}, // F_SETLEASE
+		{"fcntl", args(3, 1026, 4), errno(syscall.EINVAL)}, // F_NOTIFY
+		{"fcntl", args(3, 1040, 0), errno(syscall.EINVAL)}, // F_SETDELEG
 		{"fcntl", args(1024, 3, 1026), actAllow},
 		{"fcntl", args(3, 1025), actAllow},        // F_GETLEASE
 		{"fcntl", args(3, 1031, 1<<20), actAllow}, // F_SETPIPE_SZ
@@ -256,11 +265,26 @@ func baseTries() []try {
 		tries = append(tries, try{"setsockopt", args(3, 6, option), errno(syscall.ENOPROTOOPT)})
 	}
 	for _, option := range []uint64{100, 104} { // UDP_ENCAP, UDP_GRO
-		tries = append(tries, try{"setsockopt", args(3, 17, option), errno(syscall.ENOPROTOOPT)}, try{"setsockopt", args(17, 0, option), actAllow})
+		tries = append(tries, try{"setsockopt", args(3, 17, option), errno(syscall.ENOPROTOOPT)}, try{"setsockopt", args(3, 136, option), errno(syscall.ENOPROTOOPT)},
+			try{"setsockopt", args(17, 0, option), actAllow})
 	}
 	tries = append(tries, try{"setsockopt", args(3, 17, 103), actAllow}) // UDP_SEGMENT
 	for _, option := range []uint64{26, 50, 51, 52} {                    // SO_ATTACH
 		tries = append(tries, try{"setsockopt", args(3, 1, option), eperm})
+	}
+	tries = append(tries,
+		try{"setsockopt", args(3, 41, 32), errno(syscall.ENOPROTOOPT)}, // IPV6_FLOWLABEL_MGR
+		try{"setsockopt", args(3, 58, 32), actAllow},                   // of ICMPv6
+		try{"process_madvise", args(3, 0, 0, 21), eperm},
+		try{"setsockopt", args(3, 41, 26), actAllow},          // IPV6_V6ONLY
+		try{"setsockopt", args(3, 0, 32), actAllow},           // IP_MULTICAST_IF
+		try{"madvise", args(0, 0, 20), errno(syscall.EINVAL)}, // MADV_COLD
+		try{"madvise", args(0, 0, 21), errno(syscall.EINVAL)}, // MADV_PAGEOUT
+		try{"madvise", args(0, 0, 4), actAllow})               // MADV_DONTNEED
+	for bit := uint64(1); bit < 1<<32; bit <<= 1 { // flags of preadv2
+		if bit&0x37 == 0 {
+			tries = append(tries, try{"preadv2", args(3, 0, 1, 0, 0, bit), errno(syscall.EOPNOTSUPP)})
+		}
 	}
 	for _, bit := range []uint64{0o4000, 0o2000} {
 		tries = append(tries,
@@ -319,6 +343,11 @@ func jailTries() []try {
 		{"socket", args(inet, 6), actAllow},
 		{"socket", args(inet, 10), actAllow},
 		{"socket", args(unixFamily, 2), actAllow},
+		{"setsockopt", args(3, 41, 20), actNotify}, // IPV6_JOIN_GROUP
+		{"setsockopt", args(3, 41, 42), actNotify}, // MCAST_JOIN_GROUP
+		{"setsockopt", args(3, 41, 46), actNotify}, // MCAST_JOIN_SOURCE_GROUP
+		{"setsockopt", args(3, 41, 21), actAllow},  // IPV6_LEAVE_GROUP
+		{"setsockopt", args(3, 0, 42), actAllow},   // IPv4
 		{"socketpair", args(unixFamily, 2), actNotify},
 		{"socketpair", args(unixFamily, 2|0o2004000), actNotify},
 		{"socketpair", args(unixFamily, 1), actAllow},

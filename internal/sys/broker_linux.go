@@ -3,7 +3,9 @@ package sys
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/netip"
 	"os"
@@ -196,6 +198,43 @@ func SocketsUsed() (int, error) {
 		err = unix.EIO
 	}
 	return n, err
+}
+
+// Memberships returns the number of memberships of IPv6 groups in this process's network namespace.
+// The kernel's own count, too.
+func Memberships() (int, error) {
+	const users = 3 // the column that tells how many sockets joined
+	data, err := os.ReadFile("/proc/self/net/igmp6")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // a kernel without IPv6
+	}
+	if err != nil {
+		return 0, err
+	}
+	all := 0
+	for line := range bytes.Lines(data) {
+		words := bytes.Fields(line)
+		if len(words) <= users {
+			return 0, unix.EIO
+		}
+		n, err := strconv.Atoi(string(words[users]))
+		if err != nil {
+			return 0, unix.EIO
+		}
+		all += n
+	}
+	return all, nil
+}
+
+// KeepTimestamps has the kernel note the time of each packet of the machine from now on, until this
+// process ends. While somebody wants that, nobody's options of a socket switch it on or off, for which
+// the kernel rewrites its code and stops every processor.
+func KeepTimestamps() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMP, 1)
 }
 
 // SocketFamily returns the address family of an open socket.

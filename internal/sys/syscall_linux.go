@@ -36,7 +36,7 @@ var numbers = sync.OnceValue(func() map[string]uint32 {
 		"renameat": sysRenameat, "renameat2": unix.SYS_RENAMEAT2, "request_key": unix.SYS_REQUEST_KEY, "seccomp": unix.SYS_SECCOMP,
 		"setdomainname": unix.SYS_SETDOMAINNAME, "sethostname": unix.SYS_SETHOSTNAME, "setns": unix.SYS_SETNS,
 		"settimeofday": unix.SYS_SETTIMEOFDAY, "socket": unix.SYS_SOCKET, "socketpair": unix.SYS_SOCKETPAIR, "statmount": unix.SYS_STATMOUNT,
-		"swapoff": unix.SYS_SWAPOFF, "swapon": unix.SYS_SWAPON, "symlinkat": unix.SYS_SYMLINKAT, "syslog": unix.SYS_SYSLOG,
+		"swapoff": unix.SYS_SWAPOFF, "swapon": unix.SYS_SWAPON, "sync": unix.SYS_SYNC, "syncfs": unix.SYS_SYNCFS, "symlinkat": unix.SYS_SYMLINKAT, "syslog": unix.SYS_SYSLOG,
 		"truncate": unix.SYS_TRUNCATE, "umount2": unix.SYS_UMOUNT2, "unlinkat": unix.SYS_UNLINKAT, "unshare": unix.SYS_UNSHARE,
 		"setxattr": unix.SYS_SETXATTR, "lsetxattr": unix.SYS_LSETXATTR, "fsetxattr": unix.SYS_FSETXATTR, "setxattrat": 463,
 		"removexattr": unix.SYS_REMOVEXATTR, "lremovexattr": unix.SYS_LREMOVEXATTR, "fremovexattr": unix.SYS_FREMOVEXATTR, "removexattrat": 466,

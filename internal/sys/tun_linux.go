@@ -172,15 +172,22 @@ func (r *router) address(a netip.Addr) error {
 	return nil
 }
 
+// nextHop6 stands in a route for whoever carries the packets of the interface.
+var nextHop6 = netip.MustParseAddr("fe80::1")
+
 // route makes the interface the default route of the address's family.
 func (r *router) route(a netip.Addr) error {
 	m := make([]byte, unix.SizeofRtMsg)
 	m[0], m[4], m[5], m[6], m[7] = family(a), unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RT_SCOPE_LINK, unix.RTN_UNICAST
+	attributes := attribute(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(r.index)))
 	if a.Is6() {
+		// With a next hop that nobody has, the kernel keeps this neighbour and not one for each address
+		// that is sent to. It keeps 1,024 for the whole machine.
 		m[6] = unix.RT_SCOPE_UNIVERSE
+		binary.NativeEndian.PutUint32(m[8:], unix.RTNH_F_ONLINK)
+		attributes = append(attributes, attribute(unix.RTA_GATEWAY, nextHop6.AsSlice())...)
 	}
-	err := r.ask(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, m, attribute(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(r.index))))
-	if err != nil {
+	if err := r.ask(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, m, attributes); err != nil {
 		return fmt.Errorf("default route: %w", err)
 	}
 	return nil

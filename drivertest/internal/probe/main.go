@@ -52,6 +52,10 @@ func run(args []string) error {
 		return fill(args[1])
 	case len(args) > 2 && args[0] == "take":
 		return take(args[1:])
+	case len(args) == 2 && args[0] == "stamps":
+		return stamps(args[1])
+	case len(args) == 2 && args[0] == "spread":
+		return spread(args[1])
 	case len(args) == 3 && args[0] == "lease":
 		return lease(args[1], args[2])
 	case len(args) == 3 && args[0] == "lock":

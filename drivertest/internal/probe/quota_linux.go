@@ -96,8 +96,24 @@ func takers() map[string]func(n int) error {
 			if err != nil {
 				return err
 			}
-			return syscall.SetsockoptInt(fd, syscall.IPPROTO_UDP, 104, 1) // UDP_GRO
+			const gro, udpLite = 104, 136 // a socket of UDP has the options of both
+			if err := syscall.SetsockoptInt(fd, syscall.IPPROTO_UDP, gro, 1); err == nil {
+				return nil
+			}
+			return syscall.SetsockoptInt(fd, udpLite, gro, 1)
 		},
+		"labels": func(n int) error {
+			fd, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			const exclusive, create = 1, 1
+			request := [32]byte{0: 0xfd, 15: 1, 21: exclusive} // struct in6_flowlabel_req to get a label for fd00::1
+			binary.BigEndian.PutUint32(request[16:], uint32(n+1))
+			binary.NativeEndian.PutUint16(request[22:], create)
+			return setsockopt(fd, syscall.IPPROTO_IPV6, 32, request[:]) // IPV6_FLOWLABEL_MGR
+		},
+		"groups": groups(),
 		"secret": func(int) error { return call(447, 0, 0, 0, 0) }, // memfd_secret
 		"filters": func(n int) error {
 			const (
@@ -119,6 +135,72 @@ func takers() map[string]func(n int) error {
 			return call(syscall.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), syscall.O_CREAT|syscall.O_RDWR, 0o600, 0)
 		},
 	}
+}
+
+// groups returns a function that joins one more group of IPv6, on the loopback interface.
+func groups() func(n int) error {
+	const each = 256 // that a socket joins
+	fd := -1
+	return func(n int) (err error) {
+		if n%each == 0 {
+			if fd, err = syscall.Socket(syscall.AF_INET6, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0); err != nil {
+				return err
+			}
+		}
+		request := [20]byte{0: 0xff, 1: 0x01} // struct ipv6_mreq
+		binary.BigEndian.PutUint32(request[12:], uint32(n+0x10000))
+		binary.NativeEndian.PutUint32(request[16:], 1) // the loopback interface
+		return setsockopt(fd, syscall.IPPROTO_IPV6, syscall.IPV6_JOIN_GROUP, request[:])
+	}
+}
+
+// stamps switches time stamps of a socket on and off, often. The kernel does that a moment later.
+func stamps(number string) error {
+	n, err := strconv.Atoi(number)
+	for range n {
+		var fd int
+		if fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0); err != nil {
+			break
+		}
+		if err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMP, 1); err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		if err = syscall.Close(fd); err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+// spread sends a datagram to each of many addresses of IPv6.
+func spread(number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	fd, err := syscall.Socket(syscall.AF_INET6, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	to := syscall.SockaddrInet6{Port: 9, Addr: [16]byte{0x20, 0x01, 0x0d, 0xb8}}
+	sent := 0
+	for i := range n {
+		binary.BigEndian.PutUint32(to.Addr[12:], uint32(i+1))
+		if err = syscall.Sendto(fd, []byte("x"), 0, &to); err == nil {
+			sent++
+		}
+	}
+	_, _ = fmt.Println("sent", sent, err)
+	return nil
+}
+
+func setsockopt(fd, level, name int, value []byte) error {
+	if _, _, e := syscall.Syscall6(syscall.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(name), uintptr(unsafe.Pointer(&value[0])), uintptr(len(value)), 0); e != 0 {
+		return e
+	}
+	return nil
 }
 
 // call does a system call that returns no value of interest.

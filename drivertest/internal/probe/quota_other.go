@@ -10,6 +10,8 @@ func take([]string) error        { return errLinux }
 func lease(string, string) error { return errLinux }
 func lock(string, string) error  { return errLinux }
 func threads(string) error       { return errLinux }
+func stamps(string) error        { return errLinux }
+func spread(string) error        { return errLinux }
 func watch(string, string) error { return errLinux }
 func events([]string) error      { return errLinux }
 
