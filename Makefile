@@ -117,7 +117,7 @@ referees: ## Install what tests compare with, or make containers with
 
 .PHONY: hosts
 hosts: ## Install programs that obey files of a directory, which tests of protected names start
-	@./.ci/deps R:r-base-core brz:brz darcs:darcs fetchmail:fetchmail fossil:fossil gdb:gdb hg:mercurial irb:ruby \
+	@./.ci/deps R:r-base-core brz:brz darcs:darcs fossil:fossil gdb:gdb hg:mercurial irb:ruby \
 		mbsync:isync msmtp:msmtp perl:perl svn:subversion vim:vim weechat-headless:weechat-headless zsh:zsh
 
 .PHONY: machine

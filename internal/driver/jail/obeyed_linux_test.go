@@ -87,11 +87,9 @@ func obeyedPrograms() []obeyed {
 		{name: "msmtp in a home", program: "msmtp", plant: `printf 'defaults\naccount default\nhost 127.0.0.1\nport 9\nfrom a@b\nauth on\nuser a\npasswordeval touch %s\n' "$MARK" > .msmtprc && chmod 600 .msmtprc`,
 			run: "echo x | HOME=$PWD msmtp a@b"},
 		{name: "mbsync in a home", program: "mbsync",
-			plant: `printf 'IMAPStore s\nTunnel "touch %s"\nMaildirStore m\nPath ./\nChannel c\nFar :s:\nNear :m:\n' "$MARK" > .mbsyncrc`, run: "HOME=$PWD mbsync c"},
-		{name: "fetchmail in a home", program: "fetchmail", plant: `printf 'poll localhost proto pop3 preconnect "touch %s" user a password b\n' "$MARK" > .fetchmailrc && chmod 600 .fetchmailrc`,
-			run: "chmod 600 .fetchmailrc; HOME=$PWD fetchmail -d0 --nosyslog"},
-		{name: "WeeChat in a home", program: "weechat-headless", plant: `mkdir -p .config/weechat .local/share/weechat/perl/autoload && printf 'mkdir "%s";\n' "$MARK" > .local/share/weechat/perl/autoload/x.pl`,
-			run: "HOME=$PWD timeout 60 weechat-headless --no-connect -r /quit"},
+			plant: `printf 'IMAPStore s\nTunnel "touch %s"\n\nMaildirStore m\nPath ./\n\nChannel c\nFar :s:\nNear :m:\n' "$MARK" > .mbsyncrc`, run: "HOME=$PWD mbsync c"},
+		{name: "WeeChat in a home", program: "weechat-headless", plant: `printf '#!/bin/sh\ntouch %s\n' "$MARK" > "$OTHER/x" && chmod +x "$OTHER/x" && mkdir -p .config/weechat &&
+printf '[startup]\ncommand_after_plugins = "/upgrade %s"\n' "$OTHER/x" > .config/weechat/weechat.conf`, run: "HOME=$PWD timeout 60 weechat-headless --no-connect -r /quit"},
 		{name: "R, .Rprofile", program: "R", plant: `echo "dir.create('$MARK')" > .Rprofile`, run: "R --no-save -q -e 1"},
 		{name: "R, .RData", program: "R", plant: `R --vanilla -q -e ".First <- function() dir.create('$MARK')" -e 'save.image(".RData")'`, run: "R --no-save -q -e 1"},
 	}
