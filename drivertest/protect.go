@@ -651,6 +651,11 @@ mkdir -p ~/.cache/m/.vscode ~/.cache/m/.claude; echo x > ~/.cache/m/.vscode/task
 chmod 555 ~/.cache/m/.vscode; echo done`); got != "xdone\n" {
 		t.Errorf("%q", got)
 	}
+	// uv makes such a file, and opens it to write each time it begins. What is written into it is dropped.
+	b.must(t, `mkdir ~/.cache/uv; cd ~/.cache/uv; : >> .git; : > .git; echo "gitdir: ../evil" > .git; [ ! -s .git ]`)
+	if data, err := os.ReadFile(filepath.Join(dir, "uv/.git")); err != nil || len(data) > 0 {
+		t.Errorf("the file .git of the cache: %q, %v", data, err)
+	}
 	before := tree(t, dir)
 	b.attempt(t, "cd ~/.cache; mkdir .git; "+put(".git/config", "[core]\n\tfsmonitor = x\n"), "cd ~/.cache; mkdir .hg", "cd ~/.cache; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
 		"cd ~/.cache; mkdir r r/refs r/objects; echo '[core]' > r/config; echo 'fsmonitor = x' >> r/config; echo x > r/HEAD")

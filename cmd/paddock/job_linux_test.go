@@ -3,11 +3,16 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -27,7 +33,11 @@ func TestJobs(t *testing.T) {
 	files := jobFiles(t)
 	for _, tier := range []string{"jail", "gvisor"} {
 		t.Run(tier, func(t *testing.T) {
-			tried, left := sample.Part(sample.Seed("jobs"), tier, files, 8)
+			most := 8
+			if os.Geteuid() != 0 {
+				most = 3
+			}
+			tried, left := sample.Part(sample.Seed("jobs"), tier, files, most)
 			for _, f := range left {
 				t.Log(sample.LeftOut + filepath.Base(f))
 			}
@@ -41,22 +51,73 @@ func TestJobs(t *testing.T) {
 					if cache, err := os.UserCacheDir(); err == nil { // what the host compiled before
 						e.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
 					}
+					for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "REQUESTS_CA_BUNDLE"} {
+						if file, ok := os.LookupEnv(name); ok { // of a registry that is a mirror
+							e.Setenv(name, file)
+						}
+					}
 					e.Setenv("HOME", home)
 					e.Setenv("JOB_TIER", tier)
 					return os.Mkdir(home, 0o755)
 				},
 				Condition: func(cond string) (bool, error) {
-					if cond != "root" {
-						t.Fatalf("no condition is called %q", cond)
+					switch cond {
+					case "root":
+						return os.Geteuid() == 0, nil
+					case "online":
+						return online(), nil
 					}
-					return os.Geteuid() == 0, nil
+					t.Fatalf("no condition is called %q", cond)
+					return false, nil
 				},
-				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"job": job},
+				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"job": job, "reach": reach},
 				RequireExplicitExec: true,
 				RequireUniqueNames:  true,
 			})
 		})
 	}
+}
+
+func TestJobsAsUser(t *testing.T) { drivertest.SomeAsUser(t, "^TestJobs$", 4) }
+
+// online reports whether the registry of the host's npm can be reached, and with it the others.
+func online() bool {
+	out, err := exec.Command("npm", "config", "get", "registry").Output()
+	if err != nil {
+		return false
+	}
+	u, err := url.Parse(strings.TrimSpace(string(out)))
+	if err != nil {
+		return false
+	}
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)), time.Minute)
+	return err == nil && conn.Close() == nil
+}
+
+// urls finds hosts in what a client of a registry prints.
+var urls = regexp.MustCompile(`https?://([a-zA-Z0-9.-]+)`)
+
+// reach is a command of the scripts: reach VARIABLE command [argument ...]. It sets the variable to what --allow needs for
+// the hosts of the URLs that the command prints. The addresses are those of a mirror that is not public.
+func reach(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: reach variable command [argument ...]")
+	}
+	ts.Check(ts.Exec(args[1], args[2:]...))
+	var list []string
+	for _, match := range urls.FindAllStringSubmatch(ts.ReadFile("stdout"), -1) {
+		addresses, err := net.LookupHost(match[1])
+		if err != nil {
+			ts.Logf("%s is left out: %v", match[1], err)
+			continue
+		}
+		list = append(append(list, match[1]), addresses...)
+	}
+	if len(list) == 0 {
+		ts.Fatalf("no URL is printed: %s", ts.ReadFile("stdout"))
+	}
+	slices.Sort(list)
+	ts.Setenv(args[0], strings.Join(slices.Compact(list), ","))
 }
 
 const tableOfJobs = "../../docs/use/jobs.md"

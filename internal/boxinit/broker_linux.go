@@ -76,6 +76,7 @@ type tree struct {
 	path      string
 	protected *protect.Set // nil protects nothing: a private directory
 	above     string       // the host path of the mount, where a protected name may begin
+	cache     bool         // of build tools, which sandboxes alone write
 }
 
 const (
@@ -100,7 +101,7 @@ func newBroker(c *Config) (*broker, error) {
 		bt := tree{path: t.Path}
 		switch {
 		case t.Protected && t.Cache:
-			bt.protected = protect.Versioned()
+			bt.protected, bt.cache = protect.Versioned(), true
 		case t.Protected:
 			bt.protected = set
 			// The caller mounted the protected place itself by name.

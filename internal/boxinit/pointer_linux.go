@@ -76,7 +76,7 @@ func (c *call) openContent(p *place, st sys.FileStat, there bool, flags int) (r 
 		if exclusive {
 			return reply{err: syscall.EEXIST}, true
 		}
-		if err != nil || !c.again(p) || string(has) != want {
+		if err != nil || !c.again(p) && !p.tree.cache || string(has) != want {
 			return reply{}, false
 		}
 	} else if flags&syscall.O_CREAT == 0 {
@@ -176,7 +176,12 @@ func (c *call) openBack(p *place, flags int) reply {
 
 // pointerOf returns what a file .git at a place holds, if the repository around it has a linked working tree or a
 // submodule there. The path is relative, goes upward and then through ".git" only, so that no link can be put into it.
+//
+// In a cache it is empty. uv makes one, so that git takes the cache for no part of a repository.
 func (c *call) pointerOf(p *place) (string, *pending, bool) {
+	if p.tree.cache {
+		return "", nil, true
+	}
 	work := path.Dir(p.full)
 	if work == p.tree.path {
 		return "", nil, false
