@@ -52,7 +52,7 @@ func forward(t *testing.T, kind paddock.KeyAgentKind, guest, agent []byte) *byte
 	f := &Forwarder{
 		Agent: paddock.KeyAgent{Kind: kind}, Dial: func(context.Context) (net.Conn, error) { return out, nil },
 		Used: func(_ context.Context, u Use) error {
-			if u.Request != "sign" && u.Request != "decrypt" || u.Refused != "" || u.Key == "" || len(u.Key) > 60 || len(u.Purpose) > 256 || len(u.Digest) > 256 || u.Count != 1 {
+			if u.Request != "sign" && u.Request != "decrypt" || kind == paddock.KeyAgentGPG && (u.Request == "sign") != (u.Digest != "") || u.Refused != "" || u.Key == "" || len(u.Key) > 60 || len(u.Purpose) > 256 || len(u.Digest) > 256 || u.Count != 1 {
 				t.Errorf("%+v", u)
 			}
 			return nil
@@ -105,8 +105,9 @@ func FuzzSSH(f *testing.F) {
 // answer to its question.
 func FuzzGPG(f *testing.F) {
 	grip := strings.Repeat("0A", 20)
-	f.Add([]byte("SIGKEY "+grip+"\nSETHASH 8 ab\nSETKEYDESC Please\nPKSIGN\nKILLAGENT\nBYE\n"), []byte("OK hello\nOK\nOK\nOK\nD x\nOK\nOK\n"))
+	f.Add([]byte("SIGKEY "+grip+"\nSETHASH 8 "+strings.Repeat("ab", 32)+"\nSETKEYDESC Please\nPKSIGN\nKILLAGENT\nBYE\n"), []byte("OK hello\nOK\nOK\nOK\nD x\nOK\nOK\n"))
 	f.Add([]byte("SETKEY "+grip+"\nPKDECRYPT\nD %41%0Ax\nD y\nEND\nNOP\n"), []byte("OK hello\nOK\nOK\nS INQUIRE_MAXLEN 4096\nINQUIRE CIPHERTEXT\nS PADDING 0\nD plain\nOK\nOK\n"))
+	f.Add([]byte("SIGKEY "+grip+"\nSETHASH 8 "+strings.Repeat("ab", 32)+"\nSETHASH 255 "+strings.Repeat("ab", 32)+"\nPKSIGN\n"), []byte("OK hello\nOK\nOK\nERR 1\nOK again\nOK\nD x\nOK\n"))
 	f.Add([]byte("SETKEY "+grip+"\nPKDECRYPT\nEND\nPKSIGN\n"), []byte("OK hello\nOK\nOK\nINQUIRE CIPHERTEXT\nERR 1\nOK again\n"))
 	f.Add([]byte("SETKEY "+grip+"\nPKDECRYPT\nD\nEND\nOPTION x\nHAVEKEY "+grip+"\n"), []byte("OK hello\nOK\nOK\nINQUIRE CIPHERTEXT\n"))
 	f.Fuzz(func(t *testing.T, guest, agent []byte) {

@@ -167,6 +167,33 @@ func TestEachSignatureOfGnuPGIsReported(t *testing.T) {
 	}
 }
 
+func TestEachSignatureOfGnuPGIsReportedWithItsHash(t *testing.T) {
+	g := newGnuPG(t, "", "")
+	first, second := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	for what, line := range map[string]string{
+		"a short hash": "SETHASH 8 " + strings.Repeat("cd", 15), "an unknown kind": "SETHASH 255 " + second, "a kind of another length": "SETHASH 10 " + second, "an unknown key": "SIGKEY " + strings.Repeat("0", 40), "everything": "RESET",
+	} {
+		t.Run(what, func(t *testing.T) {
+			c, seen := g.client()
+			signatures := 0
+			for _, line := range []string{"SIGKEY " + g.grips[0], "SETHASH 8 " + first, "PKSIGN", line, "PKSIGN", "SIGKEY " + g.grips[0], "PKSIGN", "SETHASH 8 " + second, "PKSIGN"} {
+				if data, _ := c.ask(line); strings.Contains(data, "sig-val") {
+					signatures++
+				}
+			}
+			var reported []string
+			for _, u := range seen.list() {
+				if u.Request == "sign" && u.Refused == "" {
+					reported = append(reported, u.Digest)
+				}
+			}
+			if signatures < 2 || len(reported) != signatures || reported[0] != "sha256:"+first || reported[signatures-1] != "sha256:"+second || slices.Contains(reported, "") {
+				t.Errorf("the sandbox got %d signatures, and reported are %q", signatures, reported)
+			}
+		})
+	}
+}
+
 func TestADialogOfGnuPGHasNoWordOfTheSandbox(t *testing.T) {
 	dir := t.TempDir()
 	pinentry, log := filepath.Join(dir, "pinentry"), filepath.Join(dir, "log")

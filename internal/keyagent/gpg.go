@@ -84,6 +84,9 @@ func (s *gpgSession) judge(verb, args string) (command, request, why string) {
 		if s.key == "" {
 			return "", request, "no key was chosen"
 		}
+		if verb == "PKSIGN" && s.digest == "" {
+			return "", request, "no hash was chosen"
+		}
 		// gpg may name a passphrase of the cache: "-- NUMBER". The agent finds those of the key by itself.
 		if verb == "PKSIGN" && len(words) > 0 && words[0] == "--" {
 			words = words[1:]
@@ -130,9 +133,13 @@ func isHex(s string) bool {
 	return err == nil && s != ""
 }
 
+// gpgDigestSizes are the lengths in bytes that gpg-agent accepts. It takes the kind of a hash of another length, and then
+// signs the hash before it as one of that kind.
+func gpgDigestSizes() []int { return []int{16, 20, 24, 28, 32, 36, 48, 64} }
+
 // gpgDigest reads the words after SETHASH, and names what they say.
 func gpgDigest(words []string) (digest string, ok bool) {
-	if len(words) != 2 || len(words[1]) > 128 || !isHex(words[1]) {
+	if len(words) != 2 || !isHex(words[1]) || !slices.Contains(gpgDigestSizes(), len(words[1])/2) {
 		return "", false
 	}
 	kind, named := strings.CutPrefix(words[0], "--hash=")
@@ -289,26 +296,25 @@ func (s *gpgSession) carry(verb, command, request string) (string, error) {
 		return "", errAnswer
 	}
 	ok, key := word == "OK", s.key
-	if asked && !ok {
+	if !ok && (asked || gpgChooses(verb)) {
 		// Did the agent read all that it was given, or stop earlier and take the rest for commands? Then an answer would
-		// be taken for that to another command, and a signature could pass for a failure. On a new connection nothing
-		// waits.
+		// be taken for that to another command, and a signature could pass for a failure. And what did it keep of a
+		// choice that it refused: gpg-agent keeps the hash before it, and signs that. On a new connection nothing waits,
+		// and nothing is chosen.
 		if err := s.dial(); err != nil {
 			return "", err
 		}
 	}
 	switch {
-	case verb == "RESET":
-		s.key, s.digest = "", ""
-	case verb == "SIGKEY" && ok, verb == "SETKEY" && ok:
-		_, s.key, _ = strings.Cut(command, " ")
-	case verb == "SETHASH":
-		s.digest = ""
-		if ok {
-			s.digest, _ = gpgDigest(strings.Fields(command)[1:])
-		}
 	case uses && !ok:
 		s.f.refuse(request, agentRefuses)
+	case !ok:
+	case verb == "RESET":
+		s.key, s.digest = "", ""
+	case verb == "SIGKEY", verb == "SETKEY":
+		_, s.key, _ = strings.Cut(command, " ")
+	case verb == "SETHASH":
+		s.digest, _ = gpgDigest(strings.Fields(command)[1:])
 	case uses:
 		use := Use{Request: request, Key: key}
 		if verb == "PKSIGN" {
@@ -319,6 +325,11 @@ func (s *gpgSession) carry(verb, command, request string) (string, error) {
 		}
 	}
 	return lines + end + "\n", nil
+}
+
+// gpgChooses reports whether a command changes what the agent remembers for the ones after it.
+func gpgChooses(verb string) bool {
+	return slices.Contains([]string{"RESET", "SIGKEY", "SETKEY", "SETHASH"}, verb)
 }
 
 // describe tells the agent what its next dialog is about. The sandbox has no word in it: a person who reads the dialog

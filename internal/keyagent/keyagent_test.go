@@ -287,11 +287,12 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 	}
 	read() // the greeting
 	const ok = "OK\n"
+	hash := "SETHASH 8 ABcd" + strings.Repeat("0", 60)
 	for _, row := range []struct{ request, answer string }{
 		{"RESET", ok}, {"GETINFO version", ok}, {"GETINFO socket_name", gpgForbidden}, {"OPTION agent-awareness=2.1.0", ok}, {"OPTION putenv=X=1", gpgForbidden}, {"OPTION ttyname=/dev/tty1", gpgForbidden},
 		{"PKSIGN", gpgForbidden}, {"HAVEKEY " + key, "ERR 67109139 Unknown IPC command <GPG Agent>\n"}, {"HAVEKEY", gpgForbidden}, {"HAVEKEY --list=1000", gpgForbidden}, {"KEYINFO " + key, ok}, {"KEYINFO --list", gpgForbidden}, {"READKEY " + other, gpgForbidden},
-		{"SIGKEY " + other, gpgForbidden}, {"sigkey " + strings.ToLower(key), ok}, {"SETKEYDESC Please", ok}, {"SETHASH 8 ABcd", ok},
-		{"SETHASH --inquire", gpgForbidden}, {"SETHASH 8 abc", gpgForbidden}, {"SETHASH --hash=../x ab", gpgForbidden}, {"PKSIGN --x", gpgForbidden}, {"PKDECRYPT -- AB", gpgForbidden},
+		{"SIGKEY " + other, gpgForbidden}, {"sigkey " + strings.ToLower(key), ok}, {"SETKEYDESC Please", ok}, {"PKSIGN", gpgForbidden}, {hash, ok},
+		{"SETHASH --inquire", gpgForbidden}, {"SETHASH 8 abc", gpgForbidden}, {"SETHASH 8 ABcd", gpgForbidden}, {"SETHASH 10 " + strings.Repeat("ab", 63), gpgForbidden}, {"SETHASH 10 " + strings.Repeat("ab", 65), gpgForbidden}, {"SETHASH --hash=../x ab", gpgForbidden}, {"PKSIGN --x", gpgForbidden}, {"PKDECRYPT -- AB", gpgForbidden},
 		{"PKSIGN", "D signature\nOK\n"}, {"PKSIGN -- ABCD", "D signature\nOK\n"}, {"PKDECRYPT", "S INQUIRE_MAXLEN 4096\nINQUIRE CIPHERTEXT\n"}, {"D (enc-%76al)%0AKILLAGENT\nEND", "S PADDING 0\nD plain\nOK\n"},
 		{"PKDECRYPT", "S INQUIRE_MAXLEN 4096\nINQUIRE CIPHERTEXT\n"}, {"CAN", "ERR 67109139 Unknown IPC inquire <GPG Agent>\n"}, {"PKSIGN", gpgForbidden},
 		{"GENKEY", gpgForbidden}, {"EXPORT_KEY " + key, gpgForbidden}, {"DELETE_KEY " + key, gpgForbidden}, {"GET_PASSPHRASE X X X X", gpgForbidden}, {"SCD SERIALNO", gpgForbidden},
@@ -315,7 +316,7 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 	}
 	const describe = "SETKEYDESC A+command+in+a+sandbox+of+Paddock+asks+to+%s+with+your+key.%%0ASandbox:+sb-1%%0AKeygrip:+%s"
 	want := []string{
-		"RESET", "GETINFO version", "HAVEKEY " + key, "KEYINFO " + key, "SIGKEY " + key, "SETHASH 8 ABcd",
+		"RESET", "GETINFO version", "HAVEKEY " + key, "KEYINFO " + key, "SIGKEY " + key, hash,
 		fmt.Sprintf(describe, "sign", key), "PKSIGN", fmt.Sprintf(describe, "sign", key), "PKSIGN", fmt.Sprintf(describe, "decrypt", key), "PKDECRYPT", "D (enc-val)%0AKILLAGENT", "END",
 		fmt.Sprintf(describe, "decrypt", key), "PKDECRYPT", "CAN", "BYE",
 	}
@@ -328,7 +329,8 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 			used = append(used, strings.TrimSpace(u.Request+" "+u.Key+" "+u.Digest))
 		}
 	}
-	if want := []string{"sign " + key + " sha256:abcd", "sign " + key + " sha256:abcd", "decrypt " + key}; !slices.Equal(used, want) {
+	signed := "sign " + key + " sha256:abcd" + strings.Repeat("0", 60)
+	if want := []string{signed, signed, "decrypt " + key}; !slices.Equal(used, want) {
 		t.Errorf("reported are %q", used)
 	}
 }
@@ -336,7 +338,7 @@ func TestAGPGAgentIsAskedOnlyWhatIsForwarded(t *testing.T) {
 // An agent that answers before it has read all takes the rest for commands. Then an answer must not pass for that to
 // another command, as a signature for a failure.
 func TestEachSignatureIsReportedWhateverAnAgentWasAnswered(t *testing.T) {
-	key := strings.Repeat("0A", 20)
+	key, hash := strings.Repeat("0A", 20), "SETHASH 8 "+strings.Repeat("ab", 32)
 	for what, answer := range map[string]string{
 		"too much": strings.Repeat("D "+strings.Repeat("x", 900)+"\n", 6) + "END\n", "a word alone": "D\nEND\n", "a small letter": "d x\nEND\n", "an end with more": "END x\n", "a cancellation": "CAN\n", "lines without data": strings.Repeat("D \n", gpgMaxData) + "END\n",
 		"much": strings.Repeat("D "+strings.Repeat("x", 900)+"\n", 4) + "D " + strings.Repeat("%0A", 300) + "\nEND\n",
@@ -347,7 +349,7 @@ func TestEachSignatureIsReportedWhateverAnAgentWasAnswered(t *testing.T) {
 			c := &assuan{t: t, conn: conn, lines: bufio.NewReader(conn)}
 			c.answer() // the greeting
 			signatures := 0
-			for _, line := range []string{"SETKEY " + key, "PKDECRYPT", "", "SETKEY " + key, "HAVEKEY " + key, "PKSIGN", "NOP", "HAVEKEY " + key, "PKSIGN", "NOP"} {
+			for _, line := range []string{"SETKEY " + key, hash, "PKDECRYPT", "", "SETKEY " + key, hash, "HAVEKEY " + key, "PKSIGN", "NOP", "HAVEKEY " + key, "PKSIGN", "NOP"} {
 				if line == "" {
 					line = strings.TrimSuffix(answer, "\n")
 				}
@@ -360,6 +362,76 @@ func TestEachSignatureIsReportedWhateverAnAgentWasAnswered(t *testing.T) {
 				t.Errorf("the sandbox got %d signatures, and reported are %d", signatures, len(reported))
 			}
 		})
+	}
+}
+
+// forgetfulAgent plays an agent that keeps what GnuPG's keeps of a command that it refuses: after SETHASH the hash before
+// it, and after RESET everything. Its signature says what was signed.
+func forgetfulAgent(conn net.Conn) {
+	_, _ = io.WriteString(conn, "OK Pleased to meet you\n")
+	lines := bufio.NewScanner(conn)
+	key, kind, digest := "", "", ""
+	for lines.Scan() {
+		words, answer := strings.Fields(lines.Text()), "OK\n"
+		switch words[0] {
+		case "RESET":
+			answer = "ERR 1 Not now\n"
+		case "SIGKEY":
+			if strings.HasPrefix(words[1], "FF") {
+				answer = "ERR 2 No key\n"
+				break
+			}
+			key = words[1]
+		case "SETHASH":
+			if words[1] == "255" {
+				answer = "ERR 3 Unsupported\n"
+				break
+			}
+			if kind = words[1]; len(words[2]) != 64 && kind != "10" {
+				answer = "ERR 4 Unsupported length of hash\n"
+				break
+			}
+			digest = words[2]
+		case "PKSIGN":
+			answer = "D signed " + key + " " + kind + " " + digest + "\nOK\n"
+		}
+		if _, err := io.WriteString(conn, answer); err != nil {
+			return
+		}
+	}
+}
+
+func TestASignatureIsReportedWithItsHashWhateverAnAgentRefused(t *testing.T) {
+	key, other, none := strings.Repeat("0A", 20), strings.Repeat("0B", 20), strings.Repeat("FF", 20)
+	hash := "SETHASH 8 " + strings.Repeat("ab", 32)
+	for what, line := range map[string]string{
+		"a short hash": "SETHASH 8 " + strings.Repeat("cd", 15), "no hash": "SETHASH 8 ab", "a long hash": "SETHASH 8 " + strings.Repeat("cd", 48), "an unknown kind": "SETHASH 255 " + strings.Repeat("cd", 32),
+		"another kind, and a short hash": "SETHASH 9 " + strings.Repeat("cd", 20), "another key": "SIGKEY " + none, "everything": "RESET",
+	} {
+		for _, again := range [][]string{nil, {"SIGKEY " + key}, {hash}, {"SIGKEY " + other, "SETHASH 10 " + strings.Repeat("ef", 64)}} {
+			t.Run(fmt.Sprintf("%s, then %d", what, len(again)), func(t *testing.T) {
+				conn, seen := serve(t, paddock.KeyAgent{Kind: paddock.KeyAgentGPG}, forgetfulAgent)
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				c := &assuan{t: t, conn: conn, lines: bufio.NewReader(conn)}
+				c.answer() // the greeting
+				var signed []string
+				for _, line := range append([]string{"SIGKEY " + key, hash, "PKSIGN", line, "PKSIGN"}, append(again, "PKSIGN")...) {
+					if data, end := c.ask(line); line == "PKSIGN" && end == "OK" {
+						f := strings.Fields(data)
+						signed = append(signed, f[1]+" "+map[string]string{"8": "sha256:", "9": "sha384:", "10": "sha512:"}[f[2]]+f[3])
+					}
+				}
+				var reported []string
+				for _, u := range seen.list() {
+					if u.Refused == "" {
+						reported = append(reported, u.Key+" "+u.Digest)
+					}
+				}
+				if len(signed) == 0 || !slices.Equal(signed, reported) {
+					t.Errorf("signed is %q, and reported is %q", signed, reported)
+				}
+			})
+		}
 	}
 }
 
@@ -388,6 +460,7 @@ func TestWhatIsNotRecordedIsNotGiven(t *testing.T) {
 	c := &assuan{t: t, conn: guest2, lines: bufio.NewReader(guest2)}
 	c.answer() // the greeting
 	c.ask("SIGKEY " + strings.Repeat("0A", 20))
+	c.ask("SETHASH 8 " + strings.Repeat("ab", 32))
 	if data, end := c.ask("PKSIGN"); data != "" || end != "nothing" {
 		t.Errorf("gpg: %q, %q", data, end)
 	}
