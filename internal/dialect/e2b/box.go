@@ -153,7 +153,16 @@ func (h *Handler) load(ctx context.Context) error {
 			return fmt.Errorf("a sandbox of tenant %s is kept in a form that this program cannot read: %w", tenant, paddock.Internal)
 		}
 		rec.theirs = !rec.Ends.IsZero()
-		h.boxes[rec.ID] = h.newBox(rec)
+		large := fits(rec.Env)
+		if large != nil { // kept by an earlier version
+			rec.Env = nil
+		}
+		b := h.newBox(rec)
+		h.boxes[rec.ID] = b
+		if large != nil {
+			b.note(fmt.Sprintf("commands no longer get the variables of the sandbox: %v", large))
+			h.log.Warn("e2b: the variables of a sandbox were dropped", "id", rec.ID, "error", large)
+		}
 		return nil
 	})
 	if err != nil {

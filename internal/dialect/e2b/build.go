@@ -25,6 +25,7 @@ const (
 	maxFirst      = 256  // builds that wait, if each above maxQueued is the only one of its tenant
 	maxOwnQueued  = 16   // of one tenant
 	maxTemplates  = 1000 // of one tenant, not counting snapshots
+	maxTags       = 1000 // of one template, above which only a build or a snapshot adds one
 	maxWaiting    = 16   // builds of a template that were not started; the oldest are removed
 	maxSteps      = 200
 	maxRequest    = 1 << 20 // bytes of a request's steps and commands, which are kept until the build ends
@@ -420,6 +421,10 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		}
 		from.root, from.image, from.own = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.ID, true
 		maps.Copy(w.env, img.environment())
+		if err := fits(w.env); err != nil {
+			b.say("error", where, err.Error())
+			return made, where, err
+		}
 	} else {
 		b.mu.Lock()
 		b.image = from.image

@@ -314,8 +314,12 @@ func (c *call) tag() error {
 		return noTag(n.tag, n.name)
 	}
 	t = t.clone()
+	before := len(t.Tags)
 	for _, tag := range q.Tags {
 		t.Tags[tag] = id
+	}
+	if n := len(t.Tags); n > before && n > maxTags {
+		return refuse(429, paddock.Exhausted, "the template would have %d tags, and the maximum is %d; remove some", n, maxTags)
 	}
 	if err := c.prune(t, true); err != nil {
 		return err

@@ -161,6 +161,15 @@ func sizeOf(list map[string]string) (n int) {
 	return n
 }
 
+// fits refuses an environment that is too large. A template's variables and a request's are
+// one environment, which a snapshot keeps for the next template.
+func fits(env map[string]string) error {
+	if n := sizeOf(env); n > paddock.MaxEnv {
+		return invalid("the environment has %d bytes with the variables of the template, and the maximum is %d", n, paddock.MaxEnv)
+	}
+	return nil
+}
+
 // timeout checks a time in seconds.
 func timeout(seconds int64) (time.Duration, error) {
 	switch {
@@ -224,6 +233,11 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
+	env := maps.Clone(root.env)
+	maps.Copy(env, rec.Env)
+	if err := fits(env); err != nil {
+		return nil, err
+	}
 	spec := paddock.Spec{
 		ID: rec.ID, Tier: root.tier, Root: root.root, Limits: root.limits, Policy: paddock.Policy{Network: p},
 		Labels: labels(rec.Metadata, root.template),
@@ -253,8 +267,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	if err == nil {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
 		rec.Image = root.image
-		maps.Copy(root.env, rec.Env)
-		rec.Env, rec.Sudo = root.env, spec.Sudo
+		rec.Env, rec.Sudo = env, spec.Sudo
 		if root.user != "" {
 			rec.User, rec.Dir = root.user, root.dir
 		}

@@ -102,6 +102,10 @@ func (h *Handler) loadTemplate(tenant, _, data string) error {
 		if b.Status == waiting || b.Status == building {
 			t.Builds[i].Status, t.Builds[i].Reason = failed, "the server ended before the build did"
 		}
+		if err := fits(b.Env); err != nil { // kept by an earlier version
+			t.Builds[i].Status, t.Builds[i].Reason, t.Builds[i].Env = failed, err.Error(), nil
+			h.log.Warn("e2b: a build of a template cannot be used", "template", t.ID, "build", b.ID, "error", err)
+		}
 	}
 	h.templates[t.ID] = t
 	return nil

@@ -48,12 +48,7 @@ func (w *work) do(ctx context.Context, where string, s step) error {
 	case "COPY":
 		return w.copies(ctx, where, s)
 	case "ENV":
-		for i := 0; i+1 < len(s.Args); i += 2 {
-			if err := environment(map[string]string{s.Args[i]: s.Args[i+1]}); err != nil {
-				return err
-			}
-			w.env[s.Args[i]] = os.Expand(s.Args[i+1], func(name string) string { return w.env[name] })
-		}
+		return w.sets(s.Args)
 	case "WORKDIR":
 		return w.enters(ctx, w.absolute(s.Args[0]))
 	case "USER":
@@ -63,6 +58,43 @@ func (w *work) do(ctx context.Context, where string, s step) error {
 		w.user = s.Args[0]
 	}
 	return nil
+}
+
+// sets sets variables, whose values may refer to earlier ones.
+func (w *work) sets(args []string) error {
+	size := sizeOf(w.env)
+	for i := 0; i+1 < len(args); i += 2 {
+		name := args[i]
+		if err := environment(map[string]string{name: args[i+1]}); err != nil {
+			return err
+		}
+		if old, ok := w.env[name]; ok {
+			size -= len(name) + len(old)
+		}
+		value, ok := expand(args[i+1], w.env, paddock.MaxEnv-size-len(name))
+		if !ok {
+			return fmt.Errorf("ENV %s: with its value the environment would exceed the maximum of %d bytes: %w", printable(name), paddock.MaxEnv, paddock.Exhausted)
+		}
+		w.env[name] = value
+		size += len(name) + len(value)
+	}
+	return nil
+}
+
+// expand replaces $NAME and ${NAME} in a text by variables. It returns false if the result
+// would have more than most bytes. It allocates no more than that beyond the text itself,
+// because A=$A$A doubles A each time, and a short request could exhaust the machine.
+func expand(text string, vars map[string]string, most int) (string, bool) {
+	left := most
+	text = os.Expand(text, func(name string) string {
+		value := vars[name]
+		if left -= len(value); left < 0 {
+			left = -1 // and no later value fits
+			return ""
+		}
+		return value
+	})
+	return text, left >= 0 && len(text) <= most
 }
 
 func (w *work) absolute(name string) string {
