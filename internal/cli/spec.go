@@ -140,6 +140,16 @@ func (f *specFlags) plan(a *App, changed func(name string) bool) (*plan, error) 
 		if err := policy.Mode(&p.spec, f.mode, o); err != nil {
 			return nil, fmt.Errorf("--mode %s: %w", f.mode, err)
 		}
+		if p.workspace == "" && p.spec.Root.Kind != paddock.RootOpen { // which shows everything in any case
+			actual, err := filepath.EvalSymlinks(o.Dir)
+			if err != nil {
+				return nil, fmt.Errorf("working directory: %w", err)
+			}
+			if why := tooMuch(actual, o.Home); why != "" {
+				return nil, WithHint(fmt.Errorf("--mode %s: the working directory %s %s: %w", f.mode, o.Dir, why, paddock.Denied),
+					"go to a project directory, or name one with --workspace")
+			}
+		}
 	case f.policy != "":
 		p.file, err = readPolicy(f.policy)
 	case f.srt != "":
@@ -226,7 +236,7 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 			return err
 		}
 	}
-	if err := f.mounts(s, workspace, p.host.Dir); err != nil {
+	if err := f.mounts(s, workspace, p.host); err != nil {
 		return err
 	}
 	if err := f.environment(s, a.Lookup); err != nil {
@@ -302,12 +312,12 @@ func (f *specFlags) limits(l *paddock.Limits, changed func(string) bool) {
 
 // mounts adds the workspace, then what --read and --write show. A flag's
 // mount takes the place of the file's at the same target.
-func (f *specFlags) mounts(s *paddock.Spec, workspace, dir string) error {
+func (f *specFlags) mounts(s *paddock.Spec, workspace string, o policy.Host) error {
 	var own []paddock.Mount
 	if workspace != "" {
 		own = append(own, paddock.Mount{Source: workspace, Write: s.Tier != paddock.Sim, Overlay: s.Tier == paddock.Sim})
 		s.Dir = workspace
-		if common, ok := commonDir(workspace); ok && s.Tier != paddock.Sim {
+		if common, ok := commonDir(workspace, o.Home); ok && s.Tier != paddock.Sim {
 			own = append(own, paddock.Mount{Source: common, Write: true})
 		}
 	}
@@ -317,7 +327,7 @@ func (f *specFlags) mounts(s *paddock.Spec, workspace, dir string) error {
 		write  bool
 	}{{"read", f.read, false}, {"write", f.write, true}} {
 		for _, value := range list.values {
-			m, err := parseMount(value, dir)
+			m, err := parseMount(value, o.Dir)
 			if err != nil {
 				return fmt.Errorf("--%s %s: %w", list.flag, value, err)
 			}
@@ -368,18 +378,34 @@ func (f *specFlags) workspaceDir(o policy.Host) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("workspace: %w", err)
 	}
-	if actual == "/" {
-		return "", WithHint(fmt.Errorf("workspace / is the whole machine: %w", paddock.Denied), "use a project directory")
+	why := tooMuch(actual, o.Home)
+	switch {
+	case why == "":
+		return dir, nil
+	case actual == "/":
+		return "", WithHint(fmt.Errorf("workspace / %s: %w", why, paddock.Denied), "use a project directory")
 	}
-	if o.Home != "" {
-		home, err := filepath.EvalSymlinks(o.Home)
-		if err == nil && (home == actual || strings.HasPrefix(home, actual+"/")) {
-			return "", WithHint(fmt.Errorf("workspace %s holds your whole home directory, with its keys: %w", dir, paddock.Denied),
-				"use a project directory; if you do mean it: --write %s --dir %s", actual, actual)
-		}
-	}
-	return dir, nil
+	return "", WithHint(fmt.Errorf("workspace %s %s: %w", dir, why, paddock.Denied),
+		"use a project directory; if you do mean it: --write %s --dir %s", actual, actual)
 }
+
+// tooMuch returns why a directory is mounted only if --read, --write or a policy file names it; empty for any other. People
+// hand such a directory over by mistake, and files in a workspace could lead to it. The path has no links.
+func tooMuch(actual, home string) string {
+	if actual == "/" {
+		return "is the whole machine"
+	}
+	if home == "" {
+		return ""
+	}
+	if home, err := filepath.EvalSymlinks(home); err == nil && within(home, actual) {
+		return "holds your whole home directory, with its keys"
+	}
+	return ""
+}
+
+// within reports whether a clean path is a directory, or below it.
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // parseMount reads PATH[:TARGET]. The target is what follows the last ":/".
 func parseMount(text, dir string) (paddock.Mount, error) {

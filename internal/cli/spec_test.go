@@ -205,6 +205,8 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 		{"workspace is a link to home", []string{"--workspace", "link"}, "holds your whole home directory"},
 		{"workspace is above home", []string{"--workspace", dir}, "holds your whole home directory"},
 		{"workspace is everything", []string{"--workspace", "/"}, "workspace / is the whole machine"},
+		{"a mode about what is above home", []string{"--mode", "workspace-write"}, "the working directory " + dir + " holds your whole home directory"},
+		{"a mode that only shows it", []string{"--mode", "read-only"}, "the working directory " + dir + " holds your whole home directory"},
 		{"empty workspace", []string{"--workspace", ""}, "--workspace is empty"},
 		{"missing mount", []string{"--read", "nowhere"}, "--read nowhere: there is no such file or directory"},
 		{"relative target", []string{"--read", plain + ":x"}, `the target "x" is not absolute`},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +14,10 @@ import (
 // commonDir returns the directory of the repository of a workspace that is a linked working tree or a submodule, if the
 // repository is outside of the workspace.
 //
-// The workspace is not trusted: its file .git could name any repository. So the repository must lead back to the
-// workspace, and belong to the same user.
-func commonDir(workspace string) (string, bool) {
+// The workspace is not trusted: its file .git could name any directory, which an archive or an earlier sandbox could have
+// prepared. So the repository must lead back to the workspace, belong to the same user, be a whole repository by itself,
+// and be neither above the workspace nor a directory that a workspace may not be.
+func commonDir(workspace, home string) (string, bool) {
 	work, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return "", false
@@ -38,39 +40,68 @@ func commonDir(workspace string) (string, bool) {
 	switch {
 	case filepath.Base(filepath.Dir(own)) == "worktrees":
 		common = filepath.Dir(filepath.Dir(own))
-		up, ok := smallFile(filepath.Join(own, "commondir"))
-		back, found := smallFile(filepath.Join(own, "gitdir"))
-		if !filepath.IsAbs(back) {
-			back = filepath.Join(own, back)
-		}
-		if !ok || !found || up != "../.." || !same(filepath.Dir(back), work) || filepath.Base(back) != ".git" {
+		if !ofWorktree(own, common, work) {
 			return "", false
 		}
 	case strings.Contains(own, "/.git/modules/"):
-		config, ok := smallFile(filepath.Join(own, "config"))
-		if !ok {
-			return "", false
-		}
-		entries, err := gitconfigcheck.Parse([]byte(config))
-		if err != nil {
-			return "", false
-		}
-		leads := false
-		for _, e := range entries {
-			if e.Name() == "core.worktree" {
-				leads = same(filepath.Join(own, e.Value), work)
-			}
-		}
-		if !leads {
+		if !ofSubmodule(own, work) {
 			return "", false
 		}
 	default:
 		return "", false
 	}
-	if common == work || strings.HasPrefix(common, work+"/") || !sameOwner(common, work) {
+	for _, dir := range []string{own, common} {
+		if within(dir, work) || within(work, dir) || !sameOwner(dir, work) {
+			return "", false
+		}
+	}
+	if !isRepository(common) || tooMuch(common, home) != "" {
 		return "", false
 	}
 	return common, true
+}
+
+// ofWorktree reports whether own is what a repository has of the linked working tree at work.
+func ofWorktree(own, common, work string) bool {
+	up, ok := smallFile(filepath.Join(own, "commondir"))
+	back, found := smallFile(filepath.Join(own, "gitdir"))
+	if !filepath.IsAbs(back) {
+		back = filepath.Join(own, back)
+	}
+	if !ok || !found || up != "../.." || !same(filepath.Dir(back), work) || filepath.Base(back) != ".git" {
+		return false
+	}
+	list, err := os.Lstat(filepath.Join(common, "worktrees"))
+	return err == nil && list.IsDir() && same(own, filepath.Join(common, "worktrees", filepath.Base(own)))
+}
+
+// ofSubmodule reports whether own is the repository of the submodule at work.
+func ofSubmodule(own, work string) bool {
+	config, ok := smallFile(filepath.Join(own, "config"))
+	if !ok {
+		return false
+	}
+	entries, err := gitconfigcheck.Parse([]byte(config))
+	if err != nil {
+		return false
+	}
+	leads := false
+	for _, e := range entries {
+		if e.Name() == "core.worktree" {
+			leads = same(filepath.Join(own, e.Value), work)
+		}
+	}
+	return leads
+}
+
+// isRepository reports whether a directory itself has what git needs of a repository, and none of it is a link.
+func isRepository(dir string) bool {
+	for name, kind := range map[string]fs.FileMode{"objects": fs.ModeDir, "refs": fs.ModeDir, "HEAD": 0, "config": 0} {
+		if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || st.Mode().Type() != kind {
+			return false
+		}
+	}
+	return true
 }
 
 // smallFile reads a regular file without waiting and without following a link, and cuts the line breaks at its end.

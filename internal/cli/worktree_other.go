@@ -3,4 +3,4 @@
 package cli
 
 // commonDir finds nothing: no tier of this system mounts a repository.
-func commonDir(string) (string, bool) { return "", false }
+func commonDir(_, _ string) (string, bool) { return "", false }
