@@ -32,7 +32,8 @@ copy is made in it, under its own name; else it is made as the target. "-" is
 standard input or output, for one file.
 
 Permission bits are kept, links are copied as links, and what is neither file,
-directory nor link is left out and told. What comes out of a sandbox is written in
+directory nor link is left out and told. A directory that is here already gives other
+users no rights that it did not give before. What comes out of a sandbox is written in
 the target and nowhere else, whatever names and links it holds: think before you
 follow one of its links yourself. Of a directory that comes out, protected names are
 left out and told, such as .git/hooks, unless they are what is there already: programs
@@ -350,7 +351,7 @@ func (c *copying) outObeyed(ctx context.Context, root *os.Root, st paddock.FileI
 	if err == nil && old.Mode().Type() == st.Mode.Type() {
 		switch st.Mode.Type() {
 		case fs.ModeDir:
-			return c.outDir(ctx, root, st, source, name, depth)
+			return c.outDir(ctx, root, st, source, name, depth, true)
 		case fs.ModeSymlink:
 			if link, err := root.Readlink(name); err == nil && link == st.Link {
 				return nil
@@ -423,7 +424,7 @@ func isBare(root *os.Root, name string, entries []paddock.FileInfo) bool {
 func (c *copying) outKind(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int) error {
 	switch st.Mode.Type() {
 	case fs.ModeDir:
-		return c.outDir(ctx, root, st, source, name, depth)
+		return c.outDir(ctx, root, st, source, name, depth, false)
 	case fs.ModeSymlink:
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: %w", err, paddock.Denied)
@@ -472,16 +473,16 @@ func (c *copying) read(ctx context.Context, source string, to io.Writer) error {
 }
 
 // outDir copies a directory. What the sandbox says is in it is taken only where
-// it is a plain name.
-func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int) error {
+// it is a plain name. One that is there keeps its mode if it is obeyed, or if what is below it may be.
+func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int, obeyed bool) error {
 	if depth >= maxDepth {
 		return fmt.Errorf("%s: directories are deeper than %d: %w", OneLine(source), maxDepth, paddock.Exhausted)
 	}
-	made := name != "."
-	if made {
+	var old fs.FileInfo // of one that is there
+	if name != "." {
 		switch err := root.Mkdir(name, st.Mode.Perm()|0o700); {
 		case errors.Is(err, fs.ErrExist):
-			if old, err := root.Lstat(name); err != nil || !old.IsDir() {
+			if old, err = root.Lstat(name); err != nil || !old.IsDir() {
 				return WithHint(fmt.Errorf("%s is there, and is no directory: %w", filepath.Join(root.Name(), name), paddock.Exists), "remove it, or name another target")
 			}
 		case err != nil:
@@ -508,11 +509,36 @@ func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo
 			return err
 		}
 	}
-	if !made {
+	if name == "." {
 		return nil
 	}
-	if err := root.Chmod(name, st.Mode.Perm()); err != nil {
+	mode := st.Mode.Perm()
+	if old != nil {
+		have := old.Mode()
+		_, hit := c.names.Match(path.Join(c.above, filepath.ToSlash(name)))
+		obeyed = obeyed || hit != protect.Miss
+		if mode = modeOver(have, mode, obeyed); mode.Perm() != st.Mode.Perm() {
+			c.leaveOut(source, fmt.Sprintf("its mode alone, %#o: the directory here keeps %#o", st.Mode.Perm(), mode.Perm()))
+		}
+		if mode == have&(fs.ModePerm|specialBits) {
+			return nil
+		}
+	}
+	if err := root.Chmod(name, mode); err != nil {
 		return fmt.Errorf("%w: %w", err, paddock.Denied)
 	}
 	return nil
+}
+
+// specialBits are what a mode has beside permissions.
+const specialBits = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
+// modeOver returns the mode of a directory that is there, for which the sandbox wants another one. Other users of this
+// machine get no right to the directory that they did not have, and one that programs obey keeps its mode: without rights
+// for its owner, hooks that guard a repository would no longer run.
+func modeOver(have, want fs.FileMode, obeyed bool) fs.FileMode {
+	if obeyed {
+		return have & (fs.ModePerm | specialBits)
+	}
+	return want.Perm()&(0o700|have) | have&specialBits
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -256,6 +257,67 @@ func TestWhatProgramsHereObeyDoesNotComeOut(t *testing.T) {
 	}
 	if _, err := protectedBut([]string{"nothing"}); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("--unprotect nothing: %v", err)
+	}
+}
+
+// A mode is content too: hooks that everybody may write run what anybody wrote, and those that nobody may read do not run.
+func TestADirectoryThatIsHereGivesNobodyMoreRights(t *testing.T) {
+	for _, row := range []struct {
+		name             string
+		have, said, want fs.FileMode
+		told             bool
+	}{
+		{".git/hooks", 0o755, 0o777, 0o755, true},
+		{".git/hooks", 0o755, 0, 0o755, true},
+		{".git/hooks", 0o755, 0o755, 0o755, false},
+		{".git", 0o755, 0, 0o755, true},
+		{".git", 0o700, 0o777, 0o700, true},
+		{".vscode", 0o755, 0o775, 0o755, true},
+		{".config", 0o700, 0o755, 0o700, true}, // has protected names below
+		{"x.git/hooks", 0o755, 0o777, 0o755, true},
+		{"plain", 0o755, 0o777, 0o755, true},
+		{"plain", 0o700, 0o777, 0o700, true},
+		{"plain", 0o700, fs.ModeSetgid | 0o755, 0o700, true},
+		{"plain", 0o755, 0o700, 0o700, false},
+		{"plain", 0o755, 0o555, 0o555, false},
+		{"plain", 0o777 | fs.ModeSticky, 0o777, 0o777 | fs.ModeSticky, false},
+		{"plain", 0o770 | fs.ModeSetgid, 0o750, 0o750 | fs.ModeSetgid, false},
+	} {
+		t.Run(fmt.Sprintf("%s %v and %v", row.name, row.have, row.said), func(t *testing.T) {
+			const dir = fs.ModeDir | 0o755
+			top := t.TempDir()
+			for _, name := range []string{"x.git/HEAD", "x.git/objects/o", "x.git/refs/r"} {
+				Plant(t, filepath.Join(top, "a", name), "mine", 0o644)
+			}
+			l := liar{stat: map[string]paddock.FileInfo{"/a": {Name: "/a", Mode: dir}}, list: map[string][]paddock.FileInfo{}}
+			for at, mode := "/a/"+row.name, fs.ModeDir|row.said; at != "/a"; at, mode = filepath.Dir(at), dir {
+				l.list[filepath.Dir(at)] = append(l.list[filepath.Dir(at)], paddock.FileInfo{Name: at, Mode: mode})
+			}
+			at := filepath.Join(top, "a", row.name)
+			if err := os.MkdirAll(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for name := filepath.Dir(at); name != top; name = filepath.Dir(name) {
+				if err := os.Chmod(name, 0o755); err != nil { // whatever the umask is
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(at, row.have); err != nil {
+				t.Fatal(err)
+			}
+			v := invoke(top, nil, nil)
+			c := &copying{files: l, a: v.App}
+			if err := c.out(t.Context(), "/a", "."); err != nil {
+				t.Fatal(err)
+			}
+			st, err := os.Stat(at)
+			if err != nil || st.Mode() != fs.ModeDir|row.want {
+				t.Errorf("it is %v, %v; want %v", st.Mode(), err, fs.ModeDir|row.want)
+			}
+			if said := v.Stderr.String(); (c.left == 1) != row.told || strings.Contains(said, "its mode") != row.told {
+				t.Errorf("%d were left out: %q", c.left, said)
+			}
+		})
 	}
 }
 
