@@ -5,8 +5,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,17 +57,32 @@ func SampleAsUser(t *testing.T, run, seed string) {
 	if seed != "" {
 		least = 10 // and more groups in each turn
 	}
-	again(t, run, seed, least)
+	again(t, run, seed, least, nobodyInParticular)
 }
 
 // SomeAsUser is AsUser for tests other than a driver's promises. At least that many must
 // pass.
 func SomeAsUser(t *testing.T, run string, least int) {
 	t.Helper()
-	again(t, run, "", least)
+	again(t, run, "", least, nobodyInParticular)
 }
 
-func again(t *testing.T, run, seed string, least int) {
+// SomeAsAccount is SomeAsUser with a user who has an account, which some programs ask for.
+func SomeAsAccount(t *testing.T, run string, least int) {
+	t.Helper()
+	const name = "games" // the systems have it, and nothing runs as it
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := strconv.Atoi(u.Uid)
+	if err != nil || id == 0 {
+		t.Fatalf("the user %s has the number %q", name, u.Uid)
+	}
+	again(t, run, "", least, id)
+}
+
+func again(t *testing.T, run, seed string, least, id int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("already running as an ordinary user: the tests " + run + " were it")
@@ -79,7 +96,7 @@ func again(t *testing.T, run, seed string, least int) {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(d, nobodyInParticular, nobodyInParticular); err != nil {
+		if err := os.Chown(d, id, id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +117,7 @@ func again(t *testing.T, run, seed string, least int) {
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "XDG_")
 	}), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), ProbeVariable+"="+probe, againVariable+"="+seed)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyInParticular, Gid: nobodyInParticular}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, "--- SKIP") || strings.Contains(line, sample.LeftOut) {
@@ -109,10 +126,10 @@ func again(t *testing.T, run, seed string, least int) {
 	}
 	if err != nil {
 		// The failures come last, because the end of a long output is kept.
-		t.Fatalf("%s\nas user %d: %v\n%s", out, nobodyInParticular, err, whatFailed(string(out)))
+		t.Fatalf("%s\nas user %d: %v\n%s", out, id, err, whatFailed(string(out)))
 	}
 	if n := strings.Count(string(out), "--- PASS"); n < least {
-		t.Fatalf("as user %d only %d promises were checked:\n%s", nobodyInParticular, n, out)
+		t.Fatalf("as user %d only %d promises were checked:\n%s", id, n, out)
 	}
 }
 
