@@ -9,8 +9,10 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A child is a process that prepares itself to be a simulated computer, until
@@ -64,26 +66,43 @@ func adopt(p started, ended chan struct{}) (*child, error) {
 	return c, nil
 }
 
-// reap waits for the child, and for what it has to say.
+// lastWords bounds the time to read what a child wrote to standard error, after its end.
+const lastWords = time.Second
+
+// reap waits for the child, and for what it has to say. The end of the pipe is not the end of the
+// child: one that was taken over can have sent the other end of the pipe over one of its sockets,
+// in which it then lives on.
 func (c *child) reap(pid int, stderr *os.File) {
 	c.process, _ = os.FindProcess(pid) // on Linux it always gives one
 	close(c.found)
-	_, _ = io.Copy(&c.last, stderr) // ends with the child, the only one to hold the other end
-	_ = stderr.Close()
+	var said sync.WaitGroup
+	said.Go(func() {
+		_, _ = io.Copy(&c.last, stderr) // what could be read is enough
+		_ = stderr.Close()              // a child that says too much fails to write
+	})
+	if f, err := sys.OpenProcess(pid); err == nil {
+		if f, p, err := sys.NewPoller(f); err == nil {
+			_ = p.Wait() // cheaper than waiting in the system call below
+			f.Close()
+		}
+	}
 	c.state, _ = c.process.Wait() // how it ended is looked at in reason
+	_ = stderr.SetReadDeadline(time.Now().Add(lastWords))
+	said.Wait()
 	close(c.ended)
 }
 
-// end ends the child, and waits for its end.
+// end ends the child, and waits for its end. It closes the sockets first: what the child left in
+// them, such as descriptors, goes with them.
 func (c *child) end() {
 	<-c.found
 	_ = c.process.Kill() // it may have ended
-	<-c.ended
 	for _, conn := range []net.Conn{c.conn, c.control} {
 		if conn != nil {
 			_ = conn.Close()
 		}
 	}
+	<-c.ended
 }
 
 // A tail keeps the first bytes that were written.

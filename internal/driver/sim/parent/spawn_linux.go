@@ -11,7 +11,7 @@ type started struct {
 	PID     int
 	Guest   int // a socket to its guest
 	Control int // a socket to what the guest is in
-	Stderr  int // a pipe
+	Stderr  int // a pipe, whose reading end does not block: a read can have a deadline
 }
 
 // spawn executes a program as a child, in a session of its own and without an environment. It
@@ -46,6 +46,10 @@ func spawn(program string) (p started, err error) {
 	p.Control, control = pair(socket)
 	p.Stderr, stderr = pair(func(fds *[2]int) error { return syscall.Pipe2(fds[:], syscall.O_CLOEXEC) })
 	if err != nil {
+		return started{}, err
+	}
+	// The two ends have flags of their own, so the child's end blocks.
+	if err := syscall.SetNonblock(p.Stderr, true); err != nil {
 		return started{}, err
 	}
 	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)

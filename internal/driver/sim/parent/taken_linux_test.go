@@ -2,12 +2,14 @@ package parent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -396,5 +398,114 @@ func TestWithoutTheWallEachAttemptSucceeds(t *testing.T) {
 		if !worked[a.name] {
 			t.Errorf("%s: it fails without a wall too", a.name)
 		}
+	}
+}
+
+// holderName is what this test is called as a child that has its standard error outlive it.
+const holderName = "paddock-sim-holder"
+
+// hold sends the process's standard error over both sockets, where nobody reads it, and waits.
+func hold() error {
+	for _, fd := range []int{protocol.ControlFD, protocol.GuestFD} {
+		if err := unix.Sendmsg(fd, []byte{0}, unix.UnixRights(2), nil, 0); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(os.Stderr, "panic: sent")
+	_, err := unix.Read(protocol.GuestFD, make([]byte, 1)) // until it is killed
+	return err
+}
+
+// holding returns a sandbox whose child runs hold, and a writing end of the child's standard error.
+func holding(t *testing.T, d *Driver, id paddock.ID) (*sandbox, int) {
+	t.Helper()
+	var fds [3][2]int
+	for i := range 2 {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fds[i] = pair
+	}
+	if err := unix.Pipe2(fds[2][:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fds[2][0], true); err != nil { // as spawn does
+		t.Fatal(err)
+	}
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{holderName}, &syscall.ProcAttr{Dir: "/", Env: []string{}, Files: []uintptr{
+		uintptr(fds[2][1]), uintptr(fds[2][1]), uintptr(fds[2][1]), protocol.GuestFD: uintptr(fds[0][1]), protocol.ControlFD: uintptr(fds[1][1]),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(fds[0][1])
+	_ = unix.Close(fds[1][1])
+	c, err := adopt(started{PID: pid, Guest: fds[0][0], Control: fds[1][0], Stderr: fds[2][0]}, make(chan struct{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb := &sandbox{child: c, d: d, spec: paddock.Spec{ID: id}, asking: make(chan struct{}, 1), link: protocol.Link{Conn: c.control}}
+	sb.begin()
+	if err := errors.Join(d.boxes.Reserve(id), d.boxes.Add(sb)); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(c.last.String(), "sent") { // it has sent them
+		select {
+		case <-c.ended:
+			t.Fatalf("the child ended: %v: %s", c.state, &c.last)
+		default:
+			runtime.Gosched()
+		}
+	}
+	return sb, fds[2][1]
+}
+
+func TestAChildWhoseStandardErrorOutlivesItEndsAllTheSame(t *testing.T) {
+	for name, row := range map[string]struct {
+		kept bool // somebody on the host has the writing end, too
+		end  func(*Driver, *sandbox) error
+	}{
+		"removed":              {false, func(_ *Driver, s *sandbox) error { return s.Remove(context.Background()) }},
+		"its driver is closed": {false, func(d *Driver, _ *sandbox) error { return d.Close() }},
+		"killed": {true, func(_ *Driver, s *sandbox) error {
+			if err := s.process.Kill(); err != nil {
+				return err
+			}
+			<-s.ended
+			st, err := s.Status(context.Background())
+			if err == nil && (st.State != paddock.Dead || !strings.Contains(st.Reason, "sent")) {
+				err = fmt.Errorf("it is %v: %s", st.State, st.Reason)
+			}
+			return err
+		}},
+		"removed, and somebody has the other end": {true, func(_ *Driver, s *sandbox) error { return s.Remove(context.Background()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := New(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sb, w := holding(t, d, "holder")
+			if !row.kept {
+				_ = unix.Close(w)
+			}
+			over := make(chan error, 1)
+			go func() { over <- row.end(d, sb) }()
+			select {
+			case err := <-over:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(3 * time.Minute):
+				t.Fatal("it is waited for without end")
+			}
+			if row.kept {
+				_ = unix.Close(w)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	if inside.Main() || gateway.Main() {
 		return
 	}
-	if os.Args[0] == takenName {
-		if err := taken(); err != nil {
+	if part := map[string]func() error{takenName: taken, holderName: hold}[os.Args[0]]; part != nil {
+		if err := part(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
