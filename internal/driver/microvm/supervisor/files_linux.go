@@ -102,7 +102,7 @@ func (s *fileServer) kill() {
 // reap waits for its end.
 func (s *fileServer) reap() {
 	state, err := s.process.Wait()
-	<-s.said.over
+	s.said.end()
 	if err == nil {
 		err = fmt.Errorf("the server of the box's files ended: %v: %s: %w", state, s.said.lines(3), paddock.Unavailable)
 	}

@@ -296,10 +296,7 @@ func (m *supervisor) complain(err error) error {
 		err = fmt.Errorf("%w: its kernel gave up: %s", err, why)
 	}
 	if s := m.engine.said; s != nil {
-		select {
-		case <-s.over:
-		case <-time.After(time.Second):
-		}
+		s.end()
 		if text := s.lines(saidLines); text != "" {
 			err = fmt.Errorf("%w: QEMU: %s", err, text)
 		}

@@ -5,10 +5,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A tail keeps the end of an output for an error.
 type tail struct {
+	out  *os.File // the reading end; closed when over is
 	mu   sync.Mutex
 	data []byte        // guarded by mu
 	over chan struct{} // closed when the output has ended
@@ -29,13 +31,23 @@ func newTail() (*tail, *os.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &tail{over: make(chan struct{})}
-	go func() { // ends with the last writer
+	t := &tail{out: r, over: make(chan struct{})}
+	go func() { // ends with the last writer, or with end
 		defer close(t.over)
 		defer r.Close()
 		_, _ = io.Copy(t, r) // an error ends the output
 	}()
 	return t, w, nil
+}
+
+// lastWords bounds the time to read what is still in the pipe after the writer has ended.
+const lastWords = time.Second
+
+// end reads the rest of the output of a process that has ended. The process can have sent the writing
+// end over one of its sockets, so the end of the process is not the end of the output.
+func (t *tail) end() {
+	_ = t.out.SetReadDeadline(time.Now().Add(lastWords)) // it fails only if the output has ended
+	<-t.over
 }
 
 // Write implements io.Writer.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 func TestTheReasonOfAKernelThatGaveUpIsFound(t *testing.T) {
@@ -26,5 +27,30 @@ func TestTheReasonOfAKernelThatGaveUpIsFound(t *testing.T) {
 		if got := c.panic(); got != want {
 			t.Errorf("of %q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A process that was taken over can have sent the writing end to somebody who keeps it.
+func TestAnOutputIsReadToTheEndOfItsProcessAlsoWhereSomebodyKeepsTheOtherEnd(t *testing.T) {
+	c, w, err := newTail()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := fmt.Fprintln(w, "last words"); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		c.end()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(3 * time.Minute):
+		t.Fatal("it is waited for without end")
+	}
+	if got := c.lines(1); got != "last words" {
+		t.Errorf("%q was said", got)
 	}
 }
