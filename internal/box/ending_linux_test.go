@@ -3,9 +3,12 @@ package box
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
@@ -80,4 +83,53 @@ func channels(t *testing.T) (a, b *sys.Channel) {
 	}
 	t.Cleanup(func() { b.Close() })
 	return a, b
+}
+
+// A box can send its end of a socket over another one, in which that end then lives on.
+func TestABoxThatEndedIsNotWaitedForWhereSomebodyKeepsItsEndOfASocket(t *testing.T) {
+	for name, wait := range map[string]func(*Box) error{
+		"its last words": func(b *Box) error {
+			b.stood.Store(true)
+			b.mu.Lock() // as reap has it
+			defer b.mu.Unlock()
+			if why := b.ending(syscall.WaitStatus(boxinit.GuestKernelEnded << 8)); why == "" {
+				return errors.New("no reason")
+			}
+			return nil
+		},
+		"its first report": func(b *Box) error {
+			if err := b.ready(context.Background()); !errors.Is(err, paddock.Unavailable) {
+				return fmt.Errorf("ready: %w", err)
+			}
+			return nil
+		},
+		"an answer": func(b *Box) error {
+			ours, theirs, err := sys.Pair()
+			if err != nil {
+				return err
+			}
+			defer theirs.Close()
+			defer ours.Close()
+			if err := b.Report(context.Background(), ours); !errors.Is(err, paddock.Unavailable) {
+				return fmt.Errorf("report: %w", err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, _ := channels(t)
+			b := &Box{control: ours, ended: make(chan struct{})}
+			close(b.ended)
+			over := make(chan error, 1)
+			go func() { over <- wait(b) }()
+			select {
+			case err := <-over:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(3 * time.Minute):
+				t.Fatal("it is waited for without end")
+			}
+		})
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
@@ -210,6 +211,7 @@ func (b *Box) oom() (kills, peak int64, err error) {
 func (b *Box) ready(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { b.kill() }) // we read its end below
 	defer stop()
+	defer b.afterEnd(func() { _ = b.control.Within(lastTime) })()
 	var r boxinit.Report
 	for linked := false; ; linked = true {
 		var err error
@@ -232,6 +234,28 @@ func (b *Box) ready(ctx context.Context) error {
 	}
 	b.stood.Store(true)
 	return nil
+}
+
+// lastTime bounds the time to read what a box has left when it has ended.
+const lastTime = time.Second
+
+// afterEnd has f called when the box's init has ended. The returned function cancels that, and waits
+// for f. The box's end of a socket can live on in another socket over which the box sent it, so the
+// end of a connection must not be the only sign of the end of the box.
+func (b *Box) afterEnd(f func()) (stop func()) {
+	over := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-b.ended:
+			f()
+		case <-over:
+		}
+	})
+	return func() {
+		close(over)
+		waiting.Wait()
+	}
 }
 
 // hear waits for one report of the box. A link that comes with it goes to the gateway.
@@ -267,11 +291,13 @@ func (b *Box) starved(err error) error {
 }
 
 // lastWords returns why a guest kernel or the broker ended, as the box's init reports it. The init's
-// packets can still be read after its end.
+// packets can still be read after its end. If there is none, the channel does not need to have ended: see
+// afterEnd.
 func (b *Box) lastWords() string {
 	if !b.stood.Load() {
 		return "" // the process that waits for the box reads them
 	}
+	_ = b.control.Within(lastTime)
 	data, files, err := b.control.Receive()
 	if err != nil {
 		// The init ended with unread data. The kernel reports that first, once.

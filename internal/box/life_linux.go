@@ -440,6 +440,7 @@ func (b *Box) Report(ctx context.Context, f *os.File) error {
 		return err
 	}
 	defer conn.Close()
+	defer b.afterEnd(func() { _ = conn.SetDeadline(time.Now().Add(lastTime)) })()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var r boxinit.Report

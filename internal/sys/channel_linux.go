@@ -87,6 +87,9 @@ func (c *Channel) Until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.file.SetDeadline(time.Unix(1, 0)) })
 }
 
+// Within makes all calls that wait on the channel fail when the time is over.
+func (c *Channel) Within(wait time.Duration) error { return c.file.SetDeadline(time.Now().Add(wait)) }
+
 // Finish tells the peer that no more packets come, waits until the peer has closed its end or the
 // time is over, and closes the channel. What the peer still sends is dropped.
 func (c *Channel) Finish(wait time.Duration) error {
