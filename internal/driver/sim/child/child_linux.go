@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/sys"
@@ -84,7 +85,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	if err := protocol.Send(control, protocol.Reply{Status: &st}); err != nil {
+	if err := protocol.Send(control, protocol.Reply{Status: told(st)}); err != nil {
 		return err
 	}
 	go watchMemory(ctx, c.Driver, first)
@@ -219,6 +220,13 @@ func (c *Served) serve(ctx context.Context, sb paddock.Sandbox) error {
 	}
 }
 
+// told returns what the host is told of a status.
+func told(st paddock.Status) *protocol.Status {
+	return &protocol.Status{
+		User: st.User, Dir: st.Dir, Limits: st.Limits, Usage: st.Usage, Refused: gatewayclient.FitRefusals(st.Refused, gatewayclient.InsideMax),
+	}
+}
+
 func (c *Served) answer(ctx context.Context, sb paddock.Sandbox, o protocol.Order) protocol.Reply {
 	var r protocol.Reply
 	var err error
@@ -226,7 +234,7 @@ func (c *Served) answer(ctx context.Context, sb paddock.Sandbox, o protocol.Orde
 	case "status":
 		var st paddock.Status
 		st, err = sb.Status(ctx)
-		r.Status = &st
+		r.Status = told(st)
 	case "update":
 		err = sb.Update(ctx, o.Update)
 	case "pause":

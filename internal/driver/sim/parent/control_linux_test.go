@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +31,7 @@ func message(t testing.TB, v any) []byte {
 }
 
 func FuzzAnswer(f *testing.F) {
-	f.Add(message(f, protocol.Reply{Status: &paddock.Status{ID: "x", Refused: []paddock.Refusal{{What: "x", Target: "\x1b[31m"}}}}))
+	f.Add(message(f, protocol.Reply{Status: &protocol.Status{User: "x", Refused: []paddock.Refusal{{What: "x", Target: "\x1b[31m"}}}}))
 	f.Add(message(f, protocol.Reply{Kind: paddock.Denied, Error: "no"}))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Add([]byte("\x00\x00\x00\x00"))
@@ -65,7 +67,7 @@ func TestWhatAHostileChildSaysIsNotBelieved(t *testing.T) {
 		"no message":            {[]byte{0, 0, 0, 2, 0xff, 0xff}, paddock.Internal},
 		"a kind there is not":   {message(t, protocol.Reply{Kind: 200, Error: "x"}), paddock.Internal},
 		"escape sequences":      {message(t, protocol.Reply{Kind: paddock.Denied, Error: "\x1b]0;owned\x07\u009b31m\n"}), paddock.Denied},
-		"a long story":          {message(t, protocol.Reply{Kind: paddock.Denied, Error: strings.Repeat("x", 1<<20)}), paddock.Denied},
+		"a long story":          {message(t, protocol.Reply{Kind: paddock.Denied, Error: strings.Repeat("x", protocol.MaxReply/2)}), paddock.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := protocol.Link{Conn: mouth{bytes.NewReader(row.says)}}.Ask(protocol.Order{Op: "status"})
@@ -79,6 +81,45 @@ func TestWhatAHostileChildSaysIsNotBelieved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A byte can stand for many times as much memory, and a list asks many children at once.
+func TestAReplyTakesLittleMoreMemoryThanItHasBytes(t *testing.T) {
+	for name, v := range map[string]any{
+		"many refusals": protocol.Reply{Status: &protocol.Status{Refused: make([]paddock.Refusal, protocol.MaxReply/7)}},
+		"many labels": struct { // what a status had once
+			Kind   paddock.Kind
+			Error  string
+			Status *paddock.Status
+		}{Status: &paddock.Status{Labels: many(protocol.MaxReply / 8)}},
+		"a long text": protocol.Reply{Error: strings.Repeat("x", protocol.MaxReply-100)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			says := bytes.NewReader(message(t, v))
+			if size := says.Len(); size > protocol.MaxReply || size < protocol.MaxReply/2 {
+				t.Fatalf("it has %d bytes, so that it is refused proves nothing", size)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := protocol.Link{Conn: mouth{says}}.Answer()
+			runtime.ReadMemStats(&after)
+			if err == nil {
+				t.Error("it was taken for an answer")
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 8*protocol.MaxReply {
+				t.Errorf("%d bytes of memory were taken for one of %d", took, says.Size())
+			}
+		})
+	}
+}
+
+// many returns that many labels.
+func many(n int) map[string]string {
+	labels := map[string]string{}
+	for i := range n {
+		labels[strconv.Itoa(i)] = ""
+	}
+	return labels
 }
 
 func TestAChildIsNotListenedToWithoutEnd(t *testing.T) {

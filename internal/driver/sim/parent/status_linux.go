@@ -35,7 +35,7 @@ func (s *sandbox) begin() {
 
 // place notes the user and the directory, whose names depend on accounts and mounts that the child
 // looked up. It may have read a hostile snapshot before it answered.
-func (s *sandbox) place(told paddock.Status) {
+func (s *sandbox) place(told protocol.Status) {
 	s.made.User = protocol.Plain(told.User)
 	is := func(m paddock.Mount) bool { return path.Clean(cmp.Or(m.Target, m.Source)) == told.Dir }
 	switch {
@@ -105,18 +105,18 @@ func (s *sandbox) known() paddock.Status {
 // inside asks the child for its status, until ctx ends or the bound of a status. The exchange itself
 // goes on, with its own bound, because an answer that nobody reads would be taken for the next one.
 // The error may have the child's words, and its kind means nothing.
-func (s *sandbox) inside(ctx context.Context) (paddock.Status, error) {
+func (s *sandbox) inside(ctx context.Context) (protocol.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, soonTime)
 	defer cancel()
 	turn, cancel := context.WithTimeout(ctx, busyTime)
 	defer cancel()
 	if turn.Err() != nil {
-		return paddock.Status{}, errLate
+		return protocol.Status{}, errLate
 	}
 	select {
 	case s.asking <- struct{}{}:
 	case <-turn.Done():
-		return paddock.Status{}, errBusy
+		return protocol.Status{}, errBusy
 	}
 	answer := make(chan protocol.Reply, 1)
 	failed := make(chan error, 1)
@@ -139,15 +139,15 @@ func (s *sandbox) inside(ctx context.Context) (paddock.Status, error) {
 		})
 	}) {
 		<-s.asking
-		return paddock.Status{}, s.removed()
+		return protocol.Status{}, s.removed()
 	}
 	select {
 	case r := <-answer:
 		return *r.Status, nil
 	case err := <-failed:
-		return paddock.Status{}, err
+		return protocol.Status{}, err
 	case <-ctx.Done():
-		return paddock.Status{}, errLate
+		return protocol.Status{}, errLate
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *sandbox) unlessGone(begin func()) bool {
 }
 
 // believe adds to a status what a child tells, as far as it can be true.
-func (s *sandbox) believe(st *paddock.Status, told paddock.Status) {
+func (s *sandbox) believe(st *paddock.Status, told protocol.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cores := max(float64(runtime.NumCPU()), min(s.most.CPUs, 1<<20))

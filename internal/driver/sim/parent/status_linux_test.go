@@ -90,7 +90,7 @@ func TestAnErrorOfAHostileChildNeitherHidesItsSandboxNorFailsAList(t *testing.T)
 	for name, says := range map[string]any{
 		"not found": failure(paddock.NotFound), "unavailable": failure(paddock.Unavailable), "denied": failure(paddock.Denied),
 		"canceled": failure(paddock.Canceled), "no kind": failure(200), "nothing": protocol.Reply{},
-		"a long story": protocol.Reply{Kind: paddock.NotFound, Error: strings.Repeat("x", 1<<20)},
+		"a long story": protocol.Reply{Kind: paddock.NotFound, Error: strings.Repeat("x", protocol.MaxReply/2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sb, before := usurped(t, d, owned, func(protocol.Order) any { return says })
@@ -123,23 +123,21 @@ func TestAnErrorOfAHostileChildNeitherHidesItsSandboxNorFailsAList(t *testing.T)
 
 func TestOfAStatusOfAHostileChildOnlyWhatCanBeTrueIsBelieved(t *testing.T) {
 	d := driver(t)
-	lie := paddock.Status{
-		ID: "another", Tier: paddock.MicroVM, State: paddock.Paused, Reason: "\x1b[31m", Created: time.Unix(1, 0), User: "root", Dir: "/\x1b",
-		Limits: paddock.Limits{Memory: 1 << 60, CPUs: 1 << 20}, Usage: paddock.Usage{Wall: math.MaxInt64, CPU: math.MaxInt64, Memory: math.MaxInt64, MemoryPeak: math.MaxInt64, PIDs: math.MaxInt},
-		PassedOver: []paddock.PassedOver{{Tier: paddock.Jail}}, Traffic: &paddock.Traffic{In: 1 << 60},
+	lie := protocol.Status{
+		User: "root", Dir: "/\x1b", Limits: paddock.Limits{Memory: 1 << 60, CPUs: 1 << 20},
+		Usage: paddock.Usage{Wall: math.MaxInt64, CPU: math.MaxInt64, Memory: math.MaxInt64, MemoryPeak: math.MaxInt64, PIDs: math.MaxInt},
 	}
-	for range 3 * maxRefused {
-		lie.Refused = append(lie.Refused, paddock.Refusal{Time: time.Unix(1<<40, 0), What: "\x1b]0;\x07", Target: strings.Repeat("x", 3000), Rule: "\n", Remedy: "\x1b", Count: -1})
+	for range 2 * maxRefused {
+		lie.Refused = append(lie.Refused, paddock.Refusal{Time: time.Unix(1<<40, 0), What: "\x1b]0;\x07", Target: strings.Repeat("x", 60), Rule: "\n", Remedy: "\x1b", Count: -1})
 	}
-	lie.Refused[len(lie.Refused)-1].Target = strings.Repeat("x", 10_000)
+	long := &lie.Refused[len(lie.Refused)-1]
+	long.Target, long.Rule = strings.Repeat("x", 10_000), strings.Repeat("\x1b", 10_000)
 	low := lie
 	low.Limits, low.Usage, low.Refused = paddock.Limits{}, paddock.Usage{Wall: math.MinInt64, CPU: math.MinInt64, Memory: math.MinInt64, MemoryPeak: math.MinInt64, PIDs: math.MinInt}, nil
-	low.Labels = map[string]string{"owner": "another"}
-	lie.Refused = lie.Refused[len(lie.Refused)-2*maxRefused:]
-	var says paddock.Status
+	var says protocol.Status
 	sb, before := usurped(t, d, owned, func(protocol.Order) any { return protocol.Reply{Status: &says} })
 	var last paddock.Usage
-	for i, lies := range []paddock.Status{lie, low, lie} {
+	for i, lies := range []protocol.Status{lie, low, lie} {
 		says = lies
 		st, err := sb.Status(t.Context())
 		if err != nil {
@@ -172,7 +170,7 @@ func TestLimitsAndLabelsAreThoseOfTheLastUpdateThatWasNotRefused(t *testing.T) {
 		if o.Op == "update" && refuse {
 			return protocol.Reply{Kind: paddock.Conflict, Error: "no"}
 		}
-		return protocol.Reply{Status: &paddock.Status{Limits: paddock.Limits{Memory: 1}}}
+		return protocol.Reply{Status: &protocol.Status{Limits: paddock.Limits{Memory: 1}}}
 	})
 	if err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: 32 << 20}, Labels: map[string]string{"owner": "b"}}); err != nil {
 		t.Fatal(err)
@@ -199,6 +197,23 @@ func TestLimitsAndLabelsAreThoseOfTheLastUpdateThatWasNotRefused(t *testing.T) {
 	}
 	before.Limits, before.Labels = honest.Limits, map[string]string{"owner": "b"}
 	isHosts(t, st, before)
+}
+
+// A script chooses how many refusals there are, and how long.
+func TestRefusalsOfAnHonestChildFitIntoItsStatus(t *testing.T) {
+	d := driver(t)
+	sb, err := d.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said(t, sb, `long=$(printf 'x%.0s' {1..3000}); for i in {1..400}; do curl http://$i.$long/; done`)
+	st, err := sb.Status(t.Context())
+	if err != nil || st.State != paddock.Ready || st.Reason != "" || st.Usage.PIDs < 0 {
+		t.Fatalf("%v %v %q %+v", err, st.State, st.Reason, st.Usage)
+	}
+	if n := len(st.Refused); n < 10 || !strings.Contains(st.Refused[n-1].Target, "400.xxx") {
+		t.Errorf("%d refusals, and the last is %+.100v", n, st.Refused[max(0, n-1):])
+	}
 }
 
 // What a child counts its limits by is what the host believes of them.

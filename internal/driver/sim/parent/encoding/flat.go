@@ -23,13 +23,14 @@ func Append(b []byte, v any) ([]byte, error) {
 }
 
 // Parse fills the value that v points to from all of b, whose bytes may be
-// hostile. It takes memory in proportion to them.
-func Parse(b []byte, v any) error {
+// hostile. A message of one byte an element can stand for many times as much
+// memory, so room bounds what v takes beside itself, in bytes.
+func Parse(b []byte, v any, room int64) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return fmt.Errorf("parse into %T, which is no pointer", v)
 	}
-	r := reader{b}
+	r := reader{b, room}
 	if err := r.value(p.Elem()); err != nil {
 		return err
 	}
@@ -125,8 +126,23 @@ func putMap(b []byte, v reflect.Value) ([]byte, error) {
 	return b, nil
 }
 
-// A reader holds what is left.
-type reader struct{ rest []byte }
+// A reader holds what is left of a message, and of the memory for its value.
+type reader struct {
+	rest []byte
+	room int64
+}
+
+// errLarge says that a value takes more memory than there may be for it.
+var errLarge = errors.New("the message is of too much")
+
+// take accounts for memory before it is allocated. Neither factor is larger than a message.
+func (r *reader) take(count int, each uintptr) error {
+	r.room -= int64(count) * int64(each)
+	if r.room < 0 {
+		return errLarge
+	}
+	return nil
+}
 
 func (r *reader) unsigned() (uint64, error) {
 	n, size := binary.Uvarint(r.rest)
@@ -205,11 +221,17 @@ func (r *reader) value(v reflect.Value) error {
 		if n > uint64(len(r.rest)) {
 			return errShort
 		}
+		if err := r.take(int(n), 1); err != nil {
+			return err
+		}
 		v.SetString(string(r.rest[:n]))
 		r.rest = r.rest[n:]
 		return nil
 	case reflect.Pointer:
 		if is, err := r.flag(); err != nil || !is {
+			return err
+		}
+		if err := r.take(1, v.Type().Elem().Size()); err != nil {
 			return err
 		}
 		v.Set(reflect.New(v.Type().Elem()))
@@ -250,11 +272,12 @@ func (r *reader) slice(v reflect.Value) error {
 	if err != nil || n < 0 {
 		return err
 	}
-	// It grows with what is there: a length alone is no reason for memory.
-	s := reflect.MakeSlice(v.Type(), 0, min(n, 64))
-	for range n {
-		s = reflect.Append(s, reflect.Zero(v.Type().Elem()))
-		if err := r.value(s.Index(s.Len() - 1)); err != nil {
+	if err := r.take(n, v.Type().Elem().Size()); err != nil {
+		return err
+	}
+	s := reflect.MakeSlice(v.Type(), n, n)
+	for i := range n {
+		if err := r.value(s.Index(i)); err != nil {
 			return err
 		}
 	}
@@ -265,6 +288,12 @@ func (r *reader) slice(v reflect.Value) error {
 func (r *reader) pairs(v reflect.Value) error {
 	n, err := r.length()
 	if err != nil || n < 0 {
+		return err
+	}
+	// A map has places without an element, which are half of all at the most, and
+	// while it grows it exists twice.
+	const places = 4
+	if err := r.take(places*n, v.Type().Key().Size()+v.Type().Elem().Size()); err != nil {
 		return err
 	}
 	m := reflect.MakeMap(v.Type())

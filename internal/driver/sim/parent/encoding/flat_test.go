@@ -1,7 +1,9 @@
 package encoding
 
 import (
+	"errors"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
@@ -17,6 +19,9 @@ type everything struct {
 	Status *paddock.Status
 	Kind   paddock.Kind
 }
+
+// room is enough memory for a message of these tests.
+const room = 1 << 20
 
 // fill gives every field that can be reached a value of its own.
 func fill(v reflect.Value, next *int64) {
@@ -69,18 +74,18 @@ func TestEveryFieldArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got everything
-		if err := Parse(b, &got); err != nil {
+		if err := Parse(b, &got, room); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("sent %+v\nreceived %+v", want, got)
 		}
 		for n := range b {
-			if err := Parse(b[:n], &everything{}); err == nil {
+			if err := Parse(b[:n], &everything{}, room); err == nil {
 				t.Fatalf("the first %d of %d bytes are taken for a message", n, len(b))
 			}
 		}
-		if err := Parse(append(b, 0), &everything{}); err == nil {
+		if err := Parse(append(b, 0), &everything{}, room); err == nil {
 			t.Error("a byte too many is taken for part of a message")
 		}
 	}
@@ -100,13 +105,52 @@ func TestHostileLength(t *testing.T) {
 	// A slice of 2⁶³ names, and one of more than there are bytes.
 	for _, b := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "\x05\x01", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
 		var names []string
-		if err := Parse([]byte(b), &names); err == nil {
+		if err := Parse([]byte(b), &names, room); err == nil {
 			t.Errorf("%q is %d names", b, len(names))
 		}
 	}
 	var small int8
-	if err := Parse([]byte("\x80\x04"), &small); err == nil {
+	if err := Parse([]byte("\x80\x04"), &small, room); err == nil {
 		t.Errorf("256 is the int8 %d", small)
+	}
+}
+
+// rows is a message of which each byte can be an element that takes far more than a byte.
+type rows struct {
+	Names map[int]bool
+	List  []paddock.Refusal
+	Deep  [][]*paddock.Limits
+}
+
+func TestAValueTakesNoMoreMemoryThanThereMayBe(t *testing.T) {
+	const many = 100_000
+	names := map[int]bool{}
+	deep := make([][]*paddock.Limits, many/10)
+	for i := range many {
+		names[i] = true
+		deep[i%len(deep)] = append(deep[i%len(deep)], &paddock.Limits{})
+	}
+	for name, v := range map[string]rows{"a map": {Names: names}, "a list": {List: make([]paddock.Refusal, many)}, "pointers": {Deep: deep}} {
+		t.Run(name, func(t *testing.T) {
+			b, err := Append(nil, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got rows
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err = Parse(b, &got, room)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, errLarge) {
+				t.Errorf("of %d bytes: %v", len(b), err)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 2*room {
+				t.Errorf("%d bytes of memory were taken, and %d are allowed", took, room)
+			}
+			if err := Parse(b, &got, 100*room); err != nil || !reflect.DeepEqual(got, v) {
+				t.Errorf("with more room: %v", err)
+			}
+		})
 	}
 }
 
@@ -121,7 +165,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var v everything
-		if err := Parse(b, &v); err != nil {
+		if err := Parse(b, &v, room); err != nil {
 			return
 		}
 		again, err := Append(nil, v)
@@ -129,7 +173,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		var w everything
-		if err := Parse(again, &w); err != nil {
+		if err := Parse(again, &w, 2*room); err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}
 	})

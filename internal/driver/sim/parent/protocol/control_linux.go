@@ -39,16 +39,29 @@ type Order struct {
 type Reply struct {
 	Kind   paddock.Kind
 	Error  string // empty is none
-	Status *paddock.Status
+	Status *Status
 }
 
-// MaxReply is the maximum size of an encoded reply, in bytes. A status with 1,000 refusals of long
-// paths fits. A decoded reply can take about twenty times as much memory.
-const MaxReply = 8 << 20
+// A Status is what the host asks a child for. The host knows the rest by itself.
+type Status struct {
+	User, Dir string
+	Limits    paddock.Limits // by which the child counts
+	Usage     paddock.Usage
+	Refused   []paddock.Refusal // at most gatewayclient.InsideMax bytes in JSON, which are more than encoded
+}
 
-// Failure returns the reply that carries an error and its kind.
+// MaxReply is the maximum size of an encoded reply, in bytes. A list asks many children at once, so
+// this is little more than a status needs.
+const MaxReply = 256 << 10
+
+// growth is how many times its size a message may take in memory when it is decoded.
+const growth = 2
+
+// Failure returns the reply that carries an error and its kind. It cuts the text at MaxText, as the
+// host does.
 func Failure(err error) Reply {
-	return Reply{Kind: paddock.KindOf(err), Error: err.Error()}
+	text := err.Error()
+	return Reply{Kind: paddock.KindOf(err), Error: text[:min(len(text), MaxText)]}
 }
 
 func (r Reply) err() error {
@@ -161,7 +174,8 @@ func Send(w io.Writer, v any) error {
 	return err
 }
 
-// Receive reads a message that [Send] wrote, of at most the given number of bytes, into v.
+// Receive reads a message that [Send] wrote, of at most the given number of bytes, into v. The value
+// takes at most twice as much memory.
 func Receive(r io.Reader, v any, most uint32) error {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -176,7 +190,7 @@ func Receive(r io.Reader, v any, most uint32) error {
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
 		return err
 	}
-	if err := encoding.Parse(b.Bytes(), v); err != nil {
+	if err := encoding.Parse(b.Bytes(), v, growth*int64(most)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNonsense, err)
 	}
 	return nil
