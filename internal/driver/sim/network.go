@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
@@ -21,20 +22,8 @@ func (d *Driver) networked() bool { return d.way != nil || d.o.Dial != nil }
 
 // checkNetwork refuses what is not understood or obeyed.
 func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
-	switch p.Mode {
-	case paddock.NetworkNone:
-		if len(p.Rules) > 0 {
-			return fmt.Errorf("rules of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
-		}
-		if len(p.Secrets) > 0 {
-			return fmt.Errorf("secrets of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
-		}
-		return nil
-	case paddock.NetworkList:
-	case paddock.NetworkHost:
-		return fmt.Errorf("network %.64q: this tier has no network of the host's: %w", string(p.Mode), paddock.Unsupported)
-	default:
-		return fmt.Errorf("network %.64q is none: %w", string(p.Mode), paddock.Invalid)
+	if err := description.CheckNetwork(p); err != nil || p.Mode == paddock.NetworkNone {
+		return err
 	}
 	switch {
 	case !d.networked():
@@ -60,7 +49,7 @@ func (b *box) newRules(p paddock.NetworkPolicy) (*decide.Rules, error) {
 	case b.kernel != nil && b.kernel.Dial != nil && p.Mode == paddock.NetworkNone:
 		p.Mode = paddock.NetworkList // without rules it reaches nothing, and rules may come again
 	case b.kernel != nil && list != (b.kernel.Dial != nil):
-		return nil, fmt.Errorf("network %.64q: a sandbox that was made without a network gets none while it lives; make another one, with a list, which may be empty: %w", string(p.Mode), paddock.Unsupported)
+		return nil, description.LateNetwork(p)
 	case !list:
 		return nil, nil
 	case b.d.way != nil:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/outputring"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
@@ -132,7 +133,7 @@ func (b *box) chdir(v *vfs.View, dir string) (string, error) {
 	if dir == "" {
 		dir = b.dir
 	}
-	if err := checkPath(dir); err != nil {
+	if err := description.CheckPath(dir); err != nil {
 		return "", fmt.Errorf("directory: %w", err)
 	}
 	if err := v.Chdir(dir); err != nil {

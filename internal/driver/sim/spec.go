@@ -78,7 +78,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		}
 	}
 	if spec.Dir != "" {
-		if err := checkPath(spec.Dir); err != nil {
+		if err := description.CheckPath(spec.Dir); err != nil {
 			return fmt.Errorf("dir: %w", err)
 		}
 	}
@@ -94,41 +94,18 @@ func (d *Driver) check(spec *paddock.Spec) error {
 }
 
 func (d *Driver) checkPolicy(p paddock.Policy) error {
-	f := p.Files
-	for _, name := range slices.Concat(f.DenyRead, f.DenyWrite) {
-		if err := checkPath(name); err != nil {
-			return fmt.Errorf("deny: %w", err)
-		}
-		if strings.ContainsAny(name, "*?[") {
-			return fmt.Errorf("deny %s: patterns are not understood, so the rule would hold for nothing: name the directory: %w", name, paddock.Invalid)
-		}
-		if path.Clean(name) == "/" {
-			return fmt.Errorf("deny /: then nothing can run: %w", paddock.Invalid)
-		}
-	}
-	if len(f.Protect) > 0 || len(f.Unprotect) > 0 {
-		return fmt.Errorf("protected names guard what reaches the host, and nothing does from this tier: %w", paddock.Unsupported)
-	}
-	for _, k := range p.Audit {
-		if !slices.Contains(paddock.AuditKinds(), k) {
-			return fmt.Errorf("audit %.64q: there is no such kind of event: %w", string(k), paddock.Invalid)
-		}
-	}
-	if len(p.KeyAgents) > 0 {
-		return fmt.Errorf("key agents: no program of this tier uses one: %w", paddock.Unsupported)
-	}
-	if slices.ContainsFunc(p.Audit, paddock.AuditKind.OfProcess) {
-		return fmt.Errorf("audit: this tier records nothing of what its programs do: %w", paddock.Unsupported)
+	if err := description.CheckPolicy(p); err != nil {
+		return err
 	}
 	return d.checkNetwork(p.Network)
 }
 
 func checkMount(m paddock.Mount) error {
-	if err := checkPath(m.Source); err != nil {
+	if err := description.CheckPath(m.Source); err != nil {
 		return fmt.Errorf("mount: %w", err)
 	}
 	target := cmp.Or(m.Target, m.Source)
-	if err := checkPath(target); err != nil {
+	if err := description.CheckPath(target); err != nil {
 		return fmt.Errorf("mount target: %w", err)
 	}
 	target = path.Clean(target)
@@ -144,21 +121,6 @@ func checkMount(m paddock.Mount) error {
 		if target == own || strings.HasPrefix(target, own+"/") {
 			return fmt.Errorf("mount %s: the target %s is the box's own: %w", m.Source, target, paddock.Invalid)
 		}
-	}
-	return nil
-}
-
-// checkPath refuses what is not one absolute path.
-func checkPath(p string) error {
-	switch {
-	case strings.Contains(p, "\x00"):
-		return fmt.Errorf("path %.200q holds a NUL byte: %w", p, paddock.Invalid)
-	case !strings.HasPrefix(p, "/"):
-		return fmt.Errorf("path %.200q is not absolute: %w", p, paddock.Invalid)
-	case len(p) > 4095:
-		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
-	case slices.Contains(strings.Split(p, "/"), ".."):
-		return fmt.Errorf("path %.200q has a .. in it: %w", p, paddock.Invalid)
 	}
 	return nil
 }

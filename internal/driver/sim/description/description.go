@@ -5,6 +5,9 @@ package description
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -106,6 +109,77 @@ func CheckLimits(l paddock.Limits) error {
 	}
 	if l.IO != 0 {
 		return fmt.Errorf("a limit on input and output: files are in memory: %w", paddock.Unsupported)
+	}
+	return nil
+}
+
+// CheckPolicy returns an error if this tier does not obey a policy, apart from the rules of the network.
+func CheckPolicy(p paddock.Policy) error {
+	f := p.Files
+	for _, name := range slices.Concat(f.DenyRead, f.DenyWrite) {
+		if err := CheckPath(name); err != nil {
+			return fmt.Errorf("deny: %w", err)
+		}
+		if strings.ContainsAny(name, "*?[") {
+			return fmt.Errorf("deny %s: patterns are not understood, so the rule would hold for nothing: name the directory: %w", name, paddock.Invalid)
+		}
+		if path.Clean(name) == "/" {
+			return fmt.Errorf("deny /: then nothing can run: %w", paddock.Invalid)
+		}
+	}
+	if len(f.Protect) > 0 || len(f.Unprotect) > 0 {
+		return fmt.Errorf("protected names guard what reaches the host, and nothing does from this tier: %w", paddock.Unsupported)
+	}
+	for _, k := range p.Audit {
+		if !slices.Contains(paddock.AuditKinds(), k) {
+			return fmt.Errorf("audit %.64q: there is no such kind of event: %w", string(k), paddock.Invalid)
+		}
+	}
+	if len(p.KeyAgents) > 0 {
+		return fmt.Errorf("key agents: no program of this tier uses one: %w", paddock.Unsupported)
+	}
+	if slices.ContainsFunc(p.Audit, paddock.AuditKind.OfProcess) {
+		return fmt.Errorf("audit: this tier records nothing of what its programs do: %w", paddock.Unsupported)
+	}
+	return nil
+}
+
+// CheckNetwork returns an error if the mode of a network is not one of this tier's, or if there are
+// rules or secrets without a list.
+func CheckNetwork(p paddock.NetworkPolicy) error {
+	switch p.Mode {
+	case paddock.NetworkNone:
+		if len(p.Rules) > 0 {
+			return fmt.Errorf("rules of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
+		}
+		if len(p.Secrets) > 0 {
+			return fmt.Errorf("secrets of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
+		}
+	case paddock.NetworkList:
+	case paddock.NetworkHost:
+		return fmt.Errorf("network %.64q: this tier has no network of the host's: %w", string(p.Mode), paddock.Unsupported)
+	default:
+		return fmt.Errorf("network %.64q is none: %w", string(p.Mode), paddock.Invalid)
+	}
+	return nil
+}
+
+// LateNetwork is the error of a sandbox that was made without a network and is to get one.
+func LateNetwork(p paddock.NetworkPolicy) error {
+	return fmt.Errorf("network %.64q: a sandbox that was made without a network gets none while it lives; make another one, with a list, which may be empty: %w", string(p.Mode), paddock.Unsupported)
+}
+
+// CheckPath returns an error if a path of the computer is not absolute, or leads upwards.
+func CheckPath(p string) error {
+	switch {
+	case strings.Contains(p, "\x00"):
+		return fmt.Errorf("path %.200q holds a NUL byte: %w", p, paddock.Invalid)
+	case !strings.HasPrefix(p, "/"):
+		return fmt.Errorf("path %.200q is not absolute: %w", p, paddock.Invalid)
+	case len(p) > 4095:
+		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		return fmt.Errorf("path %.200q has a .. in it: %w", p, paddock.Invalid)
 	}
 	return nil
 }

@@ -308,13 +308,14 @@ type sandbox struct {
 	asks   sync.WaitGroup // of exchanges that Status began
 
 	mu     sync.Mutex
-	limits paddock.Limits    // guarded by mu
-	most   paddock.Limits    // guarded by mu: the largest of each that it has had
-	labels map[string]string // guarded by mu
-	usage  paddock.Usage     // guarded by mu: the largest processor time and peak that the child told
-	paused bool              // guarded by mu
-	gone   bool              // guarded by mu
-	why    string            // guarded by mu: why the child was ended by the host; empty is that it was not
+	limits paddock.Limits     // guarded by mu
+	most   paddock.Limits     // guarded by mu: the largest of each that it has had
+	labels map[string]string  // guarded by mu
+	files  paddock.FilePolicy // guarded by mu: what the child was told
+	usage  paddock.Usage      // guarded by mu: the largest processor time and peak that the child told
+	paused bool               // guarded by mu
+	gone   bool               // guarded by mu
+	why    string             // guarded by mu: why the child was ended by the host; empty is that it was not
 }
 
 func (s *sandbox) kill() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -48,14 +49,18 @@ func (s *sandbox) converse(ctx context.Context, exchange func() error) error {
 	select {
 	case s.asking <- struct{}{}:
 	case <-ctx.Done():
-		kind := paddock.Timeout
-		if errors.Is(ctx.Err(), context.Canceled) {
-			kind = paddock.Canceled
-		}
-		return fmt.Errorf("sandbox %s: %w: %w", s.spec.ID, errBusy, kind)
+		return fmt.Errorf("sandbox %s: %w: %w", s.spec.ID, errBusy, endKind(ctx))
 	}
 	defer func() { <-s.asking }()
 	return s.exchange(exchange)
+}
+
+// endKind returns the kind of the end of ctx.
+func endKind(ctx context.Context) paddock.Kind {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return paddock.Canceled
+	}
+	return paddock.Timeout
 }
 
 // exchange bounds an exchange by time, and ends a child whose next answer could be to this order or
@@ -94,29 +99,98 @@ func (s *sandbox) lost(err error) {
 	}
 }
 
+// Update checks all of a change first, so that an honest child refuses none. The rules of the network
+// are the host's alone, and no child has a say in them: it is not asked if nothing else changes inside,
+// and if it refuses the rest, they are not undone.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	if err := s.checkUpdate(ctx, u); err != nil {
+		return err
+	}
+	if !s.concernsChild(u) {
+		if err := s.updateNetwork(ctx, u.Policy); err != nil {
+			return err
+		}
+		s.updated(u)
+		return nil
+	}
+	return s.converse(ctx, func() error {
+		if err := s.checkUpdate(ctx, u); err != nil { // it may have been paused meanwhile
+			return err
+		}
+		if err := s.updateNetwork(ctx, u.Policy); err != nil {
+			return err
+		}
+		o := protocol.Order{Op: "update", Update: u}
+		if u.Policy != nil {
+			p := *u.Policy
+			p.Network = hidden(p.Network)
+			o.Update.Policy = &p
+		}
+		if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
+			return s.link.Failed(err)
+		}
+		_, err := s.link.Ask(o)
+		switch {
+		case err == nil:
+			s.updated(u)
+		case u.Policy != nil && s.out != nil && !errors.Is(err, protocol.ErrSilent) && !errors.Is(err, protocol.ErrEnded):
+			// Half of the change is made. Not to undo it, the sandbox ends.
+			return fmt.Errorf("it refused a change that the host had checked: %s: %w: %w", protocol.Plain(err.Error()), protocol.ErrNonsense, paddock.Internal)
+		}
+		return err
+	})
+}
+
+// checkUpdate returns an error if a change cannot be made.
+func (s *sandbox) checkUpdate(ctx context.Context, u paddock.Update) error {
+	if s.isGone() {
+		return s.removed()
+	}
+	select {
+	case <-s.ended:
+		return fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
+	case <-ctx.Done():
+		return fmt.Errorf("sandbox %s: %w: %w", s.spec.ID, ctx.Err(), endKind(ctx))
+	default:
+	}
 	if u.Limits != nil {
 		if err := description.CheckLimits(*u.Limits); err != nil {
 			return err
 		}
 	}
-	undo, err := s.updateNetwork(ctx, u.Policy)
-	if err != nil {
-		return err
+	if p := u.Policy; p != nil {
+		if err := description.CheckPolicy(*p); err != nil {
+			return err
+		}
+		if err := description.CheckNetwork(p.Network); err != nil {
+			return err
+		}
+		if s.out == nil && p.Network.Mode != paddock.NetworkNone {
+			return description.LateNetwork(p.Network)
+		}
 	}
-	if u.Policy != nil {
-		p := *u.Policy
-		p.Network = hidden(p.Network)
-		u.Policy = &p
+	if s.isPaused() {
+		return fmt.Errorf("sandbox %s is paused: %w", s.spec.ID, paddock.Conflict)
 	}
-	err = s.ask(ctx, protocol.Order{Op: "update", Update: u}, func() { s.updated(u) })
-	if err != nil {
-		undo()
-	}
-	return err
+	return nil
 }
 
-// updated notes what the child was told and has not refused.
+// concernsChild reports whether the child has to know of a change. It knows neither the rules of the
+// network nor the labels that the host shows.
+func (s *sandbox) concernsChild(u paddock.Update) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.Limits != nil {
+		return true
+	}
+	if u.Policy == nil {
+		return false
+	}
+	f, g := s.files, u.Policy.Files
+	return !slices.Equal(f.DenyRead, g.DenyRead) || !slices.Equal(f.DenyWrite, g.DenyWrite)
+}
+
+// updated notes a change that was made.
 func (s *sandbox) updated(u paddock.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,6 +200,14 @@ func (s *sandbox) updated(u paddock.Update) {
 	if u.Labels != nil {
 		s.labels = maps.Clone(u.Labels)
 	}
+	if u.Policy != nil {
+		s.files = filesOf(*u.Policy)
+	}
+}
+
+// filesOf returns the rules about files that this tier has.
+func filesOf(p paddock.Policy) paddock.FilePolicy {
+	return paddock.FilePolicy{DenyRead: slices.Clone(p.Files.DenyRead), DenyWrite: slices.Clone(p.Files.DenyWrite)}
 }
 
 func (s *sandbox) Pause(ctx context.Context) error {

@@ -131,11 +131,11 @@ func (s *sandbox) network(st *paddock.Status) {
 	st.Enforced = enforced
 }
 
-// updateNetwork puts the rules of a policy in place of the present ones, and
-// gives what undoes that.
-func (s *sandbox) updateNetwork(ctx context.Context, p *paddock.Policy) (undo func(), err error) {
-	if p == nil || s.out == nil || p.Network.Mode != paddock.NetworkList && p.Network.Mode != paddock.NetworkNone {
-		return func() {}, nil // the child refuses what another network would be
+// updateNetwork puts the rules of a policy, which was checked, in place of the present ones.
+func (s *sandbox) updateNetwork(ctx context.Context, p *paddock.Policy) error {
+	if p == nil || s.out == nil {
+		return nil
 	}
-	return s.out.Update(ctx, p.Network)
+	_, err := s.out.Update(ctx, p.Network)
+	return err
 }

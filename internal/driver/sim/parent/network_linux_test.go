@@ -14,9 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
@@ -168,6 +170,82 @@ func TestRulesChangeWhileTheSandboxRuns(t *testing.T) {
 	}
 	if err := boxOf(t, Options{}, paddock.Policy{}).Update(t.Context(), paddock.Update{Policy: &paddock.Policy{Network: allow(port)}}); !errors.Is(err, paddock.Unsupported) {
 		t.Errorf("a network for a sandbox that began without: %v", err)
+	}
+}
+
+// A child that was taken over may refuse every order, or answer none.
+func TestNoChildHasASayInTheRulesOfTheNetwork(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
+	defer s.Close()
+	port := portOf(t, s)
+	narrower := &paddock.Policy{Network: allow(port, "b.test")}
+	silence := func(t *testing.T, sb *sandbox) { // the link is held by a question that is not answered
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		sb.asking <- struct{}{}
+		t.Cleanup(func() { <-sb.asking })
+		if err := sb.Pause(ctx); !errors.Is(err, paddock.Canceled) {
+			t.Errorf("the link is free: %v", err)
+		}
+	}
+	for name, row := range map[string]struct {
+		before func(*testing.T, *sandbox)
+		update paddock.Update
+		err    error  // what it is
+		is     string // what holds afterwards
+	}{
+		"rules, and it refuses":            {nil, paddock.Update{Policy: narrower, Labels: map[string]string{"a": "b"}}, nil, "after"},
+		"rules, and it is busy":            {silence, paddock.Update{Policy: narrower, Labels: map[string]string{"a": "b"}}, nil, "after"},
+		"rules and limits, and it refuses": {nil, paddock.Update{Policy: narrower, Limits: &paddock.Limits{PIDs: 20}}, paddock.Internal, "dead"},
+		"rules and limits, and it is busy": {silence, paddock.Update{Policy: narrower, Limits: &paddock.Limits{PIDs: 20}, Labels: map[string]string{"a": "b"}}, paddock.Timeout, "before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := New(Options{Hosts: loopback("a.test", "b.test")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			sb, _ := usurped(t, d, paddock.Spec{Policy: paddock.Policy{Network: allow(port, "a.test")}}, func(protocol.Order) any {
+				return protocol.Reply{Kind: paddock.Denied, Error: "no"}
+			})
+			reach := func(host string) bool { return said(t, sb, fmt.Sprintf("curl -s http://%s:%d/", host, port)) == "yes" }
+			if !reach("a.test") || reach("b.test") {
+				t.Fatal("the rules at the beginning do not hold")
+			}
+			if row.before != nil {
+				row.before(t, sb)
+			}
+			wait := 3 * time.Minute
+			if row.err == paddock.Timeout {
+				wait = 50 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			err = sb.Update(ctx, row.update)
+			if !errors.Is(err, row.err) {
+				t.Errorf("update: %v", err)
+			}
+			sb.mu.Lock()
+			label := sb.labels["a"]
+			sb.mu.Unlock()
+			dead := false
+			select {
+			case <-sb.ended:
+				dead = true
+			default:
+			}
+			switch {
+			case dead != (row.is == "dead"):
+				t.Errorf("the sandbox is dead: %v", dead)
+			case dead:
+			case reach("a.test") != (row.is == "before"), reach("b.test") != (row.is == "after"), label == "b" != (row.is == "after"):
+				t.Errorf("a.test %v, b.test %v, label %q", reach("a.test"), reach("b.test"), label)
+			}
+		})
 	}
 }
 

@@ -31,6 +31,7 @@ func (s *sandbox) begin() {
 	defer s.mu.Unlock()
 	s.limit(s.spec.Limits)
 	s.labels = maps.Clone(s.spec.Labels)
+	s.files = filesOf(s.spec.Policy)
 }
 
 // place notes the user and the directory, whose names depend on accounts and mounts that the child
