@@ -64,7 +64,7 @@ func layers() []layer {
 		{"internal/wrap/actionlog", []string{"internal/audit", "internal/wrap/lifetime"}, "a driver around any driver: it knows no tier, of the record only a sink, and of lifetimes that they are passed on"},
 		{"internal/audit/segment", []string{"internal/audit", "internal/audit/chain"}, "files of a record, in a directory and a bucket that are handed to it"},
 		{"internal/driver/gvisor/procevent", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
-		{"internal/driver/gvisor/procevent/emitter", []string{"internal/audit"}, "linked into the sentry"},
+		{"internal/driver/gvisor/procevent/emitter", []string{"internal/audit", "internal/driver/gvisor/procevent"}, "linked into the sentry; it keeps to the rate that the host records"},
 		{"internal/egress/authority", []string{"internal/egress/decide"}, "certificates: it knows patterns of hosts, and no connections"},
 		{"internal/egress/secret/placeholder", nil, "pure: owners need it without what replaces placeholders"},
 		{"internal/egress/secret", []string{"internal/egress/secret/placeholder"}, "streams and headers: it knows no destination, but those that it is told"},

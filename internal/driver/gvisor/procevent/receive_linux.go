@@ -11,11 +11,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// Bounds of the events of each kind: at once, and per second. Neither a compromised sentry
-// nor a loop in the sandbox may fill a disk.
+// Bounds of the events of each kind: at once, and per second. A loop in the sandbox may not fill a
+// disk. A genuine sentry keeps to them by itself: see package emitter.
 const (
 	burst = 50_000
 	rate  = 5_000
+)
+
+// Packets that no genuine sentry sends are dropped. If there are more than so many at once and per
+// second, each makes the sentry wait, because a compromised one could use up a processor of the host's,
+// outside of the limits of its sandbox. A few of a genuine sentry are dropped, too: the two count the
+// rate each by its own clock.
+const (
+	spareBurst = 10_000
+	spareRate  = 500
+	pause      = time.Millisecond
 )
 
 // maxLost bounds the number of lost packets that one packet may report, so that a false
@@ -27,16 +37,22 @@ type Options struct {
 	Sandbox string
 	Sink    audit.Sink
 	Now     func() time.Time
+	Sleep   func(time.Duration) // nil is time.Sleep
 }
 
 // Receive records events from the socket until the other end is closed, which is not an
 // error, or until f is closed, which is [os.ErrClosed]. If the sentry still runs when
 // Receive returns, the sandbox is no longer observed, and the caller must end it.
 //
+// A sentry that sends more than a genuine one is slowed down, because the socket fills up.
+//
 // Events have the host's time. Packets that are invalid, that exceed the rate, or that the
 // sentry could not send are counted as lost in the next event.
 func Receive(f *os.File, o Options) error {
-	r := receiver{Options: o, quota: map[audit.Kind]*bucket{}}
+	r := receiver{Options: o, quota: map[audit.Kind]*Bucket{}}
+	if r.Sleep == nil {
+		r.Sleep = time.Sleep
+	}
 	packet := make([]byte, MaxPacket+1) // one that is longer is cut, and seen to be
 	for {
 		n, err := f.Read(packet)
@@ -53,7 +69,8 @@ func Receive(f *os.File, o Options) error {
 
 type receiver struct {
 	Options
-	quota map[audit.Kind]*bucket
+	quota map[audit.Kind]*Bucket
+	spare Bucket // packets that may be dropped without a pause
 	seen  uint32 // packets that the sentry has reported as lost
 	lost  uint64 // lost packets not yet reported in an event
 }
@@ -65,24 +82,32 @@ func (r *receiver) take(packet []byte) {
 		r.seen = p.Lost
 	}
 	if err != nil {
-		r.lost++
+		r.drop()
 		return
 	}
 	now := r.Now()
-	if !r.bucket(p.Event.Kind).take(now) {
-		r.lost++
+	if !r.bucket(p.Event.Kind).Take(now) {
+		r.drop()
 		return
 	}
 	p.Event.Time = now
 	r.record(p.Event)
 }
 
+// drop counts a packet that is not recorded.
+func (r *receiver) drop() {
+	r.lost++
+	if !r.spare.take(r.Now(), spareBurst, spareRate) {
+		r.Sleep(pause)
+	}
+}
+
 // bucket returns the quota of a kind. Each kind has its own, so that a flood of one does
 // not displace another.
-func (r *receiver) bucket(k audit.Kind) *bucket {
+func (r *receiver) bucket(k audit.Kind) *Bucket {
 	b := r.quota[k]
 	if b == nil {
-		b = &bucket{left: burst}
+		b = &Bucket{}
 		r.quota[k] = b
 	}
 	return b
@@ -101,20 +126,23 @@ func (r *receiver) end() {
 	}
 }
 
-// A bucket limits the rate of events.
-type bucket struct {
-	left float64
+// A Bucket limits the rate of events of a kind. The zero value has all of its room.
+type Bucket struct {
+	used float64
 	last time.Time
 }
 
-func (b *bucket) take(now time.Time) bool {
+// Take reports whether there is room for one more event, and takes it.
+func (b *Bucket) Take(now time.Time) bool { return b.take(now, burst, rate) }
+
+func (b *Bucket) take(now time.Time, most, perSecond float64) bool {
 	if !b.last.IsZero() {
-		b.left = min(burst, b.left+max(now.Sub(b.last).Seconds(), 0)*rate)
+		b.used = max(0, b.used-max(now.Sub(b.last).Seconds(), 0)*perSecond)
 	}
 	b.last = now
-	if b.left < 1 {
+	if b.used+1 > most {
 		return false
 	}
-	b.left--
+	b.used++
 	return true
 }

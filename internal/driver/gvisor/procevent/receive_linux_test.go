@@ -120,6 +120,48 @@ func TestAFloodOfOneKindDoesNotPushOutAnother(t *testing.T) {
 	}
 }
 
+// What is read costs the host processor time that no limit of the sandbox counts.
+func TestASentryThatSendsWhatNoGenuineOneDoesIsSlowedDown(t *testing.T) {
+	const burst, spare = 50_000, 10_000 // at one time, of a kind; and more until it is slowed down
+	open := recorded(t, "open-read")
+	for name, row := range map[string]struct {
+		packet []byte
+		free   int // packets without a pause
+	}{"too many events": {open, burst + spare}, "no packets": {[]byte{1}, spare}} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs, err := sys.EventPair()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ours.Close()
+			var got list
+			var paused time.Duration
+			done := make(chan error, 1)
+			go func() {
+				done <- procevent.Receive(ours, procevent.Options{Sink: &got, Now: noon, Sleep: func(d time.Duration) { paused += d }})
+			}()
+			for range row.free + 1000 {
+				if _, err := theirs.Write(row.packet); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := theirs.Write(recorded(t, "exec")); err != nil {
+				t.Fatal(err)
+			}
+			theirs.Close()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if paused != time.Second {
+				t.Errorf("1000 packets too many took %v of sleep", paused)
+			}
+			if last := got[len(got)-1]; last.Kind != audit.Exec || last.Dropped == 0 {
+				t.Errorf("after the flood came %+v", last)
+			}
+		})
+	}
+}
+
 func TestClosingTheSocketEndsReceive(t *testing.T) {
 	ours, theirs, err := sys.EventPair()
 	if err != nil {

@@ -3,6 +3,7 @@ package emitter
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	pb "gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto"
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
 )
 
 // Register registers the sink in the process that becomes the sentry. Call it once, before
@@ -23,7 +25,7 @@ func Register() {
 		if end == nil {
 			return nil, errors.New("a tap without a socket")
 		}
-		return &tap{end: end}, nil
+		return &tap{end: end, now: time.Now, rates: map[pb.MessageType]*procevent.Bucket{}}, nil
 	}})
 }
 
@@ -34,6 +36,10 @@ type tap struct {
 
 	end  *fd.FD
 	lost atomic.Uint32
+	now  func() time.Time
+
+	mu    sync.Mutex
+	rates map[pb.MessageType]*procevent.Bucket // guarded by mu
 }
 
 func (*tap) Name() string { return Sink }
@@ -51,9 +57,27 @@ const (
 	firstWait = 200 * time.Microsecond
 )
 
+// admits reports whether the host records one more event of a kind. What it would not record, it would
+// have to read all the same, and what it would read too much of must not push out another kind.
+func (t *tap) admits(kind pb.MessageType) bool {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.rates[kind]
+	if b == nil {
+		b = &procevent.Bucket{}
+		t.rates[kind] = b
+	}
+	return b.Take(now)
+}
+
 // send writes one packet. Only an important packet may wait for room, because some trace
 // points hold locks of the sentry.
 func (t *tap) send(kind pb.MessageType, message proto.Message, matters bool) {
+	if !t.admits(kind) {
+		t.lost.Add(1)
+		return
+	}
 	const header = 8
 	packet, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, header, 512), message)
 	if err != nil { // impossible, because every text was repaired

@@ -30,7 +30,8 @@ func joined(t *testing.T) (*tap, *os.File) {
 		t.Fatal(err)
 	}
 	theirs.Close()
-	tp := &tap{end: end}
+	noon := time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
+	tp := &tap{end: end, now: func() time.Time { return noon }, rates: map[pb.MessageType]*procevent.Bucket{}}
 	t.Cleanup(func() { tp.Stop(); ours.Close() })
 	return tp, ours
 }
@@ -81,6 +82,33 @@ func TestNoTextHidesAnExec(t *testing.T) {
 				t.Errorf("got %.200v", p)
 			}
 		})
+	}
+}
+
+// The host has to read what it is sent, and would drop it.
+func TestOnlyWhatTheHostRecordsIsSentAndOneKindDoesNotPushOutAnother(t *testing.T) {
+	const most, more = 50_000, 1000
+	tp, ours := joined(t)
+	exit := &pb.ExitNotifyParentInfo{ContextData: &pb.ContextData{ThreadGroupId: 7}}
+	sent := 0
+	for range most + more {
+		lost := tp.lost.Load()
+		if err := tp.ExitNotifyParent(nil, seccheck.FieldSet{}, exit); err != nil {
+			t.Fatal(err)
+		}
+		if tp.lost.Load() == lost {
+			sent++
+			next(t, ours)
+		}
+	}
+	if sent != most {
+		t.Errorf("%d of %d are sent", sent, most+more)
+	}
+	if err := tp.Execve(nil, seccheck.FieldSet{}, &pb.ExecveInfo{BinaryPath: "/bin/x", ContextData: &pb.ContextData{ThreadGroupId: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if p := next(t, ours); p.Event.Kind != audit.Exec || p.Lost != more {
+		t.Errorf("after the flood came %+v", p)
 	}
 }
 
