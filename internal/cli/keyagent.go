@@ -68,7 +68,11 @@ func gpgAgent() (string, error) {
 	defer cancel()
 	conf := func(args ...string) (string, error) {
 		c := exec.CommandContext(ctx, "gpgconf", args...) // gpgconf takes the home from the environment, as gpg does
+		c.WaitDelay = time.Second                         // an agent that it starts may keep the other end of the pipe
 		out, err := c.Output()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = nil // gpgconf has ended well
+		}
 		return strings.TrimSpace(string(out)), err
 	}
 	if _, err := conf("--launch", "gpg-agent"); err != nil {
