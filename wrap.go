@@ -22,6 +22,26 @@ func As[T any](v any) (T, bool) {
 	}
 }
 
+// A MemoryPlanner is a [Driver] that knows how much memory of the host its sandboxes can take. A driver
+// around others passes the question on.
+type MemoryPlanner interface {
+	// HostMemory returns the bytes of the host's memory that a sandbox with these limits can
+	// take: its memory limit, private files that are in memory beside that limit, and the
+	// memory of what the tier runs around the commands. The gateway is not included. Zero
+	// limits are the tier's defaults. For [Auto] it is the most that any tier takes that may
+	// be chosen. It makes no trial sandbox. known is false if the driver cannot tell.
+	HostMemory(tier Tier, l Limits) (bytes int64, known bool)
+}
+
+// HostMemory asks the outermost layer of d that is a [MemoryPlanner]. Without one, the answer is not
+// known, and the memory limit is all that a caller has.
+func HostMemory(d Driver, tier Tier, l Limits) (bytes int64, known bool) {
+	if p, ok := As[MemoryPlanner](d); ok {
+		return p.HostMemory(tier, l)
+	}
+	return 0, false
+}
+
 // FirstStatus returns the status of a sandbox that Create has just returned. It calls
 // Status only if the driver captured none.
 func FirstStatus(ctx context.Context, sb Sandbox) (Status, error) {

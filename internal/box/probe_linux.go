@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -38,6 +39,19 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite, paddock.CanForwardAgent}
 	info.Capabilities = append(info.Capabilities, d.tier.Probe.Capabilities(grouped)...)
 	return info, nil
+}
+
+// HostMemory implements paddock.MemoryPlanner. Private files of a box are in its memory, and count as its
+// memory limit.
+func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	if tier != paddock.Auto && tier != d.tier.Name {
+		return 0, false
+	}
+	memory := cmp.Or(max(l.Memory, 0), Defaults().Memory)
+	if d.tier.Overhead != nil {
+		memory += min(max(d.tier.Overhead(memory), 0), math.MaxInt64-memory)
+	}
+	return memory, true
 }
 
 // controls returns all findings of the tier, given the failure of a trial box; nil means

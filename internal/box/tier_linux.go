@@ -23,6 +23,10 @@ type Tier struct {
 	Client    Client
 	Snapshots Snapshots // nil for a tier that saves nothing
 
+	// Overhead returns the bytes of memory that a box may take on the host beside a memory
+	// limit. Nil means none: all that runs around the commands counts as the limit.
+	Overhead func(memory int64) int64
+
 	// Overlay means that a directory as a sandbox's root gets a private layer of the host's
 	// kernel. Otherwise the tier has such a layer itself, over the whole tree.
 	Overlay bool

@@ -37,7 +37,7 @@ type mark struct {
 
 // A count measures one sandbox.
 type count struct {
-	b     store.Sandbox // at the last sample
+	b     store.Sandbox // at the last sample; its Memory is the memory limit, not what is reserved of the host
 	rec   store.Record  // of the present hour
 	mark  mark
 	mono  time.Duration // time of the last sample
@@ -47,7 +47,7 @@ type count struct {
 // resume starts to measure a sandbox: from its creation, or from the end of the last
 // record.
 func resume(at moment, b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
-	c := &count{b: b}
+	c := &count{b: limited(b, st)}
 	if !found {
 		by := max(at.wall.Sub(b.Created), 0)
 		age := min(st.Usage.Wall, by+ahead)
@@ -74,6 +74,15 @@ func resume(at moment, b store.Sandbox, st paddock.Status, last store.Record, fo
 	}
 	c.mono = at.mono - gap
 	return c
+}
+
+// limited returns b with the memory limit in place of the memory of the host that is reserved for it, which
+// can hold the files too: they count as the disk.
+func limited(b store.Sandbox, st paddock.Status) store.Sandbox {
+	if st.Limits.Memory > 0 {
+		b.Memory = min(st.Limits.Memory, most)
+	}
+	return b
 }
 
 // fresh returns a new record.
@@ -133,7 +142,7 @@ func (c *count) advance(at moment, b store.Sandbox, st paddock.Status) []store.R
 
 // settle sets the mark to the present counters.
 func (c *count) settle(mono time.Duration, b store.Sandbox, st paddock.Status) {
-	c.b, c.mono = b, mono
+	c.b, c.mono = limited(b, st), mono
 	if st.Usage.CPU >= 0 {
 		c.mark.CPU = st.Usage.CPU
 	}

@@ -200,6 +200,19 @@ func TestWhatIsUsedIsCountedOverHours(t *testing.T) {
 	}
 }
 
+func TestTheMemoryLimitIsCountedAndNotWhatIsReservedOfTheHost(t *testing.T) {
+	w := build(t)
+	w.make(t, "one")
+	w.boxes["one"].Limits.Memory = 1 << 29
+	w.pass(10 * time.Minute)
+	w.sample(t)
+	w.pass(10 * time.Minute)
+	w.sample(t)
+	if got := w.sum(t); !strings.HasSuffix(got, " asked "+half(1200)) {
+		t.Errorf("%s, want asked %s", got, half(1200))
+	}
+}
+
 func TestOneSampleAfterHoursIsAsMany(t *testing.T) {
 	w := build(t)
 	w.make(t, "one")

@@ -22,6 +22,10 @@ type reached interface{ Reached() }
 
 func (inmost) Reached() {}
 
+func (d inmost) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return paddock.HostMemory(d.Driver, tier, l)
+}
+
 func (d inmost) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	sb, err := d.Driver.Create(ctx, spec)
 	return inmostSandbox{sb}, err
@@ -99,6 +103,11 @@ func TestNothingReachesPastALayerThatHasToSeeEachCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// Below the tenants each layer passes on what counts as memory of the host.
+			limits := paddock.Limits{Memory: 1 << 20, Disk: 1 << 30}
+			if got, known := paddock.HostMemory(d, paddock.Sim, limits); name != "tenant" && name != "actionlog" && (!known || got != 1<<20+1<<30+sim.Overhead) {
+				t.Errorf("it takes %d bytes of memory, known %v", got, known)
+			}
 			opened, err := d.Open(t.Context(), sb.ID())
 			if err != nil {
 				t.Fatal(err)
@@ -122,6 +131,9 @@ func TestATenantHasTermsAndARecordAndNothingOfTheDriversBelow(t *testing.T) {
 	c := wholeStack(t)
 	if _, ok := paddock.As[reached](c.shared); ok {
 		t.Error("the shared driver leads to a tier")
+	}
+	if _, known := paddock.HostMemory(c.shared, paddock.Sim, paddock.Limits{}); !known {
+		t.Error("the tenants' quotas do not know what memory a sandbox takes")
 	}
 	d, err := c.driver(developer)
 	if err != nil {

@@ -30,7 +30,7 @@ func New(o Options) (*box.Driver, error) {
 	m := &machinist{supplier: newSupplier(o), site: site, store: store}
 	store.Resupply = m.resupply
 	m.tier = &box.Tier{
-		Name: paddock.MicroVM, Init: init, Runtime: Runtime(), Drafter: m, Client: client{}, Snapshots: store, Suspends: true,
+		Name: paddock.MicroVM, Init: init, Runtime: Runtime(), Drafter: m, Client: client{}, Snapshots: store, Suspends: true, Overhead: overhead,
 		Probe: &guestkernel.Probe{Site: site, Name: m.kernelName, Program: o.Init, Init: init, Words: words()},
 	}
 	return box.New(site, *m.tier), nil

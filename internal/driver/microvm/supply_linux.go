@@ -161,6 +161,7 @@ func (s *supplier) supply(n need) (*supply, error) {
 	if h.accel == protocol.KVM {
 		m.CPU, m.CPUs = "host", int(math.Ceil(n.limits.CPUs))
 	}
+	// With the agent alone, the overhead is what overhead tells ahead.
 	u := &supply{made: n.limits.Memory, overhead: m.Memory - n.limits.Memory + engineOwn, trees: trees(h)}
 	fail := func(err error) (*supply, error) {
 		u.close()
@@ -214,6 +215,17 @@ func machineMemory(limit, agent int64) int64 {
 	n := limit + limit/kernelPart + kernelOwn + 2*max(agent-agentSize, 0)
 	return (n + page - 1) / page * page
 }
+
+// overhead returns how much memory a machine with the agent alone takes beyond a limit, with its engine.
+func overhead(limit int64) int64 {
+	if limit > maxLimit {
+		return limit // no host has it
+	}
+	return machineMemory(limit, agentSize) - limit + engineOwn
+}
+
+// maxLimit is more memory than any host has.
+const maxLimit = 1 << 50
 
 // shape identifies everything that a machine's memory depends on.
 func shape(h *host, m *protocol.Machine, agent string) string {

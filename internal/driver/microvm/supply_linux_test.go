@@ -1,6 +1,7 @@
 package microvm
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,21 @@ func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
 		if with := machineMemory(limit, 104<<20); with < n+2*(104-12)<<20 {
 			t.Errorf("for %d it has %d with an agent of 104 MiB, and %d with a small one", limit, with, n)
 		}
+	}
+}
+
+func TestTheHostIsPromisedWhatAMachineMayTake(t *testing.T) {
+	for _, limit := range []int64{16 << 20, 256 << 20, 4<<30 + 1} {
+		beside := overhead(limit)
+		if least := limit/10 + 456<<20; beside < least || beside > least+2<<20 {
+			t.Errorf("for %d it is %d, and the documents say about %d", limit, beside, least)
+		}
+		if n := machineMemory(limit, agentSize) + engineOwn; limit+beside < n {
+			t.Errorf("for %d it is %d, and the machine may take %d", limit, limit+beside, n)
+		}
+	}
+	if beside := overhead(math.MaxInt64); beside < 0 {
+		t.Errorf("%d", beside)
 	}
 }
 

@@ -51,7 +51,7 @@ type box struct {
 	cpu       time.Duration     // guarded by mu: of processes that are forgotten
 }
 
-// keptProcesses is how many ended processes are remembered, with their output.
+// keptProcesses is how many ended processes are remembered at most, with their output.
 const keptProcesses = 100
 
 // make builds the computer that a checked spec asks for.
@@ -222,6 +222,9 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 		if err := description.CheckLimits(*u.Limits); err != nil {
 			return err
 		}
+		if err := b.fits(*u.Limits); err != nil {
+			return err
+		}
 	}
 	if u.Policy != nil {
 		if err := b.d.checkPolicy(*u.Policy); err != nil {
@@ -246,6 +249,20 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 	}
 	if u.Labels != nil {
 		b.labels = maps.Clone(u.Labels)
+	}
+	return nil
+}
+
+// fits refuses limits of memory and disk below what is in use. Whoever counts the limits as memory of the
+// host would count too little.
+func (b *box) fits(l paddock.Limits) error {
+	_, counted := description.Limits(b.d.bounds(), l)
+	files, _, _, _ := b.fs.Usage()
+	switch heap := b.kernel.Heap().Used(); {
+	case files > counted.Disk:
+		return fmt.Errorf("change limits: the files take %d bytes, and the new disk limit is %d; remove files first: %w", files, counted.Disk, paddock.Conflict)
+	case heap > counted.Heap:
+		return fmt.Errorf("change limits: %d bytes of memory are in use, and the new limit is %d; end processes first: %w", heap, counted.Heap, paddock.Conflict)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -130,6 +131,15 @@ func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error
 	return description.Info(tier, description.Facts{Limits: d.bounds(), Networked: d.networked(), Walls: d.o.Walls})
 }
 
+// Overhead is how many bytes of memory the process around a computer may hold beside what its limits of
+// memory and disk count.
+const Overhead = description.Overhead
+
+// HostMemory implements paddock.MemoryPlanner.
+func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return description.Planned(d.bounds(), tier, l)
+}
+
 // Create implements paddock.Driver.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	if ctx.Err() != nil {
@@ -181,6 +191,19 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 
 // Close removes every sandbox: none outlives the process it is made of.
 func (d *Driver) Close() error { return errors.Join(d.boxes.Close(), d.snapshots.close()) }
+
+// MostMemory is the most bytes of memory that the process may hold for its computers, with their present
+// limits.
+func (d *Driver) MostMemory() int64 {
+	sum := int64(Overhead)
+	for _, b := range d.boxes.All() {
+		b.mu.Lock()
+		sum += min(b.limits.Memory, math.MaxInt64-sum)
+		sum += min(b.limits.Disk, math.MaxInt64-sum)
+		b.mu.Unlock()
+	}
+	return sum
+}
 
 // OutOfMemory ends what runs on every computer: the process around them is
 // about to run out of memory that none of them counted.

@@ -140,6 +140,49 @@ func TestRoom(t *testing.T) {
 			}
 			r.create(t, 924*mib)
 		},
+		"files that are memory beside the limit count": func(t *testing.T) {
+			r := set(t, &fake{files: 150 * mib}, admission.Options{})
+			for range 5 {
+				r.create(t, 1*mib) // and 150 of files, and 50
+			}
+			if l := r.Load(); l.Memory != 5*201*mib {
+				t.Errorf("%+v", l)
+			}
+			r.full(t, 1*mib, "1005.0 MiB", "201.0 MiB more", "disk limit")
+			_, err := r.Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Memory: 1 * mib, Disk: 1000 * mib}})
+			wantKind(t, "create", err, paddock.Exhausted, "1.0 GiB more")
+			again := set(t, r.f, admission.Options{}) // they are found
+			if l := again.Load(); l.Memory != 5*201*mib {
+				t.Errorf("%+v", l)
+			}
+		},
+		"a larger limit of files that are memory needs room, and a smaller one gives it back": func(t *testing.T) {
+			r := set(t, &fake{files: 10 * mib}, admission.Options{})
+			sb := r.create(t, 1*mib)
+			up := func(memory, disk int64) error {
+				return sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: memory, Disk: disk}})
+			}
+			wantKind(t, "update", up(1*mib, 1000*mib), paddock.Exhausted, "full")
+			if err := up(1*mib, 500*mib); err != nil {
+				t.Fatal(err)
+			}
+			if l := r.Load(); l.Memory != 551*mib {
+				t.Errorf("%+v", l)
+			}
+			r.full(t, 450*mib)
+			if err := up(1*mib, 20*mib); err != nil {
+				t.Fatal(err)
+			}
+			r.create(t, 800*mib) // 860, beside 71
+			wantKind(t, "update to the defaults", up(0, 20*mib), paddock.Exhausted, "99.0 MiB more")
+			r.f.fail = errors.New("out of luck")
+			if err := up(1*mib, 30*mib); err == nil {
+				t.Error("it was changed")
+			}
+			if l := r.Load(); l.Memory != (71+860)*mib {
+				t.Errorf("%+v", l)
+			}
+		},
 		"what else is there counts": func(t *testing.T) {
 			r := set(t, &fake{}, admission.Options{Besides: func() []paddock.Spec { return []paddock.Spec{{Limits: paddock.Limits{Memory: 900 * mib}}, {}} }})
 			r.full(t, 100*mib, "1000.0 MiB")

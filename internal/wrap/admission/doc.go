@@ -5,10 +5,11 @@
 // A [Driver] is a paddock.Driver around another. A Create passes three checks before it
 // reaches that driver. Each of them fails with paddock.Exhausted:
 //
-//   - A claim. The driver counts the sandboxes and adds up their memory limits, with those
-//     that are being created. The sum must not exceed the machine's memory times
-//     [Options.Overcommit]. The machine's memory is what the control groups of this
-//     process leave.
+//   - A claim. The driver counts the sandboxes and adds up the memory of the host that each
+//     can take, as paddock.HostMemory tells it, with those that are being created. That can
+//     be more than the memory limit: on some tiers the files are memory beside it. The sum
+//     must not exceed the machine's memory times [Options.Overcommit]. The machine's memory
+//     is what the control groups of this process leave.
 //   - A queue. Few sandboxes are created at once, because more would all be slow. A Create
 //     with a claim waits for as long as its context allows. The queue has a maximum
 //     length. Where callers have keys, such as tenants, the keys take turns, and no key

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,33 @@ type Driver struct {
 
 	mu      sync.Mutex
 	usual   map[paddock.Tier]int64 // guarded by mu; memory of a sandbox without a limit
-	held    map[paddock.ID]int64   // guarded by mu; claims of existing sandboxes
+	held    map[paddock.ID]holding // guarded by mu; claims of existing sandboxes
 	claims  int                    // guarded by mu; sandboxes being made
 	claimed int64                  // guarded by mu; memory of these claims, and of updates
 	looking bool                   // guarded by mu; sandboxes are being listed
 	looked  time.Time              // guarded by mu; end of the last list of sandboxes
 	refused uint64                 // guarded by mu
+}
+
+// A holding is the claim of an existing sandbox.
+type holding struct {
+	tier   paddock.Tier
+	limits paddock.Limits
+	memory int64
+}
+
+// holds returns the claim of a sandbox with this status.
+func (d *Driver) holds(st paddock.Status) holding {
+	return holding{st.Tier, st.Limits, d.takes(st.Tier, st.Limits)}
+}
+
+// takes returns the memory of the host that a sandbox with these limits can take, which is at least its
+// memory limit.
+func (d *Driver) takes(tier paddock.Tier, l paddock.Limits) int64 {
+	if bytes, known := paddock.HostMemory(d.inner, tier, l); known {
+		return max(bytes, l.Memory)
+	}
+	return l.Memory
 }
 
 // New returns a Driver around d, and counts its sandboxes. The result owns d and closes it.
@@ -82,7 +104,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	a := &Driver{
 		inner: d, o: o, memory: int64(min(float64(o.Memory)*o.Overcommit, 1<<62)),
 		line: &line{most: o.Waiting, each: each, keys: o.Key != nil, free: o.Creating, places: make(map[string][]*place)},
-		held: make(map[paddock.ID]int64), usual: make(map[paddock.Tier]int64), looking: true,
+		held: make(map[paddock.ID]holding), usual: make(map[paddock.Tier]int64), looking: true,
 	}
 	return a, a.look(ctx)
 }
@@ -135,6 +157,11 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	return d.inner.Info(ctx, tier)
 }
 
+// HostMemory implements paddock.MemoryPlanner.
+func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return paddock.HostMemory(d.inner, tier, l)
+}
+
 // Create implements paddock.Driver. It returns Exhausted if there is no room.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	memory, err := d.asked(ctx, &spec)
@@ -149,8 +176,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	}
 	sb, err := d.make(ctx, spec)
 	var born paddock.Status
+	var has holding
 	if err == nil {
-		memory, born, err = d.weigh(ctx, sb, memory)
+		memory, has, born, err = d.weigh(ctx, sb, memory)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,13 +187,20 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err != nil {
 		return nil, err
 	}
-	d.held[sb.ID()] = memory
+	d.held[sb.ID()] = has
 	return &sandbox{sb, d, &born}, nil
 }
 
-// asked returns the memory that a spec asks for. The default of a tier is found out at its
-// first use, because that may make a trial sandbox.
+// asked returns the memory that a spec asks for; it is negative if the spec is invalid. Where
+// the driver cannot tell what a tier takes, the default of the tier is found out at its first
+// use, because that may make a trial sandbox.
 func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
+	if spec.Limits.Memory < 0 || spec.Limits.Disk < 0 {
+		return -1, nil
+	}
+	if bytes, known := paddock.HostMemory(d.inner, spec.Tier, spec.Limits); known {
+		return bytes, nil
+	}
 	if spec.Limits.Memory != 0 {
 		return spec.Limits.Memory, nil
 	}
@@ -186,20 +221,24 @@ func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
 }
 
 // weigh claims the memory that a new sandbox has beyond the request, because a snapshot has
-// its own limits and each tier its defaults. It returns the whole claim and the status. If
-// there is no room, the sandbox is removed.
-func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, paddock.Status, error) {
+// its own limits and each tier its defaults. It returns the whole claim, what the sandbox
+// holds of it, and the status. If there is no room, the sandbox is removed.
+func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, holding, paddock.Status, error) {
 	st, err := paddock.FirstStatus(ctx, sb)
-	more := max(0, st.Limits.Memory-memory)
+	has := d.holds(st)
+	if _, known := paddock.HostMemory(d.inner, st.Tier, st.Limits); !known {
+		has.memory = max(has.memory, memory)
+	}
+	more := max(0, has.memory-memory)
 	if err == nil {
 		err = d.claim(ctx, 0, more)
 	}
 	if err != nil {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 		defer done()
-		return memory, st, errors.Join(err, sb.Remove(late))
+		return memory, has, st, errors.Join(err, sb.Remove(late))
 	}
-	return memory + more, st, nil
+	return memory + more, has, st, nil
 }
 
 // removeTime bounds the removal of a sandbox without room.
@@ -264,24 +303,50 @@ func (s *sandbox) Born() (paddock.Status, bool) {
 	return s.born.Clone(), true
 }
 
+// Update claims what new limits take beyond the present ones, before they apply. Tiers differ in what a
+// limit of zero means here, the present limit or the default, so the larger one is claimed.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
-	if u.Limits == nil || u.Limits.Memory <= 0 {
+	if u.Limits == nil {
 		return s.Sandbox.Update(ctx, u)
 	}
-	s.d.mu.Lock()
-	more := max(0, u.Limits.Memory-s.d.held[s.ID()])
-	s.d.mu.Unlock()
+	has, err := s.has(ctx)
+	if err != nil {
+		return err
+	}
+	stays := has
+	stays.limits.Memory, stays.limits.Disk = cmp.Or(u.Limits.Memory, has.limits.Memory), cmp.Or(u.Limits.Disk, has.limits.Disk)
+	stays.memory = max(s.d.takes(has.tier, *u.Limits), s.d.takes(has.tier, stays.limits))
+	more := max(0, stays.memory-has.memory)
 	if err := s.d.claim(ctx, 0, more); err != nil {
 		return err
 	}
-	err := s.Sandbox.Update(ctx, u)
+	err = s.Sandbox.Update(ctx, u)
+	if err == nil {
+		late, done := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+		defer done()
+		if st, err := s.Sandbox.Status(late); err == nil { // otherwise the whole claim is kept
+			stays = s.d.holds(st)
+		}
+	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	s.d.claimed -= more
 	if _, there := s.d.held[s.ID()]; there && err == nil {
-		s.d.held[s.ID()] = u.Limits.Memory
+		s.d.held[s.ID()] = stays
 	}
 	return err
+}
+
+// has returns what the sandbox holds.
+func (s *sandbox) has(ctx context.Context) (holding, error) {
+	s.d.mu.Lock()
+	has, there := s.d.held[s.ID()]
+	s.d.mu.Unlock()
+	if there {
+		return has, nil
+	}
+	st, err := s.Sandbox.Status(ctx)
+	return s.d.holds(st), err
 }
 
 func (s *sandbox) Remove(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,26 @@ type fake struct {
 	lists int                 // guarded by mu
 	fail  error               // guarded by mu; of Create and Update
 	least int64               // guarded by mu; memory that a sandbox gets, whatever was asked for
+
+	files int64 // if not zero, files are memory beside the limit, and this is the default limit of the disk
+}
+
+// besideFiles is what a sandbox of a fake with files takes beside its limits.
+const besideFiles = 50 << 20
+
+// HostMemory implements paddock.MemoryPlanner.
+func (f *fake) HostMemory(_ paddock.Tier, l paddock.Limits) (int64, bool) {
+	if f.files == 0 {
+		return 0, false
+	}
+	return cmp.Or(l.Memory, 100<<20) + cmp.Or(l.Disk, f.files) + besideFiles, true
 }
 
 type box struct {
 	paddock.Sandbox // nil: what is not below is not used
 	f               *fake
 	id              paddock.ID
-	memory          int64
+	memory, disk    int64
 }
 
 func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
@@ -60,7 +74,7 @@ func (f *fake) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 	if err = errors.Join(err, f.fail); err != nil {
 		return nil, err
 	}
-	b := &box{f: f, id: id, memory: max(spec.Limits.Memory, f.least)}
+	b := &box{f: f, id: id, memory: max(spec.Limits.Memory, f.least), disk: cmp.Or(spec.Limits.Disk, f.files)}
 	if b.memory == 0 {
 		b.memory = 100 << 20
 	}
@@ -89,7 +103,7 @@ func (f *fake) List(context.Context) ([]paddock.Status, error) {
 	f.lists++
 	var all []paddock.Status
 	for _, b := range f.boxes {
-		all = append(all, paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory}})
+		all = append(all, paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}})
 	}
 	return all, nil
 }
@@ -110,14 +124,17 @@ func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
-	return paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory}}, nil
+	return paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}}, nil
 }
 
 func (b *box) Update(_ context.Context, u paddock.Update) error {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
 	if b.f.fail == nil && u.Limits != nil {
-		b.memory = u.Limits.Memory
+		b.memory, b.disk = u.Limits.Memory, cmp.Or(u.Limits.Disk, b.f.files)
+		if b.f.files != 0 {
+			b.memory = cmp.Or(b.memory, 100<<20)
+		}
 	}
 	return b.f.fail
 }

@@ -53,8 +53,8 @@ func (d *Driver) sum(n int, memory int64) Load {
 		Sandboxes: n + d.claims + len(d.held), MostSandboxes: d.o.Sandboxes,
 		Memory: memory + d.claimed, MostMemory: d.memory,
 	}
-	for _, m := range d.held {
-		l.Memory += m
+	for _, has := range d.held {
+		l.Memory += has.memory
 	}
 	return l
 }
@@ -94,7 +94,7 @@ func (d *Driver) try(ctx context.Context, n int, memory int64) error {
 		return fmt.Errorf("the machine is full: %d of %d sandboxes exist; remove some, or allow more: %w", l.Sandboxes, l.MostSandboxes, paddock.Exhausted)
 	}
 	if memory > l.MostMemory-l.Memory {
-		return fmt.Errorf("the machine is full: %s of memory are promised, of at most %s, and %s more are requested; lower the memory limit, remove sandboxes, or allow more to be promised: %w",
+		return fmt.Errorf("the machine is full: %s of memory are promised, of at most %s, and %s more are requested; lower the memory limit (and the disk limit, where files are memory beside it), remove sandboxes, or allow more to be promised: %w",
 			size(l.Memory), size(l.MostMemory), size(memory), paddock.Exhausted)
 	}
 	d.claims += n
@@ -125,6 +125,10 @@ func (d *Driver) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("count sandboxes: %w", err)
 	}
+	has := make([]holding, len(all))
+	for i, st := range all {
+		has[i] = d.holds(st)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.claims > 0 { // a listed sandbox may be one of these and would count twice
@@ -132,9 +136,9 @@ func (d *Driver) look(ctx context.Context) error {
 			delete(before, st.ID)
 		}
 	} else {
-		for _, st := range all {
+		for i, st := range all {
 			delete(before, st.ID)
-			d.held[st.ID] = st.Limits.Memory
+			d.held[st.ID] = has[i]
 		}
 	}
 	for id := range before { // existed before, and not any more

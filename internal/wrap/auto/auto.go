@@ -40,6 +40,22 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	return d.info(ctx, tier)
 }
 
+// HostMemory implements [paddock.MemoryPlanner]. Without a tier it is the most that any of the tiers takes
+// that a spec without one may get.
+func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (most int64, known bool) {
+	for _, t := range d.tiers {
+		if t.Name != tier && (tier != paddock.Auto || t.pass() != "") {
+			continue
+		}
+		bytes, ok := paddock.HostMemory(t.Driver, t.Name, l)
+		if !ok {
+			return 0, false
+		}
+		most, known = max(most, bytes), true
+	}
+	return most, known
+}
+
 func (d *Driver) usual(ctx context.Context) (paddock.Info, error) {
 	info, _, err := Choose(d.candidates(), func(name paddock.Tier) (paddock.Info, error) {
 		info, err := d.info(ctx, name)

@@ -246,3 +246,26 @@ func TestTheChoiceNamesWhyNoTierCan(t *testing.T) {
 		t.Errorf("passed over %v: %v", passed, err)
 	}
 }
+
+// A planner takes so many bytes for each sandbox.
+type planner struct {
+	fake
+	takes int64
+}
+
+func (p *planner) HostMemory(paddock.Tier, paddock.Limits) (int64, bool) { return p.takes, p.takes > 0 }
+
+func TestTheMemoryOfTheHostIsThatOfTheTierThatTakesMost(t *testing.T) {
+	tier := func(name paddock.Tier, takes int64, pass string) auto.Tier {
+		return auto.Tier{Candidate: auto.Candidate{Name: name, Pass: func() string { return pass }}, Driver: &planner{takes: takes}}
+	}
+	d := auto.New(tier(paddock.MicroVM, 9, "slow"), tier(paddock.GVisor, 2, ""), tier(paddock.Jail, 3, ""), tier(paddock.Sim, 8, ""))
+	for name, want := range map[paddock.Tier]int64{paddock.Auto: 3, paddock.MicroVM: 9, paddock.GVisor: 2, paddock.Jail: 3, paddock.Sim: 8, "other": 0} {
+		if got, known := paddock.HostMemory(d, name, paddock.Limits{}); got != want || known != (want > 0) {
+			t.Errorf("%q: %d, %v", name, got, known)
+		}
+	}
+	if got, known := paddock.HostMemory(auto.New(tier(paddock.GVisor, 2, ""), tier(paddock.Jail, 0, "")), paddock.Auto, paddock.Limits{}); known {
+		t.Errorf("%d", got)
+	}
+}

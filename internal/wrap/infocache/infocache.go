@@ -75,6 +75,11 @@ func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	}
 }
 
+// HostMemory implements paddock.MemoryPlanner.
+func (d *driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return paddock.HostMemory(d.Driver, tier, l)
+}
+
 // question returns the question in progress, the last one if its answer is still kept, or a
 // new one.
 func (d *driver) question() (*question, error) {

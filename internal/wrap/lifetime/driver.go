@@ -96,6 +96,11 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	return l, nil
 }
 
+// HostMemory implements [paddock.MemoryPlanner].
+func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return paddock.HostMemory(d.inner, tier, l)
+}
+
 // Check returns the error that New would return for these options.
 func (o Options) Check() error {
 	if o.Longest < 0 || o.Grace < 0 {

@@ -119,6 +119,11 @@ func New(d paddock.Driver, o Options) (*Pool, error) {
 	return p, nil
 }
 
+// HostMemory implements [paddock.MemoryPlanner].
+func (p *Pool) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return paddock.HostMemory(p.d, tier, l)
+}
+
 func newStock(shelf Shelf) *stock {
 	s := &stock{spec: normal(shelf.Spec), size: shelf.Size, most: shelf.Most, target: shelf.Size, ttl: shelf.TTL, warm: slices.Clone(shelf.Warm)}
 	if s.most == 0 {

@@ -128,7 +128,7 @@ func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbo
 	if err != nil {
 		return b, st, fmt.Errorf("sandbox %s was made, but its status cannot be read: %w", sb.ID(), err)
 	}
-	most := larger(b.Reserved, counted(st.Limits))
+	most := larger(b.Reserved, d.ts.counted(st.Tier, st.Limits))
 	if most != b.Reserved {
 		_, err := d.ts.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
 			func(have *store.Total) error { return d.fits(have, most) })
@@ -161,7 +161,7 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 	if err != nil {
 		return none, err
 	}
-	reserved, err := reserve(spec.Limits, info.Defaults)
+	reserved, err := d.ts.reserve(spec.Tier, spec.Limits, info.Defaults)
 	if err != nil {
 		return none, err
 	}

@@ -28,6 +28,14 @@ type fake struct {
 	each  func(context.Context, string) // guarded by mu; called before each call, with its name
 	born  func(*fakeSandbox)            // guarded by mu; called with what is made
 	gives *paddock.Status               // guarded by mu; tier and limits that a sandbox gets, whatever was asked for
+	plans bool                          // guarded by mu; files are memory beside the limit
+}
+
+// HostMemory implements paddock.MemoryPlanner.
+func (f *fake) HostMemory(_ paddock.Tier, l paddock.Limits) (int64, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return l.Memory + l.Disk, f.plans
 }
 
 func (f *fake) before(ctx context.Context, call string) {

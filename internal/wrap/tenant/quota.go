@@ -20,8 +20,8 @@ var errQuota = errors.New("over quota")
 // most is more than any machine has, and so small that sums do not overflow.
 const most = 1 << 50
 
-// reserve returns the reservation for a sandbox with these limits.
-func reserve(l, defaults paddock.Limits) (store.Reserved, error) {
+// reserve returns the reservation for a sandbox of a tier with these limits.
+func (ts *Set) reserve(tier paddock.Tier, l, defaults paddock.Limits) (store.Reserved, error) {
 	for name, v := range map[string]float64{
 		"memory": float64(l.Memory), "cpus": l.CPUs * 1000, "pids": float64(l.PIDs), "disk": float64(l.Disk), "files": float64(l.Files), "io": float64(l.IO), "lifetime": float64(l.Lifetime),
 	} {
@@ -29,7 +29,7 @@ func reserve(l, defaults paddock.Limits) (store.Reserved, error) {
 			return store.Reserved{}, fmt.Errorf("limit of %s: it is negative or too large: %w", name, paddock.Invalid)
 		}
 	}
-	return counted(filled(l, defaults)), nil
+	return ts.counted(tier, filled(l, defaults)), nil
 }
 
 // filled returns a spec's limits with the driver's defaults for zero fields.
@@ -41,8 +41,12 @@ func filled(l, defaults paddock.Limits) paddock.Limits {
 	return l
 }
 
-// counted converts limits to a reservation. It rounds thousandths of a processor up.
-func counted(l paddock.Limits) store.Reserved {
+// counted converts limits to a reservation. It rounds thousandths of a processor up. The memory is what the
+// sandbox can take of the host, which is more than the limit where files are memory beside it.
+func (ts *Set) counted(tier paddock.Tier, l paddock.Limits) store.Reserved {
+	if bytes, known := paddock.HostMemory(ts.d, tier, l); known {
+		l.Memory = max(bytes, l.Memory)
+	}
 	return store.Reserved{
 		CPU:    int64(math.Ceil(min(max(l.CPUs, 0)*1000, most))),
 		Memory: min(max(l.Memory, 0), most), PIDs: min(max(int64(l.PIDs), 0), most), Disk: min(max(l.Disk, 0), most),

@@ -44,6 +44,28 @@ func TestWhatASandboxGotCountsAndNotOnlyWhatWasAsked(t *testing.T) {
 	r.create(t, "other", paddock.Spec{ID: "two"})
 }
 
+func TestFilesThatAreMemoryBesideTheLimitCountAsMemory(t *testing.T) {
+	quota := unbounded()
+	quota.Memory = 5 << 30
+	r := build(t, storetest.SQLite(), quota)
+	ctx := t.Context()
+	r.f.set(func() { r.f.plans = true })
+	sb := r.create(t, "acme", paddock.Spec{ID: "one", Limits: paddock.Limits{Memory: 1 << 30, Disk: 1 << 30}})
+	if got := r.memory(t, "acme"); got != 2<<30 {
+		t.Errorf("reserved: %d", got)
+	}
+	for _, l := range []paddock.Limits{{Memory: 1, Disk: 4 << 30}, {Disk: 3 << 30}} { // the second with 1 GiB by default
+		_, err := r.Driver("acme").Create(ctx, paddock.Spec{Limits: l})
+		wantKind(t, err, paddock.Exhausted)
+	}
+	wantKind(t, sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{Memory: 1 << 30, Disk: 5 << 30}}), paddock.Exhausted)
+	must(t, sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{Memory: 1 << 30, Disk: 3 << 30}}))
+	if got := r.memory(t, "acme"); got != 4<<30 {
+		t.Errorf("reserved: %d", got)
+	}
+	r.create(t, "acme", paddock.Spec{Limits: paddock.Limits{Memory: 1 << 29, Disk: 1 << 29}})
+}
+
 func TestWhatCouldNotBeRemovedIsNotForgotten(t *testing.T) {
 	quota := unbounded()
 	quota.Memory = 5 << 30

@@ -112,7 +112,7 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.
 	if err != nil {
 		return before, err
 	}
-	asked, err := reserve(*l, info.Defaults)
+	asked, err := s.d.ts.reserve(s.b.Tier, *l, info.Defaults)
 	if err != nil {
 		return before, err
 	}
@@ -131,7 +131,7 @@ func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Re
 	if err != nil { // the whole reservation is kept
 		return fmt.Errorf("read the new limits: %w", err)
 	}
-	has := counted(st.Limits)
+	has := s.d.ts.counted(s.b.Tier, st.Limits)
 	if wrong {
 		has = larger(has, before)
 	}

@@ -1,7 +1,6 @@
 package child
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +87,7 @@ func serve() error {
 	if err := protocol.Send(control, protocol.Reply{Status: told(st)}); err != nil {
 		return err
 	}
-	go watchMemory(ctx, c.Driver, first)
+	go watchMemory(ctx, c.Driver)
 	return c.serve(ctx, sb)
 }
 
@@ -130,8 +129,9 @@ func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 }
 
 // slack is how much memory the process may have beside what its sandbox
-// counts: the runtime's own, garbage, and the engines of libraries.
-const slack = 512 << 20
+// counts: the runtime's own, garbage, and the engines of libraries. Half of it
+// is promised to a sandbox: see sim.Overhead.
+const slack = 2 * sim.Overhead
 
 // reserve is what it may have beyond that until it is ended: the runtime gives
 // back memory, but not its place, and whoever watches needs time to look.
@@ -182,8 +182,7 @@ func confine(o protocol.Order, sb paddock.Sandbox) error {
 
 // watchMemory ends what runs when the process holds far more than its sandbox
 // counts: libraries have memory of their own.
-func watchMemory(ctx context.Context, d *sim.Driver, o protocol.Order) {
-	bound := uint64(cmp.Or(o.Spec.Limits.Memory, o.Limits.Filled().Heap) + cmp.Or(o.Spec.Limits.Disk, o.Limits.Filled().Disk) + slack/2)
+func watchMemory(ctx context.Context, d *sim.Driver) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -194,7 +193,7 @@ func watchMemory(ctx context.Context, d *sim.Driver, o protocol.Order) {
 		case <-tick.C:
 		}
 		metrics.Read(sample)
-		if sample[0].Value.Uint64() > bound {
+		if sample[0].Value.Uint64() > uint64(d.MostMemory()) {
 			d.OutOfMemory()
 			debug.FreeOSMemory()
 		}

@@ -5,6 +5,7 @@ package description
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -75,6 +76,30 @@ func Controls(walls []paddock.Finding) []paddock.Finding {
 		full(paddock.ControlDisk, "counted"),
 		full(paddock.ControlFiles, "counted"),
 	}, walls...)
+}
+
+// Overhead is how many bytes of memory the process of a computer may hold beside what its limits of
+// memory and disk count: the runtime's own, garbage, the output that is kept of ended commands, and
+// what libraries do not count. Above that, what runs is ended.
+const Overhead = 256 << 20
+
+// HostMemory returns the bytes of the host's memory that a computer with these limits can take, on a
+// driver with these bounds. Its files are in memory and do not count as the memory limit.
+func HostMemory(b budget.Limits, l paddock.Limits) int64 {
+	l, _ = Limits(b, l)
+	sum := int64(Overhead)
+	for _, n := range []int64{l.Memory, l.Disk} {
+		sum += min(max(n, 0), math.MaxInt64-sum)
+	}
+	return sum
+}
+
+// Planned is HostMemory for [paddock.MemoryPlanner].
+func Planned(b budget.Limits, tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	if tier != paddock.Auto && tier != paddock.Sim {
+		return 0, false
+	}
+	return HostMemory(b, l), true
 }
 
 // BaseName names the system that a snapshot is relative to.

@@ -103,6 +103,11 @@ func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error
 	return info, nil
 }
 
+// HostMemory implements paddock.MemoryPlanner.
+func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
+	return description.Planned(d.o.Limits, tier, l)
+}
+
 // Create implements paddock.Driver.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	if ctx.Err() != nil {
