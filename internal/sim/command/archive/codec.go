@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"compress/bzip2"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,19 @@ const (
 
 // maxWindow is how far back compressed data may refer.
 const maxWindow = 128 << 20
+
+// codecOwn is what a decoder holds beside its window.
+const codecOwn = 1 << 20
+
+// lzmaDictionary returns how much a decoder holds for the header of lzma data. The decoder refuses a larger
+// dictionary than the window.
+func lzmaDictionary(head []byte) int {
+	dict := uint64(binary.LittleEndian.Uint32(head[1:]))
+	if size := binary.LittleEndian.Uint64(head[5:]); size < dict { // else it is unknown, or no bound
+		dict = size
+	}
+	return int(min(dict, maxWindow))
+}
 
 // sniff tells the format of data by how they begin.
 func sniff(head []byte) format {
@@ -82,15 +96,16 @@ func unpack(t *kernel.Task, f format, r io.Reader) (u *unpacker, err error) {
 		case xzs:
 			u.r = newXZReader(u, r)
 		case lz:
-			l, err := lzma.ReaderConfig{DictCap: maxWindow}.NewReader(r)
-			if err != nil {
-				return err
+			head := make([]byte, lzma.HeaderLen)
+			n, err := io.ReadFull(r, head)
+			if err == nil {
+				u.hold(lzmaDictionary(head) + codecOwn)
 			}
-			u.hold(min(maxWindow, 64<<20))
-			u.r = l
+			u.r, err = lzma.ReaderConfig{DictCap: maxWindow}.NewReader(io.MultiReader(bytes.NewReader(head[:n]), r))
+			return err
 		case zst:
-			u.hold(8 << 20)
-			d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(1<<62))
+			u.hold(codecOwn)
+			d, err := zstd.NewReader(&zstdFrames{u: u, r: r}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(1<<62))
 			if err != nil {
 				return err
 			}
@@ -184,9 +199,13 @@ func pack(t *kernel.Task, f format, w io.Writer, s settings) (io.WriteCloser, er
 		p.held = 24 << 20
 		p.w, err = lzma.WriterConfig{DictCap: 8 << 20, EOSMarker: true}.NewWriter(w)
 	case zst:
-		t.Grow(32 << 20)
+		level := zstd.EncoderLevelFromZstd(s.level)
 		p.held = 32 << 20
-		p.w, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(s.level)))
+		if level == zstd.SpeedBestCompression {
+			p.held = 48 << 20
+		}
+		t.Grow(p.held)
+		p.w, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(level))
 	case none:
 		p.w = plain{w}
 	}
