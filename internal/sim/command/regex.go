@@ -25,3 +25,8 @@ func (m regexMeter) Step(n int) error {
 	m.t.Step(n)
 	return nil
 }
+
+func (m regexMeter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}

@@ -17,6 +17,7 @@ type backtracker struct {
 	stack []frame
 	seen  visits
 	steps int
+	held  int // bytes that the meter counts
 }
 
 // A visit is a state that the backtracker need not enter again: all that
@@ -97,7 +98,42 @@ const (
 	memoAfter = 4096    // steps after which it pays to remember
 	maxMemo   = 1 << 16 // visits
 	maxStack  = 1 << 22 // frames
+
+	// A search may hold this much without counting it, and keeps it for the next.
+	freeStack = 2048 // frames
+	freeSlots = 1024 // of visits
+
+	frameSize, visitSize = 24, 28 // bytes of a frame, and of a slot
 )
+
+// account counts what the search holds. The stack grows by a part of itself, so
+// what is counted late is bounded by what is counted.
+func (k *backtracker) account() error {
+	now := max(cap(k.stack)-freeStack, 0)*frameSize + max(len(k.seen.slots)-freeSlots, 0)*visitSize
+	more := now - k.held
+	if more <= 0 {
+		return nil
+	}
+	if err := k.m.grow(more); err != nil {
+		return err
+	}
+	k.held = now
+	return nil
+}
+
+// release ends a search. It gives back what was counted.
+func (k *backtracker) release() {
+	if cap(k.stack) > freeStack {
+		k.stack = nil
+	}
+	if len(k.seen.slots) > freeSlots {
+		k.seen = visits{}
+	}
+	if k.held > 0 {
+		_ = k.m.grow(-k.held) // a meter refuses nothing that is given back
+		k.held = 0
+	}
+}
 
 // begin begins a search. What was visited in vain from one start need not be
 // from the next.
@@ -185,6 +221,9 @@ func (k *backtracker) walk(pc uint32, pos int) (end int, ok bool, err error) {
 			}
 			if len(k.stack) > maxStack {
 				return 0, false, ErrBacktrack
+			}
+			if err := k.account(); err != nil {
+				return 0, false, err
 			}
 		}
 		in := &k.p.insts[pc]

@@ -66,6 +66,13 @@ func (g *gauge) step(n int) error {
 	return g.meter.Step(n)
 }
 
+func (g *gauge) grow(n int) error {
+	if g.meter == nil {
+		return nil
+	}
+	return g.meter.Grow(n)
+}
+
 func (g *gauge) backtrack(n int) error {
 	if g.tried += n; g.tried > maxBacktrack {
 		return ErrBacktrack
@@ -380,6 +387,7 @@ func (e *engine) search(b []byte, from int, anchored bool) ([]int, error) {
 	}
 	e.back.p, e.back.s, e.back.m = p, &e.subject, &e.gauge
 	e.back.begin()
+	defer e.back.release()
 	for at := from; at <= len(b); at++ {
 		if !e.subject.boundary(at) {
 			continue

@@ -19,6 +19,8 @@ func (c *countdown) Step(n int) error {
 	return nil
 }
 
+func (*countdown) Grow(int) error { return nil }
+
 func FuzzEnginesAgree(f *testing.F) {
 	for _, s := range []struct {
 		pattern, text string

@@ -86,8 +86,13 @@ type Options struct {
 // Meter counts work. One step is one move of the backtracker, one instruction
 // put into a state of the automaton, or 16 bytes of text run through it. An
 // error ends the search and comes back from it unchanged.
+//
+// Grow counts bytes of memory that a search by backtracking holds beyond a
+// small amount, and a negative number gives bytes back. All are given back when
+// the search ends.
 type Meter interface {
 	Step(n int) error
+	Grow(n int) error
 }
 
 // ErrBacktrack is what a search ends with when there is no Meter and the

@@ -26,6 +26,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}
+
 func newSubstitution(t *kernel.Task, expr string) (*substitution, error) {
 	bad := errors.New("Invalid transform expression") //nolint:staticcheck // tar's words
 	if len(expr) < 4 || expr[0] != 's' {

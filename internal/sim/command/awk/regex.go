@@ -27,6 +27,11 @@ func (x meter) Step(n int) error {
 	return nil
 }
 
+func (x meter) Grow(n int) error {
+	x.m.t.Grow(n)
+	return nil
+}
+
 // pay counts the work of a search from which the next one goes on. The engine
 // charges all the text that is left, again and again, where a search needs to
 // look at little of it.

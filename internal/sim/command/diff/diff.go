@@ -444,6 +444,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}
+
 // length reads a number of lines or columns.
 func length(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 64)

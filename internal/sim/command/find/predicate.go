@@ -214,6 +214,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}
+
 func (f *finder) glob(g *pattern.Pattern, s string) bool {
 	ok, err := g.Match(s, meter{f.t})
 	return ok && err == nil

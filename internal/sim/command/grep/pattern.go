@@ -18,6 +18,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}
+
 // file takes patterns from a file, one a line.
 func (p *parser) file(name string) bool {
 	b, err := command.ReadAll(p.t, name)

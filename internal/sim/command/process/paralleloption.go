@@ -475,3 +475,8 @@ func (m stepMeter) Step(n int) error {
 	m.t.Step(n)
 	return nil
 }
+
+func (m stepMeter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}

@@ -590,3 +590,8 @@ func (m meter) Step(n int) error {
 	m.t.Step(n)
 	return nil
 }
+
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}

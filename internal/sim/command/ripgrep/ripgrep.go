@@ -30,6 +30,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}
+
 // A finder is the state of rg.
 type finder struct {
 	filter

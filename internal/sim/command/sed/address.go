@@ -14,6 +14,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.m.t.Grow(n)
+	return nil
+}
+
 // address reads an address that begins with c; nil is none.
 func (p *parser) address(c int) *address {
 	switch {

@@ -15,6 +15,11 @@ func (m meter) Step(n int) error {
 	return nil
 }
 
+func (m meter) Grow(n int) error {
+	m.t.Grow(n)
+	return nil
+}
+
 // glob finds the names that match.
 func (x *Expander) glob(pat string) ([]string, error) {
 	f := x.flags
