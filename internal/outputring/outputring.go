@@ -272,6 +272,16 @@ func (o *Ring) Bounds() (first, next int64, size int) {
 	return o.first, o.next, len(o.ring)
 }
 
+// Memory returns the bytes that the ring holds, with the order of the streams.
+func (o *Ring) Memory() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.ring) + cap(o.runs)*runSize
+}
+
+// runSize is the size of a run in bytes.
+const runSize = 16
+
 // Missed returns the number of bytes that a reader asked for and that were no longer kept.
 func (o *Ring) Missed(r *Reader) int64 {
 	o.mu.Lock()

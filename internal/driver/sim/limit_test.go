@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"reflect"
 	"strings"
@@ -108,6 +109,120 @@ func TestALimitOfTheDiskBoundsTheNumberOfFiles(t *testing.T) {
 	exit, out := do(t, sb, "seq 1000 | xargs touch && echo made; seq 9000 | xargs touch", forgiven)
 	if !strings.HasPrefix(out, "made\n") || exit.Code == 0 || !strings.Contains(out, "No space left on device") {
 		t.Errorf("%+v, %.300q", exit, out)
+	}
+}
+
+func TestALimitDoesNotBecomeLowerThanWhatIsInUse(t *testing.T) {
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	sb, err := d.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, out := do(t, sb, "head -c 3M /dev/zero > /tmp/f", forgiven); exit.Code != 0 {
+		t.Fatalf("%+v, %q", exit, out)
+	}
+	lower := paddock.Limits{Memory: 64 << 20, Disk: 2 << 20}
+	if err := sb.Update(t.Context(), paddock.Update{Limits: &lower, Labels: map[string]string{"a": "b"}}); !errors.Is(err, paddock.Conflict) || !strings.Contains(err.Error(), "remove files first") {
+		t.Errorf("the disk: %v", err)
+	}
+	if st, err := sb.Status(t.Context()); err != nil || st.Limits.Disk != 1<<30 || len(st.Labels) != 0 || d.MostMemory() != (256+1024)<<20+sim.Overhead {
+		t.Errorf("%+v, %v, %d", st, err, d.MostMemory())
+	}
+	if exit, out := do(t, sb, "rm /tmp/f", forgiven); exit.Code != 0 {
+		t.Fatalf("%+v, %q", exit, out)
+	}
+	if err := sb.Update(t.Context(), paddock.Update{Limits: &lower}); err != nil || d.MostMemory() != 66<<20+sim.Overhead {
+		t.Errorf("after a removal: %v, %d", err, d.MostMemory())
+	}
+	said, w := io.Pipe()
+	p, err := sb.Start(t.Context(), paddock.Cmd{
+		Args: []string{"bash", "-c", "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo made; read y"}, Input: true, Output: paddock.Output{Stdout: w},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if _, err := io.ReadFull(said, make([]byte, len("made\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: 2 << 20}}); !errors.Is(err, paddock.Conflict) || !strings.Contains(err.Error(), "end processes first") {
+		t.Errorf("the memory: %v", err)
+	}
+}
+
+// The output of living processes counts as their memory. That of ended ones has a bound.
+func TestKeptOutputIsBounded(t *testing.T) {
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	sb, err := d.Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Memory: 16 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func() (sum int64, processes int) {
+		list, err := sb.Processes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list {
+			sum += p.Next - p.First
+		}
+		return sum, len(list)
+	}
+	var last paddock.PID
+	for range 20 {
+		p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"head", "-c", "3000000", "/dev/zero"}, Output: paddock.Output{Detached: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 {
+			t.Fatalf("%+v, %v", exit, err)
+		}
+		last = p.ID()
+	}
+	if sum, n := kept(); sum > 4<<20 || sum < 1<<20 || n < 2 {
+		t.Errorf("%d bytes of %d ended processes", sum, n)
+	}
+	if _, err := sb.Attach(t.Context(), last, paddock.Output{Detached: true}); err != nil {
+		t.Errorf("the last one: %v", err)
+	}
+
+	memory := func() int64 {
+		st, err := sb.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Usage.Memory
+	}
+	before := memory()
+	said, w := io.Pipe()
+	p, err := sb.Start(t.Context(), paddock.Cmd{
+		Args: []string{"bash", "-c", "head -c 3000000 /dev/zero; echo made >&2; read x"}, Input: true, Output: paddock.Output{Stderr: w},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if _, err := io.ReadFull(said, make([]byte, len("made\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if grown := memory() - before; grown < 1<<20 {
+		t.Errorf("the output of a living process counts %d bytes", grown)
+	}
+	if err := p.Input().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if grown := memory() - before; grown > 1<<19 {
+		t.Errorf("the output of an ended process counts %d bytes", grown)
 	}
 }
 

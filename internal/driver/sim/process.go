@@ -38,6 +38,10 @@ type process struct {
 
 	done chan struct{}
 	exit paddock.Exit // set before done is closed
+
+	counting sync.Mutex
+	counted  int64 // guarded by counting: bytes of out that were seen, and count as the heap until the end
+	over     bool  // guarded by counting: the process has ended
 }
 
 // Start implements paddock.Sandbox.
@@ -103,7 +107,7 @@ func (b *box) prepare(cmd paddock.Cmd) (*process, kernel.Program, error) {
 	}
 	p := &process{
 		b: b, args: slices.Clone(cmd.Args), dir: dir, user: user.name, started: time.Now(),
-		out: outputring.New(outputring.DefaultKept), done: make(chan struct{}),
+		out: outputring.New(b.keeps()), done: make(chan struct{}),
 	}
 	p.run = b.kernel.NewRun()
 	p.run.Within(cmd.Timeout)
@@ -229,6 +233,7 @@ func (s *sink) Write(t *kernel.Task, b []byte) (int, error) {
 	done := 0
 	for {
 		n, room := s.p.out.Offer(s.stderr, b[done:])
+		_ = t.Must(s.p.count())
 		if done += n; done == len(b) {
 			return done, nil
 		}
@@ -246,7 +251,57 @@ func (s *sink) Info() (vfs.Info, error) {
 func (s *sink) Close() { s.p.holding.drop() }
 
 // Show keeps what a terminal shows by itself, as far as there is room.
-func (s *sink) Show(p []byte) { _, _ = s.p.out.Offer(s.stderr, p) }
+func (s *sink) Show(p []byte) {
+	_, _ = s.p.out.Offer(s.stderr, p)
+	_ = s.p.count() // where the heap is full, the next Write ends the run
+}
+
+// A sandbox keeps the newest output of a process up to a part of its heap. That of a living process counts as
+// the heap. That of ended ones has a bound of its own, and is a small part of what the process around the
+// computer may hold beside its limits.
+const (
+	keptPart  = 8        // of the heap, for one process
+	endedPart = 4        // of the heap, for all that have ended
+	maxEnded  = 32 << 20 // bytes of all that have ended
+)
+
+// keeps returns how much output of one process is kept.
+func (b *box) keeps() int {
+	return int(min(outputring.DefaultKept, b.kernel.Heap().Limit()/keptPart))
+}
+
+// count counts what the kept output has grown by.
+func (p *process) count() error {
+	size := int64(p.out.Memory())
+	p.counting.Lock()
+	defer p.counting.Unlock()
+	more := size - p.counted
+	switch {
+	case more <= 0:
+		return nil
+	case p.over: // what it left running still writes
+		p.counted = size
+		p.b.mu.Lock()
+		defer p.b.mu.Unlock()
+		p.b.trim()
+		return nil
+	}
+	if err := p.b.kernel.Heap().Add(more); err != nil {
+		return err
+	}
+	p.counted = size
+	return nil
+}
+
+// settle ends the count in the heap.
+func (p *process) settle() {
+	p.counting.Lock()
+	defer p.counting.Unlock()
+	if !p.over {
+		p.over = true
+		_ = p.b.kernel.Heap().Add(-p.counted) // nothing is refused that is given back
+	}
+}
 
 // begin lets the task run.
 func (p *process) begin(cmd paddock.Cmd, program kernel.Program) {
@@ -276,18 +331,31 @@ func (p *process) finish(s kernel.Status) {
 		p.timer.Stop()
 	}
 	p.out.End()
+	p.settle()
 	close(p.done)
 	p.b.keep(p)
 }
 
-// keep remembers an ended process, and forgets the oldest of too many.
+// keep remembers an ended process.
 func (b *box) keep(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = append(b.ended, p)
-	for len(b.ended) > keptProcesses {
+	b.trim()
+}
+
+// trim forgets the oldest of too many ended processes, or of those with too much output. The newest one stays.
+// The caller holds mu.
+func (b *box) trim() {
+	sum := int64(0)
+	for _, p := range b.ended {
+		sum += int64(p.out.Memory())
+	}
+	most := min(b.kernel.Heap().Limit()/endedPart, maxEnded)
+	for len(b.ended) > keptProcesses || sum > most && len(b.ended) > 1 {
 		old := b.ended[0]
 		b.ended = b.ended[1:]
+		sum -= int64(old.out.Memory())
 		delete(b.processes, old.ID())
 		b.cpu += old.run.Busy()
 	}
