@@ -46,6 +46,21 @@ func CheckForTest(t testing.TB, f *FS) {
 		}
 		return true
 	})
+	if len(f.mounts) == 1 {
+		f.nodes.each(func(_ uint64, d *node) bool {
+			size, err := f.length(d)
+			if err != nil || d.nlink == 0 {
+				return true
+			}
+			d.entries.after("", func(name string, _ Ino) bool {
+				if n := size + int64(len(name)) + 1; d.isDir() && n > f.longest {
+					t.Errorf("%q in directory %d has a path of %d bytes, believes that none has more than %d", name, d.ino, n, f.longest)
+				}
+				return true
+			})
+			return true
+		})
+	}
 	if count != f.count || used != f.used || named != f.named {
 		t.Errorf("counted %d files, %d bytes, %d of names; believes %d, %d, %d", count, used, named, f.count, f.used, f.named)
 	}

@@ -13,7 +13,7 @@ type Options struct {
 	Disk     int64            // bytes of contents, in blocks of 4096
 	Inodes   int64            // files
 	FileSize int64            // bytes of one file, holes too
-	Path     int64            // bytes of a path
+	Path     int64            // bytes of a path, of one that is asked for and of one that is made
 	Now      func() time.Time // nil is the host's clock
 }
 
@@ -29,6 +29,7 @@ type FS struct {
 	next    Ino                                  // guarded by mu
 	used    int64                                // guarded by mu: bytes charged for contents
 	named   int64                                // guarded by mu: bytes charged for names and links
+	longest int64                                // guarded by mu: no path that was made here has more bytes
 	mounts  []*mount                             // guarded by mu; what it points to never changes
 	orphans map[Ino]bool                         // guarded by mu: open files without a name
 	watches []*Watch                             // guarded by mu
@@ -86,6 +87,7 @@ type Snapshot struct {
 	next    Ino
 	used    int64
 	named   int64
+	longest int64
 	mounts  []*mount
 	orphans []Ino
 }
@@ -96,7 +98,7 @@ func (f *FS) Snapshot() *Snapshot {
 	defer f.mu.Unlock()
 	s := &Snapshot{
 		nodes: f.nodes, count: f.count, clean: f.clean, next: f.next,
-		used: f.used, named: f.named, mounts: f.mounts,
+		used: f.used, named: f.named, longest: f.longest, mounts: f.mounts,
 	}
 	for ino := range f.orphans {
 		s.orphans = append(s.orphans, ino)
@@ -109,7 +111,7 @@ func (f *FS) Snapshot() *Snapshot {
 func (s *Snapshot) FS(o Options) *FS {
 	f := &FS{
 		opts: o.filled(), owner: &token{}, nodes: s.nodes, count: s.count, clean: s.clean, next: s.next,
-		used: s.used, named: s.named, mounts: s.mounts,
+		used: s.used, named: s.named, longest: s.longest, mounts: s.mounts,
 	}
 	for _, ino := range s.orphans {
 		if n := f.nodes.get(uint64(ino)); n != nil {
@@ -191,6 +193,84 @@ func (f *FS) spare(d *node, name string) error {
 	if f.named+nameCost+int64(len(name)) > f.opts.Inodes*nameRoom {
 		return linux.ENOSPC
 	}
+	return nil
+}
+
+// room reports whether there is room for one more name in d, and whether its
+// path is one that a path argument can say: a tree that is deeper can be made
+// by relative paths alone, and all that looks at whole paths would pay for it.
+// The FS is locked for writing.
+func (f *FS) room(d *node, name string) error {
+	n, err := f.length(d)
+	if err != nil {
+		return err
+	}
+	if n += int64(len(name)) + 1; n >= f.opts.Path {
+		return linux.ENAMETOOLONG
+	}
+	f.longest = max(f.longest, n)
+	return f.spare(d, name)
+}
+
+// length returns the number of bytes of a directory's path. It goes no further
+// up than it takes to exceed all bounds.
+func (f *FS) length(d *node) (n int64, err error) {
+	for d.ino != Root && n <= f.opts.Path {
+		n += int64(len(d.name)) + 1
+		if d, err = f.up(d); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// deepen reports whether a directory may move to a name of another, for which
+// there is room: the paths of all that is in it become longer by as much. What
+// lies below a mount and was not looked at yet is not counted.
+func (f *FS) deepen(n, dir *node, name string) error {
+	if !n.isDir() {
+		return nil
+	}
+	was, err := f.length(n)
+	if err != nil {
+		return err
+	}
+	is, err := f.length(dir)
+	if err != nil {
+		return err
+	}
+	is += int64(len(name)) + 1
+	switch {
+	case is <= was:
+		return nil
+	case f.longest+is-was < f.opts.Path: // the usual case: nothing is near the bound
+		f.longest += is - was
+		return nil
+	}
+	type item struct {
+		n    *node
+		size int64
+	}
+	todo, longest := []item{{n, is}}, is
+	for len(todo) > 0 && longest < f.opts.Path {
+		x := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		longest = max(longest, x.size)
+		x.n.entries.after("", func(name string, ino Ino) bool {
+			if kid := f.nodes.get(uint64(ino)); kid != nil {
+				size := x.size + int64(len(name)) + 1
+				longest = max(longest, size)
+				if kid.isDir() {
+					todo = append(todo, item{kid, size})
+				}
+			}
+			return true
+		})
+	}
+	if longest >= f.opts.Path {
+		return linux.ENAMETOOLONG
+	}
+	f.longest = max(f.longest, longest)
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (v *View) open(t *trip, path string, flags int, mode uint32, w way) (*File,
 		if p.write || p.read {
 			return nil, linux.EACCES
 		}
-		if err := f.spare(p.dir, p.name); err != nil {
+		if err := f.room(p.dir, p.name); err != nil {
 			return nil, err
 		}
 		if n, err = v.add(p, linux.S_IFREG|mode&0o7777&^v.Umask); err != nil {

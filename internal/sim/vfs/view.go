@@ -370,9 +370,14 @@ func (v *View) renamable(t *trip, from, to place) error {
 		}
 	}
 	if to.node != nil && to.node.isDir() {
-		return f.empty(t, v, to.node)
+		if err := f.empty(t, v, to.node); err != nil {
+			return err
+		}
 	}
-	return f.spare(toDir, to.name)
+	if err := f.room(toDir, to.name); err != nil {
+		return err
+	}
+	return f.deepen(n, toDir, to.name)
 }
 
 // replaceable tells why a place cannot be moved to.

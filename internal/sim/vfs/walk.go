@@ -266,7 +266,7 @@ func (v *View) vacant(t *trip, path string, dir bool) (place, error) {
 	if p.write {
 		return p, linux.EACCES
 	}
-	return p, v.FS.spare(p.dir, p.name)
+	return p, v.FS.room(p.dir, p.name)
 }
 
 // writable reports whether names may be made and removed in d.
@@ -348,6 +348,6 @@ func (f *FS) path(n *node) (string, error) {
 	return string(b), nil
 }
 
-// maxPath is how long a path can be that the FS tells: longer ones than can be
-// asked for, because relative ones reach deeper.
+// maxPath is how long a path can be that the FS tells. [FS.room] keeps paths
+// shorter than [Options.Path]; what lies below a mount can be deeper.
 const maxPath = 1 << 20
