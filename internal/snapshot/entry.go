@@ -37,10 +37,11 @@ type Entry struct {
 	UID, GID uint32
 	ModTime  time.Time
 
-	Target string // of a symbolic link: its text; of a hard link: the first path
+	Target string // of a symbolic link: its text
+	First  int64  // of a hard link: the number of the earlier entry, counting from 0 those that are Shared
 	Device uint64 // of a device: major<<32 | minor
 	Opaque bool   // of a directory: hides all contents of the base's directory
-	Shared bool   // of a non-directory: a later entry is a hard link to it
+	Shared bool   // of a non-directory: a later entry may be a hard link to it
 
 	Size int64 // of a file
 	// Data yields the contents of a file in order; gaps are holes. The bytes are valid until the next step. A file with
@@ -75,18 +76,19 @@ func Compare(a, b string) int {
 
 // Bounds of an entry.
 const (
-	maxPath   = 1 << 20
+	maxPath   = 1 << 20 // only trees of before FS bounded paths have such long ones
 	maxName   = 255
 	maxTarget = 1 << 16
 	maxSize   = 1 << 50
 	maxChunk  = 4 << 20
-	maxChunks = 1 << 20   // of one file
-	maxShared = 256 << 20 // bytes of the paths of files with other names
+	maxChunks = 1 << 20 // of one file
+	maxShared = 1 << 20 // files with other names in a list of version 1, which names them by paths
 )
 
-// valid returns what is wrong with the entry itself.
-func (e *Entry) valid() error {
-	if err := validPath(e.Path); err != nil {
+// valid returns what is wrong with the entry itself. The first bytes of its path
+// are those of a path that is valid: they end at a slash, or with the path.
+func (e *Entry) valid(known int) error {
+	if err := validPath(e.Path, known); err != nil {
 		return err
 	}
 	switch {
@@ -100,8 +102,8 @@ func (e *Entry) valid() error {
 		return fmt.Errorf("%q has %d bytes: %w", e.Path, e.Size, paddock.Invalid)
 	case e.Opaque && e.Kind != Dir, e.Shared && (e.Kind == Dir || e.Kind == Gone || e.Kind == Same):
 		return fmt.Errorf("%q has a mark that is invalid for its kind: %w", e.Path, paddock.Invalid)
-	case e.Kind == Same:
-		return validPath(e.Target)
+	case e.First < 0, e.First > 0 && e.Kind != Same:
+		return fmt.Errorf("%q is a hard link to entry %d: %w", e.Path, e.First, paddock.Invalid)
 	case e.Kind == Link && (e.Target == "" || len(e.Target) > maxTarget || strings.IndexByte(e.Target, 0) >= 0),
 		e.Kind != Link && e.Target != "":
 		return fmt.Errorf("%q is a link to %q: %w", e.Path, e.Target, paddock.Invalid)
@@ -111,14 +113,14 @@ func (e *Entry) valid() error {
 	return nil
 }
 
-func validPath(p string) error {
+func validPath(p string, known int) error {
 	if len(p) > maxPath {
 		return fmt.Errorf("a path of %d bytes: %w", len(p), paddock.Invalid)
 	}
 	if p == "" {
 		return nil
 	}
-	for name := range strings.SplitSeq(p, "/") {
+	for name := range strings.SplitSeq(p[known:], "/") {
 		if name == "" || name == "." || name == ".." || len(name) > maxName || strings.IndexByte(name, 0) >= 0 {
 			return fmt.Errorf("the path %q: %w", p, paddock.Invalid)
 		}
@@ -126,36 +128,45 @@ func validPath(p string) error {
 	return nil
 }
 
-// An order checks each entry against the earlier ones.
+// An order checks each entry against the earlier ones. It keeps two paths and a
+// number, however many entries come.
 type order struct {
 	began  bool
 	last   string
-	solid  string          // the last path that is not a directory
-	shared map[string]bool // paths that later hard links may name
-	held   int             // bytes in shared
+	solid  string // the last path that is not a directory
+	shared int64  // how many entries later hard links may name
 }
 
+// next checks an entry, and that it may come next.
 func (o *order) next(e *Entry) error {
+	known := common(o.last, e.Path)
+	known = strings.LastIndexByte(e.Path[:known], '/') + 1
+	if err := e.valid(known); err != nil {
+		return err
+	}
 	switch {
 	case o.began && Compare(e.Path, o.last) <= 0:
 		return fmt.Errorf("%q comes after %q: %w", e.Path, o.last, paddock.Invalid)
-	case o.solid != "" && strings.HasPrefix(e.Path, o.solid+"/"):
+	case o.solid != "" && strings.HasPrefix(e.Path, o.solid) && strings.HasPrefix(e.Path[len(o.solid):], "/"):
 		return fmt.Errorf("%q is in %q, which is not a directory: %w", e.Path, o.solid, paddock.Invalid)
-	case e.Kind == Same && !o.shared[e.Target]:
-		return fmt.Errorf("%q is a hard link to %q, which is not an earlier file: %w", e.Path, e.Target, paddock.Invalid)
+	case e.Kind == Same && e.First >= o.shared:
+		return fmt.Errorf("%q is a hard link to entry %d, which is not an earlier file: %w", e.Path, e.First, paddock.Invalid)
 	}
 	o.began, o.last = true, e.Path
 	if e.Kind != Dir {
 		o.solid = e.Path
 	}
 	if e.Shared {
-		if o.shared == nil {
-			o.shared = map[string]bool{}
-		}
-		o.shared[e.Path] = true
-		if o.held += len(e.Path); o.held > maxShared {
-			return fmt.Errorf("files with several names: %w", paddock.Exhausted)
-		}
+		o.shared++
 	}
 	return nil
+}
+
+// common returns how many bytes two texts begin with alike.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }

@@ -22,8 +22,14 @@ import (
 //	the SHA-256 of all before
 //
 // Numbers are varints. A path is written as the length of the prefix that it shares with
-// the previous path, and the rest.
-const magic = "paddock snapshot 1\n"
+// the previous path, and the rest. The parts of a file end with one of no bytes.
+//
+// A list of version 1 is read too. In it a hard link says the first path, and the parts of a
+// file are counted before them.
+const (
+	magic = "paddock snapshot 2\n"
+	older = "paddock snapshot 1\n"
+)
 
 // Meta describes a snapshot.
 type Meta struct {
@@ -50,6 +56,7 @@ type sum [sha256.Size]byte
 const (
 	flagOpaque = 1
 	flagShared = 2
+	flagParts  = 4 // of a file: its parts follow
 )
 
 // A writer writes a list.
@@ -59,9 +66,15 @@ type writer struct {
 	buf   []byte
 	last  string
 	count uint64
+	left  int64 // bytes that the list may still have
+	end   int64 // of the last part of the file
 }
 
-func newWriter(w io.Writer, m Meta) (*writer, error) {
+// defaultList is how many bytes a list may have, unless the options of the store say so.
+const defaultList = 256 << 20
+
+// newWriter begins a list of at most so many bytes.
+func newWriter(w io.Writer, m Meta, most int64) (*writer, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -69,7 +82,7 @@ func newWriter(w io.Writer, m Meta) (*writer, error) {
 	if len(text) > maxMeta {
 		return nil, fmt.Errorf("a description of %d bytes: %w", len(text), paddock.Invalid)
 	}
-	x := &writer{hash: sha256.New()}
+	x := &writer{hash: sha256.New(), left: most}
 	x.w = bufio.NewWriterSize(io.MultiWriter(w, x.hash), 64<<10)
 	x.buf = append(x.buf, magic...)
 	x.buf = binary.AppendUvarint(x.buf, uint64(len(text)))
@@ -78,6 +91,9 @@ func newWriter(w io.Writer, m Meta) (*writer, error) {
 }
 
 func (x *writer) flush() error {
+	if x.left -= int64(len(x.buf)); x.left < 0 {
+		return fmt.Errorf("too many files, or too many names and parts of files, for one snapshot: remove some: %w", paddock.Exhausted)
+	}
 	_, err := x.w.Write(x.buf)
 	x.buf = x.buf[:0]
 	return err
@@ -88,11 +104,9 @@ func (x *writer) bytes(s string) {
 	x.buf = append(x.buf, s...)
 }
 
-func (x *writer) entry(e *Entry, chunks []chunk) error {
-	same := 0
-	for same < len(e.Path) && same < len(x.last) && e.Path[same] == x.last[same] {
-		same++
-	}
+// entry writes an entry. The parts of a file with data follow, by part.
+func (x *writer) entry(e *Entry) error {
+	same := common(e.Path, x.last)
 	x.last = e.Path
 	x.count++
 	flags := byte(0)
@@ -102,6 +116,9 @@ func (x *writer) entry(e *Entry, chunks []chunk) error {
 	if e.Shared {
 		flags |= flagShared
 	}
+	if hasParts(e) {
+		flags |= flagParts
+	}
 	x.buf = append(x.buf, byte(e.Kind), flags)
 	x.buf = binary.AppendUvarint(x.buf, uint64(same))
 	x.bytes(e.Path[same:])
@@ -109,7 +126,7 @@ func (x *writer) entry(e *Entry, chunks []chunk) error {
 	case Gone:
 		return x.flush()
 	case Same:
-		x.bytes(e.Target)
+		x.buf = binary.AppendUvarint(x.buf, uint64(e.First))
 		return x.flush()
 	}
 	for _, n := range []uint64{uint64(e.Mode), uint64(e.UID), uint64(e.GID)} {
@@ -124,20 +141,29 @@ func (x *writer) entry(e *Entry, chunks []chunk) error {
 		x.buf = binary.AppendUvarint(x.buf, e.Device)
 	case File:
 		x.buf = binary.AppendUvarint(x.buf, uint64(e.Size))
-		x.buf = binary.AppendUvarint(x.buf, uint64(len(chunks)))
-		end := int64(0)
-		for _, c := range chunks {
-			x.buf = binary.AppendUvarint(x.buf, uint64(c.offset-end))
-			x.buf = binary.AppendUvarint(x.buf, uint64(c.size))
-			x.buf = append(x.buf, c.sum[:]...)
-			end = c.offset + c.size
-		}
+		x.end = 0
 	}
 	return x.flush()
 }
 
-// end finishes the list. w is the writer that the list was made with.
-func (x *writer) end(w io.Writer) error {
+func hasParts(e *Entry) bool { return e.Kind == File && e.Data != nil }
+
+// part writes the next part of the last file. The one after the last has no bytes.
+func (x *writer) part(c chunk) error {
+	x.buf = binary.AppendUvarint(x.buf, uint64(c.offset-x.end))
+	x.buf = binary.AppendUvarint(x.buf, uint64(c.size))
+	if c.size > 0 {
+		x.buf = append(x.buf, c.sum[:]...)
+	}
+	x.end = c.offset + c.size
+	return x.flush()
+}
+
+// parted writes that the last file has no more parts.
+func (x *writer) parted() error { return x.part(chunk{offset: x.end}) }
+
+// finish ends the list. w is the writer that the list was made with.
+func (x *writer) finish(w io.Writer) error {
 	x.buf = append(x.buf, 0)
 	x.buf = binary.AppendUvarint(x.buf, x.count)
 	if err := x.flush(); err != nil {
@@ -158,6 +184,15 @@ type reader struct {
 	last  string
 	order order
 	count uint64
+	names map[[16]byte]int64 // of version 1: hashes of the paths that hard links may say; nil in others
+
+	// Of the file whose parts come next.
+	parts bool   // there may be some
+	left  uint64 // of version 1: how many
+	read  int
+	size  uint64
+	end   uint64
+	err   error // of reading them
 }
 
 // A summed reader hashes everything that is read from it, except the last bytes, which are
@@ -189,7 +224,11 @@ func newReader(r io.Reader) (*reader, error) {
 	if _, err := io.ReadFull(x.r, head); err != nil {
 		return nil, corrupt("it ends in its first line")
 	}
-	if string(head) != magic {
+	switch string(head) {
+	case magic:
+	case older:
+		x.names = map[[16]byte]int64{}
+	default:
 		return nil, corrupt("it begins with %q", head)
 	}
 	text, err := x.bytes(maxMeta)
@@ -229,62 +268,97 @@ func (x *reader) bytes(limit uint64) (string, error) {
 }
 
 // next reads an entry. At the end it checks the hash and returns io.EOF.
-func (x *reader) next() (*Entry, []chunk, error) {
+func (x *reader) next() (*Entry, error) {
+	for x.parts { // those that nobody asked for
+		if _, _, err := x.part(); err != nil {
+			return nil, err
+		}
+	}
 	kind, err := x.r.ReadByte()
 	if err != nil {
-		return nil, nil, corrupt("it ends too early")
+		return nil, corrupt("it ends too early")
 	}
 	if kind == 0 {
-		return nil, nil, x.finish()
+		return nil, x.finish()
 	}
 	x.count++
 	e := &Entry{Kind: Kind(kind)}
 	flags, err := x.r.ReadByte()
-	if err != nil || flags&^(flagOpaque|flagShared) != 0 {
-		return nil, nil, corrupt("an entry has unknown marks")
+	if err != nil || flags&^(flagOpaque|flagShared|flagParts) != 0 || flags&flagParts != 0 && (e.Kind != File || x.names != nil) {
+		return nil, corrupt("an entry has unknown marks")
 	}
 	e.Opaque, e.Shared = flags&flagOpaque != 0, flags&flagShared != 0
 	same, err := x.number(uint64(len(x.last)))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rest, err := x.bytes(maxPath - same)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	e.Path = x.last[:same] + rest
 	x.last = e.Path
-	chunks, err := x.body(e)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := e.valid(); err != nil {
-		return nil, nil, err
-	}
-	return e, chunks, x.order.next(e)
-}
-
-func (x *reader) body(e *Entry) ([]chunk, error) {
-	var err error
-	switch e.Kind {
-	case Gone:
-		return nil, nil
-	case Same:
-		e.Target, err = x.bytes(maxPath)
+	x.parts = flags&flagParts != 0
+	if err := x.body(e); err != nil {
 		return nil, err
 	}
+	if err := x.order.next(e); err != nil {
+		return nil, err
+	}
+	if x.names != nil && e.Shared {
+		if len(x.names) >= maxShared {
+			return nil, fmt.Errorf("files with several names: %w", paddock.Exhausted)
+		}
+		x.names[short(e.Path)] = x.order.shared - 1
+	}
+	return e, nil
+}
+
+// short gives what a path is remembered by: there may be many long ones.
+func short(path string) [16]byte {
+	k := sha256.Sum256([]byte(path))
+	return [16]byte(k[:16])
+}
+
+// first reads what a hard link is one to.
+func (x *reader) first(e *Entry) error {
+	if x.names == nil {
+		n, err := x.number(1<<63 - 1)
+		e.First = int64(n)
+		return err
+	}
+	path, err := x.bytes(maxPath)
+	if err != nil {
+		return err
+	}
+	n, ok := x.names[short(path)]
+	if !ok {
+		return corrupt("%q is a hard link to %q, which is not an earlier file", e.Path, path)
+	}
+	e.First = n
+	return nil
+}
+
+func (x *reader) body(e *Entry) error {
+	switch e.Kind {
+	case Gone:
+		return nil
+	case Same:
+		return x.first(e)
+	}
+	var err error
 	var mode, uid, gid, nsec uint64
 	for _, n := range []*uint64{&mode, &uid, &gid} {
 		if *n, err = x.number(1<<32 - 1); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	sec, err := binary.ReadVarint(x.r)
 	if err != nil {
-		return nil, corrupt("a time is cut off")
+		return corrupt("a time is cut off")
 	}
 	if nsec, err = x.number(999_999_999); err != nil {
-		return nil, err
+		return err
 	}
 	e.Mode, e.UID, e.GID, e.ModTime = uint32(mode), uint32(uid), uint32(gid), time.Unix(sec, int64(nsec))
 	switch e.Kind {
@@ -293,42 +367,58 @@ func (x *reader) body(e *Entry) ([]chunk, error) {
 	case Char, Block:
 		e.Device, err = x.number(1<<64 - 1)
 	case File:
-		return x.chunks(e)
+		return x.file(e)
 	}
-	return nil, err
+	return err
 }
 
-func (x *reader) chunks(e *Entry) ([]chunk, error) {
-	size, err := x.number(maxSize)
+// file reads what comes before the parts of a file.
+func (x *reader) file(e *Entry) (err error) {
+	if x.size, err = x.number(maxSize); err != nil {
+		return err
+	}
+	e.Size = int64(x.size)
+	x.read, x.end = 0, 0
+	if x.names != nil {
+		if x.left, err = x.number(min(x.size, maxChunks)); err != nil { // each part has at least one byte
+			return err
+		}
+		x.parts = x.left > 0
+	}
+	return nil
+}
+
+// part reads the next part of the last file, if it has one. There may be many: nobody keeps them.
+func (x *reader) part() (c chunk, ok bool, err error) {
+	if !x.parts || x.err != nil {
+		return chunk{}, false, x.err
+	}
+	defer func() { x.err = err }()
+	gap, err := x.number(x.size)
 	if err != nil {
-		return nil, err
+		return chunk{}, false, err
 	}
-	n, err := x.number(min(size, maxChunks)) // each chunk has at least one byte
+	length, err := x.number(maxChunk)
 	if err != nil {
-		return nil, err
+		return chunk{}, false, err
 	}
-	e.Size = int64(size)
-	var all []chunk // not allocated by an untrusted number
-	end := uint64(0)
-	for range n {
-		gap, err := x.number(size)
-		if err != nil {
-			return nil, err
-		}
-		length, err := x.number(maxChunk)
-		if err != nil {
-			return nil, err
-		}
-		c := chunk{offset: int64(end + gap), size: int64(length)}
-		if end += gap + length; length == 0 || end > size {
-			return nil, corrupt("%q has a part from %d to %d of %d", e.Path, c.offset, end, size)
-		}
-		if _, err := io.ReadFull(x.r, c.sum[:]); err != nil {
-			return nil, corrupt("%q is cut off", e.Path)
-		}
-		all = append(all, c)
+	if length == 0 && gap == 0 && x.names == nil {
+		x.parts = false
+		return chunk{}, false, nil
 	}
-	return all, nil
+	c = chunk{offset: int64(x.end + gap), size: int64(length)}
+	x.read++
+	if x.end += gap + length; length == 0 || x.end > x.size || x.read > maxChunks {
+		return chunk{}, false, corrupt("a file has a part from %d to %d of %d", c.offset, x.end, x.size)
+	}
+	if _, err := io.ReadFull(x.r, c.sum[:]); err != nil {
+		return chunk{}, false, corrupt("a file is cut off")
+	}
+	if x.names != nil {
+		x.left--
+		x.parts = x.left > 0
+	}
+	return c, true, nil
 }
 
 // finish checks the bytes after the entries.

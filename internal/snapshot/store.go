@@ -3,19 +3,22 @@ package snapshot
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"path"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -29,6 +32,10 @@ type Options struct {
 	// Sync makes writes survive a power failure. Without it a snapshot may be damaged after one, and reading it reports
 	// the damage.
 	Sync bool
+
+	// List bounds the list of the files of a snapshot that is written, in bytes: their names, and the parts of their
+	// contents. Zero is 256 MiB. Contents themselves are bounded by whoever gives them.
+	List int64
 }
 
 // A Store is a directory of snapshots. It is safe for concurrent use, also by several programs.
@@ -43,6 +50,7 @@ const (
 	dirLists = "snapshot"
 	dirTemp  = "temp"
 	fileLock = "lock"
+	fileOnly = "collect" // locked by the one that collects
 )
 
 // Open opens the store in a directory, and creates the directory (0700) if it is missing.
@@ -67,22 +75,36 @@ func (s *Store) Close() error { return s.root.Close() }
 
 // NewID returns a new random snapshot ID.
 func NewID() paddock.SnapshotID {
-	return paddock.SnapshotID("snap-" + strings.ToLower(rand.Text()))
+	return paddock.SnapshotID("snap-" + strings.ToLower(crand.Text()))
 }
 
-// lock locks the store: shared for adding, exclusive for removing blobs. Without wait, a
-// store in use is [paddock.Conflict].
-func (s *Store) lock(alone, wait bool) (io.Closer, error) {
-	f, err := s.root.OpenFile(fileLock, os.O_RDWR|os.O_CREATE, 0o600)
+// pause is between two looks at whether a lock is free.
+const pause = 5 * time.Millisecond
+
+// lock locks a file of the store: shared, or alone. If it is not free, lock waits until ctx ends.
+func (s *Store) lock(ctx context.Context, name string, alone bool) (io.Closer, error) {
+	for {
+		f, err := s.tryLock(name, alone)
+		if !errors.Is(err, paddock.Conflict) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// tryLock is lock without waiting: a file that is locked is [paddock.Conflict].
+func (s *Store) tryLock(name string, alone bool) (io.Closer, error) {
+	f, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	how := syscall.LOCK_SH
+	how := syscall.LOCK_SH | syscall.LOCK_NB
 	if alone {
-		how = syscall.LOCK_EX
-	}
-	if !wait {
-		how |= syscall.LOCK_NB
+		how = syscall.LOCK_EX | syscall.LOCK_NB
 	}
 	for {
 		err = syscall.Flock(int(f.Fd()), how)
@@ -91,7 +113,7 @@ func (s *Store) lock(alone, wait bool) (io.Closer, error) {
 		}
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = fmt.Errorf("snapshots are being written: %w", paddock.Conflict)
+		err = fmt.Errorf("snapshots are being written or collected: %w", paddock.Conflict)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -110,7 +132,7 @@ func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, erro
 	if !paddock.ID(m.ID).Valid() {
 		return fmt.Errorf("the name %q: %w", m.ID, paddock.Invalid)
 	}
-	held, err := s.lock(false, true)
+	held, err := s.lock(ctx, fileLock, false)
 	if err != nil {
 		return err
 	}
@@ -120,37 +142,36 @@ func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, erro
 		return paddock.Exists
 	}
 	return s.place(name, func(f *os.File) error {
-		w, err := newWriter(f, m)
+		w, err := newWriter(f, m, cmp.Or(s.opts.List, defaultList))
 		if err != nil {
 			return err
 		}
-		in := &intake{store: s, ctx: ctx, buf: make([]byte, 0, chunkSize)}
+		in := &intake{store: s, ctx: ctx, list: w, buf: make([]byte, 0, chunkSize)}
 		var o order
 		for e, err := range entries {
 			if err != nil {
 				return err
 			}
-			if err := cmp.Or(context.Cause(ctx), e.valid()); err != nil {
+			if err := cmp.Or(context.Cause(ctx), o.next(&e)); err != nil {
 				return err
 			}
-			if err := o.next(&e); err != nil {
+			if err := w.entry(&e); err != nil {
 				return err
 			}
-			chunks, err := in.file(&e)
-			if err != nil {
+			if !hasParts(&e) {
+				continue
+			}
+			if err := in.file(&e); err != nil {
 				return fmt.Errorf("%q: %w", e.Path, err)
 			}
-			if err := w.entry(&e, chunks); err != nil {
-				return err
-			}
 		}
-		return w.end(f)
+		return w.finish(f)
 	})
 }
 
 // place writes a file and renames it when it is complete.
 func (s *Store) place(name string, fill func(*os.File) error) error {
-	temp := path.Join(dirTemp, rand.Text())
+	temp := path.Join(dirTemp, crand.Text())
 	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -184,35 +205,36 @@ func (s *Store) settle(dir string) error {
 type intake struct {
 	store *Store
 	ctx   context.Context
+	list  *writer
 	buf   []byte // the part being filled
 	from  int64  // its offset
-	list  []chunk
+	parts int    // of the file
 }
 
-func (in *intake) file(e *Entry) ([]chunk, error) {
-	if e.Kind != File || e.Data == nil {
-		return nil, nil
-	}
-	in.buf, in.list = in.buf[:0], nil
+func (in *intake) file(e *Entry) error {
+	in.buf, in.parts = in.buf[:0], 0
 	end := int64(0)
 	for x, err := range e.Data {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if x.Offset < end || x.Offset > e.Size-int64(len(x.Bytes)) {
-			return nil, fmt.Errorf("bytes at %d of %d, after %d: %w", x.Offset, e.Size, end, paddock.Invalid)
+			return fmt.Errorf("bytes at %d of %d, after %d: %w", x.Offset, e.Size, end, paddock.Invalid)
 		}
 		if x.Offset > end {
 			if err := in.flush(); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		end = x.Offset + int64(len(x.Bytes))
 		if err := in.add(x.Offset, x.Bytes); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return in.list, in.flush()
+	if err := in.flush(); err != nil {
+		return err
+	}
+	return in.list.parted()
 }
 
 func (in *intake) add(offset int64, b []byte) error {
@@ -239,11 +261,13 @@ func (in *intake) flush() error {
 	if err := context.Cause(in.ctx); err != nil {
 		return err
 	}
-	if len(in.list) >= maxChunks {
+	if in.parts++; in.parts > maxChunks {
 		return fmt.Errorf("more than %d parts: %w", maxChunks, paddock.Exhausted)
 	}
 	c := chunk{in.from, int64(len(in.buf)), sha256.Sum256(in.buf)}
-	in.list = append(in.list, c)
+	if err := in.list.part(c); err != nil {
+		return err // before there is one more file
+	}
 	err := in.store.keep(c.sum, in.buf)
 	in.buf = in.buf[:0]
 	return err
@@ -332,7 +356,7 @@ func (s *Store) open(id paddock.SnapshotID) (*os.File, *reader, error) {
 func (x *Snapshot) Close() error { return x.file.Close() }
 
 // Entries yields the entries in order and stops at the first error, which it yields. Only at its end is it known that
-// the list was not changed on the disk. The data of an entry can be read during its step.
+// the list was not changed on the disk. The data of an entry can be read once, during its step.
 func (x *Snapshot) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if _, err := x.file.Seek(0, io.SeekStart); err != nil {
@@ -342,12 +366,11 @@ func (x *Snapshot) Entries() iter.Seq2[Entry, error] {
 		r, err := newReader(x.file)
 		for err == nil {
 			var e *Entry
-			var chunks []chunk
-			if e, chunks, err = r.next(); err != nil {
+			if e, err = r.next(); err != nil {
 				break
 			}
-			if len(chunks) > 0 {
-				e.Data = x.store.data(chunks)
+			if r.parts {
+				e.Data = x.store.data(r)
 			}
 			if !yield(*e, nil) {
 				return
@@ -359,13 +382,69 @@ func (x *Snapshot) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-func (s *Store) data(chunks []chunk) iter.Seq2[Extent, error] {
+// data gives the contents of the file whose entry was read last.
+func (s *Store) data(r *reader) iter.Seq2[Extent, error] {
+	entry, begun := r.count, false
 	return func(yield func(Extent, error) bool) {
-		for _, c := range chunks {
+		if begun || r.count != entry {
+			yield(Extent{}, fmt.Errorf("contents are read once, with their entry: %w", paddock.Internal))
+			return
+		}
+		begun = true
+		for {
+			c, ok, err := r.part()
+			if err != nil {
+				yield(Extent{}, err)
+				return
+			}
+			if !ok {
+				return
+			}
 			b, err := s.blob(c)
 			if !yield(Extent{c.offset, b}, err) || err != nil {
 				return
 			}
+		}
+	}
+}
+
+// A Size is how much a snapshot makes.
+type Size struct {
+	Bytes int64 // of contents, without holes
+	Files int64 // of all types; those of the base that it only changes, too
+}
+
+// Size reads the list of the snapshot, and tells how much it makes, without reading the contents.
+func (x *Snapshot) Size(ctx context.Context) (Size, error) {
+	var n Size
+	failed := func(err error) (Size, error) { return Size{}, fmt.Errorf("read snapshot %s: %w", x.Meta.ID, err) }
+	if _, err := x.file.Seek(0, io.SeekStart); err != nil {
+		return failed(err)
+	}
+	r, err := newReader(x.file)
+	if err != nil {
+		return failed(err)
+	}
+	for {
+		e, err := r.next()
+		if err == io.EOF {
+			return n, nil
+		}
+		if err := cmp.Or(err, context.Cause(ctx)); err != nil {
+			return failed(err)
+		}
+		if e.Kind != Gone && e.Kind != Same {
+			n.Files++
+		}
+		for {
+			c, ok, err := r.part()
+			if err != nil {
+				return failed(err)
+			}
+			if !ok {
+				break
+			}
+			n.Bytes += c.size // at most maxChunk each: it cannot overflow
 		}
 	}
 }
@@ -441,77 +520,133 @@ func (s *Store) Discard(ctx context.Context, id paddock.SnapshotID) error {
 	return nil
 }
 
-// Collect removes blobs that no snapshot has, and returns the number of bytes freed. While a snapshot is written it
-// returns [paddock.Conflict]. If a snapshot cannot be read it removes nothing, because that snapshot may still be
-// recovered.
+// Collect removes blobs that no snapshot has, and returns the number of bytes freed. While a snapshot is written, or
+// somebody else collects, it returns [paddock.Conflict]. If a snapshot cannot be read it removes nothing, because that
+// snapshot may still be recovered.
+//
+// Writers wait for it only while it removes a small share of the blobs, not while it reads all snapshots.
 func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
-	held, err := s.lock(true, false)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("collect snapshots: %w", err)
+		}
+	}()
+	only, err := s.tryLock(fileOnly, true)
 	if err != nil {
-		return 0, fmt.Errorf("collect snapshots: %w", err)
+		return 0, err
 	}
-	defer held.Close()
-	used, err := s.used(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("collect snapshots: %w", err)
+	defer only.Close()
+	c := collection{store: s, ctx: ctx, read: map[paddock.SnapshotID]fs.FileInfo{}, used: map[uint64]bool{}}
+	if err := c.alone(func() error { return nil }); err != nil { // it would be in vain
+		return 0, err
 	}
 	shelves, err := s.names(dirBlobs)
 	if err != nil {
-		return 0, fmt.Errorf("collect snapshots: %w", err)
+		return 0, err
 	}
-	for _, shelf := range shelves {
+	// One that is often cut short still comes by all of them.
+	first := rand.N(len(shelves) + 1)
+	for _, shelf := range slices.Concat(shelves[first:], shelves[:first]) {
 		if len(shelf) != 2 {
 			continue // not a blob
 		}
-		n, err := s.sweep(ctx, path.Join(dirBlobs, shelf), func(name string) bool {
-			var k sum
-			b, err := hex.DecodeString(shelf + name)
-			return err == nil && len(b) == len(k) && used[sum(b)]
+		err := c.alone(func() error {
+			n, err := s.sweep(ctx, path.Join(dirBlobs, shelf), func(name string) bool {
+				var k sum
+				b, err := hex.DecodeString(shelf + name)
+				return err == nil && len(b) == len(k) && c.used[sum(b).key()]
+			})
+			freed += n
+			return err
 		})
-		freed += n
 		if err != nil {
-			return freed, fmt.Errorf("collect snapshots: %w", err)
+			return freed, err
 		}
 	}
-	// No process is writing now, so these files are left over from killed ones.
-	n, err := s.sweep(ctx, dirTemp, func(string) bool { return false })
-	if err != nil {
-		err = fmt.Errorf("collect snapshots: %w", err)
-	}
-	return freed + n, err
+	err = c.alone(func() error {
+		// No process is writing now, so these files are left over from killed ones.
+		n, err := s.sweep(ctx, dirTemp, func(string) bool { return false })
+		freed += n
+		return err
+	})
+	return freed, err
 }
 
-// used returns the blobs of all snapshots.
-func (s *Store) used(ctx context.Context) (map[sum]bool, error) {
-	ids, err := s.ids()
-	if err != nil {
-		return nil, err
+// A collection is a Collect that goes on.
+type collection struct {
+	store *Store
+	ctx   context.Context
+	read  map[paddock.SnapshotID]fs.FileInfo // lists that were read: they never change
+	used  map[uint64]bool                    // keys of the blobs that they have
+}
+
+// key is what a blob in use is remembered by: there may be many. That another one with the same
+// key is kept as well does no harm.
+func (k sum) key() uint64 { return binary.BigEndian.Uint64(k[:]) }
+
+// alone runs do while nobody writes, when all snapshots have been read. Most are read before
+// writers have to wait.
+func (c *collection) alone(do func() error) error {
+	if err := c.mark(); err != nil {
+		return err
 	}
-	used := map[sum]bool{}
+	held, err := c.store.tryLock(fileLock, true)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := c.mark(); err != nil {
+		return err
+	}
+	return do()
+}
+
+// mark notes the blobs of the snapshots that were not read yet.
+func (c *collection) mark() error {
+	ids, err := c.store.ids()
+	if err != nil {
+		return err
+	}
 	for _, id := range ids {
-		err := s.mark(ctx, id, used)
-		if err != nil && !errors.Is(err, paddock.NotFound) {
-			return nil, err
+		now, err := c.store.root.Lstat(path.Join(dirLists, string(id)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was just removed
 		}
+		if err != nil {
+			return err
+		}
+		if was := c.read[id]; was != nil && os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) {
+			continue
+		}
+		if err := c.markOne(id); err != nil && !errors.Is(err, paddock.NotFound) {
+			return err
+		}
+		c.read[id] = now
 	}
-	return used, nil
+	return nil
 }
 
-func (s *Store) mark(ctx context.Context, id paddock.SnapshotID, used map[sum]bool) error {
-	f, r, err := s.open(id)
+func (c *collection) markOne(id paddock.SnapshotID) error {
+	f, r, err := c.store.open(id)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	for {
-		_, chunks, err := r.next()
+		_, err := r.next()
 		if err == io.EOF {
 			return nil
 		}
-		if err := cmp.Or(err, context.Cause(ctx)); err != nil {
-			return fmt.Errorf("snapshot %s: %w", id, err)
+		for err == nil {
+			var k chunk
+			var ok bool
+			if k, ok, err = r.part(); !ok {
+				break
+			}
+			c.used[k.sum.key()] = true
 		}
-		for _, c := range chunks {
-			used[c.sum] = true
+		if err := cmp.Or(err, context.Cause(c.ctx)); err != nil {
+			return fmt.Errorf("snapshot %s: %w", id, err)
 		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -101,7 +103,7 @@ func sample() []Entry {
 		{Path: "a", Kind: Dir, Mode: 0o1777, Opaque: true, ModTime: now},
 		{Path: "a/big", Kind: File, Size: 3_300_000, Data: data(Extent{100_000, big})},
 		{Path: "a/\xff\xfe\n", Kind: File, Mode: 0o4755, UID: 1 << 31, GID: 7, ModTime: now, Size: 5, Shared: true, Data: data(Extent{0, []byte("hello")})},
-		{Path: "a-b", Kind: Same, Target: "a/\xff\xfe\n"},
+		{Path: "a-b", Kind: Same},
 		{Path: "copy", Kind: File, Size: 3_300_000, Data: data(Extent{100_000, big})},
 		{Path: "dev", Kind: Char, Mode: 0o666, Device: 1<<32 | 3},
 		{Path: "hole", Kind: File, Size: 1 << 40, Mode: 0o600, ModTime: time.Unix(1<<40, 0)},
@@ -187,9 +189,12 @@ func TestAListThatCannotBeATreeIsRefused(t *testing.T) {
 		"out of order":         {{Path: "b", Kind: File}, {Path: "a", Kind: File}},
 		"below a link":         {{Path: "a", Kind: Link, Target: "/etc"}, {Path: "a/passwd", Kind: File}},
 		"below a file":         {{Path: "a", Kind: File}, {Path: "a/b/c", Kind: File}},
-		"a name of nothing":    {{Path: "a", Kind: Same, Target: "b"}},
-		"a name of a later":    {{Path: "a", Kind: Same, Target: "b"}, {Path: "b", Kind: File, Shared: true}},
-		"a name of a link":     {{Path: "a", Kind: Link, Target: "x"}, {Path: "b", Kind: Same, Target: "a"}},
+		"a name of nothing":    {{Path: "a", Kind: Same}},
+		"another name of less": {{Path: "a", Kind: File, Shared: true}, {Path: "b", Kind: Same, First: -1}},
+		"a name of no link":    {{Path: "a", Kind: Same, Target: "b"}},
+		"the number of a file": {{Path: "a", Kind: File, First: 1}},
+		"a name of a later":    {{Path: "a", Kind: Same}, {Path: "b", Kind: File, Shared: true}},
+		"a name of a link":     {{Path: "a", Kind: Link, Target: "x"}, {Path: "b", Kind: Same}},
 		"no kind":              {{Path: "a"}},
 		"a root that is none":  {{Kind: File}},
 		"a mode":               {{Path: "a", Kind: File, Mode: 0o100644}},
@@ -213,14 +218,14 @@ func TestAListThatCannotBeATreeIsRefused(t *testing.T) {
 		}
 		// The same, by somebody who writes what they like.
 		var b bytes.Buffer
-		w, err := newWriter(&b, Meta{ID: id})
+		w, err := newWriter(&b, Meta{ID: id}, defaultList)
 		must(t, err)
 		for i := range all {
-			must(t, w.entry(&all[i], nil))
+			must(t, w.entry(&all[i]))
 		}
-		must(t, w.end(&b))
+		must(t, w.finish(&b))
 		must(t, os.WriteFile(filepath.Join(dir, dirLists, string(id)), b.Bytes(), 0o600))
-		if all[0].Data != nil || what == "the size of a link" || what == "a device of a pipe" {
+		if all[0].Data != nil || what == "a name of no link" || what == "the number of a file" || what == "the size of a link" || what == "a device of a pipe" {
 			continue // there is no way to write it
 		}
 		x, err := s.Read(id)
@@ -397,12 +402,18 @@ func TestPathsAreOrderedAsAWalkMeetsThem(t *testing.T) {
 
 func FuzzReadingAListNeverHarms(f *testing.F) {
 	var b bytes.Buffer
-	w, err := newWriter(&b, Meta{ID: "snap-x"})
+	w, err := newWriter(&b, Meta{ID: "snap-x"}, defaultList)
 	must(f, err)
 	for _, e := range sample() {
-		must(f, w.entry(&e, []chunk{{0, 3, sum{1}}, {4, 1, sum{2}}}))
+		must(f, w.entry(&e))
+		if hasParts(&e) {
+			must(f, w.part(chunk{0, 3, sum{1}}))
+			must(f, w.part(chunk{4, 1, sum{2}}))
+			must(f, w.parted())
+		}
 	}
-	must(f, w.end(&b))
+	must(f, w.finish(&b))
+	f.Add(olderList(f))
 	f.Add(b.Bytes())
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -412,7 +423,7 @@ func FuzzReadingAListNeverHarms(f *testing.F) {
 		}
 		last, first := "", true
 		for {
-			e, chunks, err := r.next()
+			e, err := r.next()
 			if err != nil {
 				if err != io.EOF && !errors.Is(err, paddock.Invalid) && !errors.Is(err, paddock.Exhausted) {
 					t.Fatal(err)
@@ -429,7 +440,14 @@ func FuzzReadingAListNeverHarms(f *testing.F) {
 			}
 			first, last = false, e.Path
 			end := int64(0)
-			for _, c := range chunks {
+			for e.Size%3 > 0 { // of some, nobody asks for parts
+				c, ok, err := r.part()
+				if !ok {
+					if err != nil && !errors.Is(err, paddock.Invalid) {
+						t.Fatal(err)
+					}
+					break
+				}
 				if c.offset < end || c.size <= 0 || c.size > maxChunk || c.offset+c.size > e.Size {
 					t.Fatalf("%q has %+v", e.Path, c)
 				}
@@ -437,4 +455,225 @@ func FuzzReadingAListNeverHarms(f *testing.F) {
 			}
 		}
 	})
+}
+
+// olderList is the list of a snapshot that was written before hard links said numbers. Its files are
+// those of sample without the large ones.
+func olderList(t testing.TB) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/version1")
+	must(t, err)
+	return b
+}
+
+func TestAListOfVersion1IsRead(t *testing.T) {
+	s, dir := open(t)
+	must(t, os.WriteFile(filepath.Join(dir, dirLists, "snap-older"), olderList(t), 0o600))
+	hello := []byte("hello")
+	must(t, s.keep(sha256.Sum256(hello), hello))
+	for range 2 {
+		_, err := s.Collect(t.Context())
+		must(t, err)
+		x, err := s.Read("snap-older")
+		must(t, err)
+		got, err := show(x.Entries())
+		must(t, err)
+		want, err := show(seq(olderSample()...))
+		must(t, err)
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		n, err := x.Size(t.Context())
+		must(t, err)
+		if n != (Size{Bytes: 5, Files: 7}) {
+			t.Errorf("its size is %+v", n)
+		}
+		must(t, x.Close())
+	}
+}
+
+func olderSample() []Entry {
+	return slices.Concat([]Entry{
+		{Path: "a", Kind: Dir, Mode: 0o1777, Opaque: true, ModTime: time.Unix(-5, 999_999_999)},
+		{Path: "a/one", Kind: Pipe, Shared: true},
+		{Path: "a/\xff\xfe\n", Kind: File, Mode: 0o4755, UID: 1 << 31, GID: 7, Size: 5, Shared: true, Data: data(Extent{0, []byte("hello")})},
+		{Path: "a-b", Kind: Same, First: 1},
+		{Path: "a-c", Kind: Same, First: 0},
+	}, sample()[6:])
+}
+
+// list tells the size of the list of a snapshot.
+func list(t *testing.T, dir string, id paddock.SnapshotID) int64 {
+	t.Helper()
+	i, err := os.Stat(filepath.Join(dir, dirLists, string(id)))
+	must(t, err)
+	return i.Size()
+}
+
+// deepDir is a path of so many bytes, about.
+func deepDir(size int) string {
+	return strings.Repeat(strings.Repeat("d", 249)+"/", size/250)
+}
+
+func TestManyNamesOfAFileTakeLittle(t *testing.T) {
+	s, dir := open(t)
+	far := deepDir(4000) + "f"
+	id := NewID()
+	must(t, s.Write(t.Context(), Meta{ID: id}, func(yield func(Entry, error) bool) {
+		if !yield(Entry{Path: far, Kind: File, Shared: true}, nil) {
+			return
+		}
+		for i := range 10_000 {
+			if !yield(Entry{Path: fmt.Sprintf("z%05d", i), Kind: Same}, nil) {
+				return
+			}
+		}
+	}))
+	if size := list(t, dir, id); size > 200_000 {
+		t.Errorf("10,000 names of one file take %d bytes", size)
+	}
+}
+
+func TestAListHasABound(t *testing.T) {
+	_, dir := open(t)
+	s, err := Open(dir, Options{List: 100_000})
+	must(t, err)
+	defer s.Close()
+	text := strings.Repeat("x", 60_000)
+	asked := 0
+	for what, entry := range map[string]func(i int) Entry{
+		"texts of links": func(i int) Entry { return Entry{Path: fmt.Sprintf("%09d", i), Kind: Link, Target: text} },
+		"names":          func(i int) Entry { return Entry{Path: fmt.Sprintf("%09d", i), Kind: Gone} },
+		"parts": func(i int) Entry {
+			return Entry{Path: fmt.Sprintf("%09d", i), Kind: File, Size: 1 << 30, Data: func(yield func(Extent, error) bool) {
+				for i := range int64(10_000) {
+					if asked++; !yield(Extent{i * 2, []byte("x")}, nil) {
+						return
+					}
+				}
+			}}
+		},
+	} {
+		id := NewID()
+		err := s.Write(t.Context(), Meta{ID: id}, func(yield func(Entry, error) bool) {
+			for i := 0; yield(entry(i), nil); i++ {
+				asked++
+			}
+		})
+		if !errors.Is(err, paddock.Exhausted) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := s.Read(id); !errors.Is(err, paddock.NotFound) {
+			t.Errorf("%s: there is one: %v", what, err)
+		}
+	}
+	if asked > 40_000 {
+		t.Errorf("it took %d entries and parts", asked)
+	}
+	if size := used(t, dir); size > 1<<20 {
+		t.Errorf("%d bytes are left", size)
+	}
+}
+
+// Each file with several names once cost its path until the end.
+func TestManyFilesWithSeveralNamesTakeLittleMemory(t *testing.T) {
+	s, _ := open(t)
+	far := deepDir(1<<20 - 300)
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	id := NewID()
+	must(t, s.Write(t.Context(), Meta{ID: id}, func(yield func(Entry, error) bool) {
+		for i := range 100 {
+			if !yield(Entry{Path: fmt.Sprintf("%s%03d", far, i), Kind: Pipe, Shared: true}, nil) {
+				return
+			}
+		}
+		if more := live() - before; more > 16<<20 {
+			t.Errorf("a writer holds %d MiB", more>>20)
+		}
+	}))
+	x, err := s.Read(id)
+	must(t, err)
+	defer x.Close()
+	n := 0
+	for _, err := range x.Entries() {
+		must(t, err)
+		if n++; n == 100 {
+			if more := live() - before; more > 16<<20 {
+				t.Errorf("a reader holds %d MiB", more>>20)
+			}
+		}
+	}
+}
+
+// asking is a context that tells when it is asked whether it has ended.
+type asking struct {
+	context.Context
+	asked func()
+}
+
+func (a asking) Err() error {
+	a.asked()
+	return nil
+}
+
+func TestAWriterDoesNotWaitForOneThatReads(t *testing.T) {
+	s, _ := open(t)
+	file := func(text string) iter.Seq2[Entry, error] {
+		return seq(Entry{Path: "f", Kind: File, Size: int64(len(text)), Data: data(Extent{0, []byte(text)})})
+	}
+	must(t, s.Write(t.Context(), Meta{ID: "snap-one"}, file("one")))
+	must(t, s.Write(t.Context(), Meta{ID: "snap-two"}, file("two")))
+	must(t, s.Remove("snap-two"))
+	var once sync.Once
+	_, err := s.Collect(asking{context.Background(), func() {
+		once.Do(func() { must(t, s.Write(t.Context(), Meta{ID: "snap-new"}, file("two"))) })
+	}})
+	must(t, err)
+	for _, id := range []paddock.SnapshotID{"snap-one", "snap-new"} {
+		x, err := s.Read(id)
+		must(t, err)
+		if _, err := show(x.Entries()); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		must(t, x.Close())
+	}
+}
+
+func TestAWriterWaitsNoLongerThanItsCaller(t *testing.T) {
+	s, _ := open(t)
+	held, err := s.tryLock(fileLock, true)
+	must(t, err)
+	defer held.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Write(ctx, Meta{ID: NewID()}, seq(Entry{Path: "f", Kind: Pipe})); !errors.Is(err, context.Canceled) {
+		t.Errorf("it waited: %v", err)
+	}
+}
+
+func TestContentsAreReadWithTheirEntry(t *testing.T) {
+	s, _ := open(t)
+	id := NewID()
+	must(t, s.Write(t.Context(), Meta{ID: id}, seq(sample()...)))
+	x, err := s.Read(id)
+	must(t, err)
+	defer x.Close()
+	var late iter.Seq2[Extent, error]
+	for e, err := range x.Entries() {
+		must(t, err)
+		if late != nil {
+			for _, err := range late {
+				if err == nil {
+					t.Errorf("at %q there are contents of an entry before", e.Path)
+				}
+			}
+		}
+		late = e.Data
+	}
 }

@@ -65,12 +65,12 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	}
 	told, counted := description.Limits(d.bounds(), spec.Limits)
 	b.limits = told
-	tree, roots, err := d.root(spec)
+	tree, roots, err := d.root(spec, fileBounds(counted))
 	if err != nil {
 		return nil, err
 	}
 	b.mounts = roots
-	b.fs = tree.FS(vfs.Options{Disk: counted.Disk, Inodes: counted.Inodes, FileSize: counted.FileSize, Path: counted.Path})
+	b.fs = tree.FS(fileBounds(counted))
 	hostname := spec.Hostname
 	if hostname == "" {
 		hostname = "paddock"
@@ -245,7 +245,7 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 		told, counted := description.Limits(b.d.bounds(), *u.Limits)
 		b.limits = told
 		b.kernel.Relimit(counted, told.CPUs)
-		b.fs.Relimit(vfs.Options{Disk: counted.Disk, Inodes: counted.Inodes, FileSize: counted.FileSize, Path: counted.Path})
+		b.fs.Relimit(fileBounds(counted))
 	}
 	if u.Labels != nil {
 		b.labels = maps.Clone(u.Labels)

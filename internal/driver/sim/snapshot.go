@@ -10,6 +10,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/snapshotentry"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -65,11 +67,17 @@ func (d *Driver) Export(sb paddock.Sandbox) iter.Seq2[snapshot.Entry, error] {
 	return snapshotentry.Export(b.fs.Snapshot().Export(base))
 }
 
-// Import makes a snapshot known whose files are kept elsewhere. They are
-// checked as those of a stranger.
-func (d *Driver) Import(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entry, error]) error {
-	_, err := d.snapshots.learn(id, entries)
+// Import makes a snapshot known whose files are kept elsewhere, for a sandbox
+// with these limits. They are checked as those of a stranger.
+func (d *Driver) Import(id paddock.SnapshotID, l paddock.Limits, entries iter.Seq2[snapshot.Entry, error]) error {
+	_, counted := description.Limits(d.bounds(), l)
+	_, err := d.snapshots.learn(id, fileBounds(counted), entries)
 	return err
+}
+
+// fileBounds are the limits that a file system counts.
+func fileBounds(l budget.Limits) vfs.Options {
+	return vfs.Options{Disk: l.Disk, Inodes: l.Inodes, FileSize: l.FileSize, Path: l.Path}
 }
 
 // Snapshot keeps the files as they are now, in constant time; where the driver
@@ -106,8 +114,9 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 	return m.ID, nil
 }
 
-// root gives the tree that a box begins with, and what of the host lies below.
-func (d *Driver) root(spec paddock.Spec) (*vfs.Snapshot, []mounted, error) {
+// root gives the tree that a box with these bounds begins with, and what of the
+// host lies below.
+func (d *Driver) root(spec paddock.Spec, o vfs.Options) (*vfs.Snapshot, []mounted, error) {
 	if spec.Root.Kind != paddock.RootSnapshot {
 		tree, err := d.base()
 		return tree, nil, err
@@ -126,13 +135,13 @@ func (d *Driver) root(spec paddock.Spec) (*vfs.Snapshot, []mounted, error) {
 	if s.store == nil {
 		return nil, nil, fmt.Errorf("snapshot %q: %w", string(id), paddock.NotFound)
 	}
-	tree, err := s.read(id)
+	tree, err := s.read(id, o)
 	return tree, nil, err
 }
 
 // read makes a tree of what is on disk. It checks as it goes: a store may be
 // damaged, or written by a stranger.
-func (s *snapshots) read(id paddock.SnapshotID) (_ *vfs.Snapshot, err error) {
+func (s *snapshots) read(id paddock.SnapshotID, o vfs.Options) (_ *vfs.Snapshot, err error) {
 	x, err := s.store.Read(id)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
@@ -141,17 +150,26 @@ func (s *snapshots) read(id paddock.SnapshotID) (_ *vfs.Snapshot, err error) {
 	if err := description.CheckBase(x.Meta); err != nil {
 		return nil, err
 	}
-	return s.learn(id, x.Entries())
+	return s.learn(id, o, x.Entries())
 }
 
-// learn makes a tree of what a snapshot holds, and keeps it.
-func (s *snapshots) learn(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entry, error]) (*vfs.Snapshot, error) {
+// learn makes a tree of what a snapshot holds, as far as bounds allow, and
+// keeps it.
+func (s *snapshots) learn(id paddock.SnapshotID, o vfs.Options, entries iter.Seq2[snapshot.Entry, error]) (*vfs.Snapshot, error) {
 	base, err := s.base()
 	if err != nil {
 		return nil, err
 	}
-	fs := base.FS(vfs.Options{})
-	if err := fs.Import(snapshotentry.Import(entries)); err != nil {
+	fs := base.FS(o)
+	// What it takes away of the base makes room only when its turn comes.
+	bytes, files, _, _ := fs.Usage()
+	o.Disk, o.Inodes = o.Disk+bytes, o.Inodes+files
+	fs.Relimit(o)
+	err = fs.Import(snapshotentry.Import(entries))
+	if errors.Is(err, linux.ENOSPC) {
+		return nil, fmt.Errorf("snapshot %q has more files than the limit disk has room for: raise it: %w: %w", string(id), err, paddock.Exhausted)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}
 	tree := fs.Snapshot()

@@ -35,10 +35,11 @@ type Change struct {
 	UID, GID uint32
 	ModTime  time.Time
 
-	Target string // of a link: its text; of another name: the first path
+	Target string // of a link: its text
+	First  int64  // of another name: the number of the entry, of those that are Shared
 	Device uint64 // of a device: major<<32 | minor
 	Opaque bool   // of a directory: the contents of the base are hidden
-	Shared bool   // of a file: a later entry is another name of it
+	Shared bool   // of a file: a later entry may be another name of it
 
 	Size int64 // of a file
 	// Data yields the contents of a file in order; gaps are holes. The bytes

@@ -22,18 +22,18 @@ func (s *Snapshot) Export(base *Snapshot) iter.Seq2[Change, error] {
 		if base == nil {
 			base = &Snapshot{}
 		}
-		x := export{now: s, base: base, yield: yield, shared: map[Ino]string{}}
+		x := export{now: s, base: base, yield: yield, shared: map[Ino]int64{}}
 		x.prepare()
 		was, is := base.node(Root), s.node(Root)
 		if is == nil {
 			return
 		}
 		if was == nil || !alike(was, is) {
-			if !x.give(x.entry("", is)) {
+			if !x.give(x.entry(is)) {
 				return
 			}
 		}
-		x.dir("", was, is)
+		x.walk(was, is)
 	}
 }
 
@@ -44,7 +44,16 @@ type export struct {
 	now, base *Snapshot
 	yield     func(Change, error) bool
 	dirty     map[Ino]map[string]bool // directories in which a file below changed, and its name
-	shared    map[Ino]string          // files with several names: the first one given
+	shared    map[Ino]int64           // files with several names that were given: their numbers
+	path      []byte                  // of what is looked at
+	todo      []level                 // the directories on the way to it
+}
+
+// A level is a directory that an export is in.
+type level struct {
+	was, is *node
+	names   []string // what is left of those that differ
+	size    int      // of the path, with a slash after it
 }
 
 // prepare finds the way from the root to all that changed.
@@ -109,11 +118,30 @@ func (x *export) mark(dir Ino, name string, ino Ino) {
 	}
 }
 
-// dir gives what differs in a directory, whose path is "" or ends in a slash.
-// was is what the base has there, if that is a directory too.
-func (x *export) dir(path string, was, is *node) bool {
-	if len(path) > maxPath {
-		return x.yield(Change{}, linux.ENAMETOOLONG)
+// walk gives what differs in a directory and below it. It keeps one path, and
+// needs no more stack for a tree that is deep.
+func (x *export) walk(was, is *node) {
+	x.dir(was, is)
+	for len(x.todo) > 0 {
+		l := &x.todo[len(x.todo)-1]
+		if len(l.names) == 0 {
+			x.todo = x.todo[:len(x.todo)-1]
+			continue
+		}
+		name := l.names[0]
+		l.names = l.names[1:]
+		x.path = append(x.path[:l.size], name...)
+		if !x.name(name, l.was, l.is) {
+			return
+		}
+	}
+}
+
+// dir has what differs in the directory at the path given next. was is what the
+// base has there, if that is a directory too.
+func (x *export) dir(was, is *node) bool {
+	if len(x.path) > maxPath {
+		return x.give(Change{}, linux.ENAMETOOLONG)
 	}
 	names := map[string]bool{}
 	switch {
@@ -128,21 +156,23 @@ func (x *export) dir(path string, was, is *node) bool {
 	for name := range x.dirty[is.ino] {
 		names[name] = true
 	}
+	if len(names) == 0 {
+		return true
+	}
 	sorted := make([]string, 0, len(names))
 	for name := range names {
 		sorted = append(sorted, name)
 	}
 	slices.Sort(sorted)
-	for _, name := range sorted {
-		if !x.name(path+name, name, was, is) {
-			return false
-		}
+	if len(x.path) > 0 {
+		x.path = append(x.path, '/')
 	}
+	x.todo = append(x.todo, level{was, is, sorted, len(x.path)})
 	return true
 }
 
-// name gives what differs at one name of a directory.
-func (x *export) name(path, name string, dirWas, dirIs *node) bool {
+// name gives what differs at the path, which is of that name in a directory.
+func (x *export) name(name string, dirWas, dirIs *node) bool {
 	var was *node
 	if dirWas != nil {
 		if ino, ok := dirWas.entries.get(name); ok {
@@ -155,23 +185,23 @@ func (x *export) name(path, name string, dirWas, dirIs *node) bool {
 		if was == nil && (!ok || dirIs.lower == nil) {
 			return true
 		}
-		return x.give(Change{Path: path, Kind: ChangeGone}, nil)
+		return x.give(Change{Path: string(x.path), Kind: ChangeGone}, nil)
 	}
 	if is.mnt != dirIs.mnt {
-		return x.mount(path, is)
+		return x.mount(is)
 	}
 	if is.lower != nil && !is.mine {
 		if is.isDir() {
-			return x.dir(path+"/", was, is) // it only repeats what lies below
+			return x.dir(was, is) // it only repeats what lies below
 		}
 		return true
 	}
 	if !is.isDir() {
-		return x.file(path, was, is)
+		return x.file(was, is)
 	}
 	same := was != nil && was.ino == is.ino
 	if !same || !alike(was, is) {
-		e, err := x.entry(path, is)
+		e, err := x.entry(is)
 		e.Opaque = !same && is.lower == nil
 		if !x.give(e, err) {
 			return false
@@ -180,11 +210,11 @@ func (x *export) name(path, name string, dirWas, dirIs *node) bool {
 	if !same {
 		was = nil
 	}
-	return x.dir(path+"/", was, is)
+	return x.dir(was, is)
 }
 
 // mount gives what was changed in a mount.
-func (x *export) mount(path string, is *node) bool {
+func (x *export) mount(is *node) bool {
 	m := x.now.mounts[is.mnt]
 	if m.ReadOnly || is.dynamic != nil {
 		return true
@@ -195,29 +225,29 @@ func (x *export) mount(path string, is *node) bool {
 		if is.lower != nil && !is.mine {
 			return true
 		}
-		return x.file(path, was, is)
+		return x.file(was, is)
 	case is.lower == nil || is.mine:
 		if was == nil || !alike(was, is) {
-			if !x.give(x.entry(path, is)) {
+			if !x.give(x.entry(is)) {
 				return false
 			}
 		}
 	}
-	return x.dir(path+"/", was, is)
+	return x.dir(was, is)
 }
 
 // file gives a file that is no directory, if it differs.
-func (x *export) file(path string, was, is *node) bool {
+func (x *export) file(was, is *node) bool {
 	if is == was {
 		return true
 	}
 	if is.nlink > 1 {
 		if first, ok := x.shared[is.ino]; ok {
-			return x.give(Change{Path: path, Kind: ChangeSame, Target: first}, nil)
+			return x.give(Change{Path: string(x.path), Kind: ChangeSame, First: first}, nil)
 		}
-		x.shared[is.ino] = path
+		x.shared[is.ino] = int64(len(x.shared))
 	}
-	return x.give(x.entry(path, is))
+	return x.give(x.entry(is))
 }
 
 func (x *export) give(e Change, err error) bool { return x.yield(e, err) && err == nil }
@@ -227,10 +257,10 @@ func alike(a, b *node) bool {
 	return a.mode == b.mode && a.uid == b.uid && a.gid == b.gid && a.mtime == b.mtime
 }
 
-// entry describes a node.
-func (x *export) entry(path string, n *node) (Change, error) {
+// entry describes the node at the path.
+func (x *export) entry(n *node) (Change, error) {
 	e := Change{
-		Path: path, Mode: n.mode & 0o7777, UID: n.uid, GID: n.gid, ModTime: n.mtime.time(),
+		Path: string(x.path), Mode: n.mode & 0o7777, UID: n.uid, GID: n.gid, ModTime: n.mtime.time(),
 		Shared: !n.isDir() && n.nlink > 1,
 	}
 	switch n.typ() {

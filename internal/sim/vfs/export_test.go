@@ -1,12 +1,14 @@
 package vfs_test
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +152,9 @@ func TestAnImportFollowsNoLink(t *testing.T) {
 		"upwards":                    {{Path: "home/../etc/passwd", Kind: vfs.ChangeFile}},
 		"the name of a directory up": {{Path: "home/..", Kind: vfs.ChangeGone}},
 		"a dot":                      {{Path: "etc/.", Kind: vfs.ChangeGone}},
-		"another name of nothing":    {{Path: "x", Kind: vfs.ChangeSame, Target: "etc/passwd"}},
+		"another name of nothing":    {{Path: "x", Kind: vfs.ChangeSame}},
+		"another name of a later":    {{Path: "w", Kind: vfs.ChangeFile, Shared: true}, {Path: "x", Kind: vfs.ChangeSame, First: 1}},
+		"another name before all":    {{Path: "w", Kind: vfs.ChangeFile, Shared: true}, {Path: "x", Kind: vfs.ChangeSame, First: -1}},
 		"below a file":               {{Path: "etc/passwd/x", Kind: vfs.ChangeFile}},
 		"no kind":                    {{Path: "x"}},
 	} {
@@ -166,13 +170,116 @@ func TestAnImportFollowsNoLink(t *testing.T) {
 	}
 }
 
+// chained makes directories within each other, below a path.
+func chained(t testing.TB, v *vfs.View, at, name string, levels int) {
+	t.Helper()
+	w := *v
+	must(t, w.Chdir(at))
+	for range levels {
+		must(t, w.Mkdir(name, 0o755))
+		must(t, w.Chdir(name))
+	}
+}
+
+func TestATreeIsNoDeeperThanAPathIsLong(t *testing.T) {
+	v := root(vfs.New(vfs.Options{}))
+	must(t, v.MkdirAll("/a/b", 0o755))
+	must(t, v.Mkdir("/c", 0o755))
+	must(t, v.WriteFile("/file", nil, 0o644))
+	name := strings.Repeat("n", 99)
+	chained(t, v, "/a/b", name, 40)
+	chained(t, v, "/c", name, 1)
+	deepest := *v
+	must(t, deepest.Chdir("/a/b"+strings.Repeat("/"+name, 40))) // 4,004 bytes
+	long := strings.Repeat("x", 91)
+	for what, err := range map[string]error{
+		"make a directory":       deepest.Mkdir(long, 0o755),
+		"make a file":            deepest.WriteFile(long, nil, 0o644),
+		"make a link":            deepest.Symlink("x", long),
+		"give another name":      deepest.Link("/file", long),
+		"move a file":            deepest.Rename("/file", long),
+		"move what is above":     v.Rename("/a", "/c/"+name+"/a"),
+		"move what is in it":     v.Rename("/a/b", "/c/"+name+"/b"),
+		"move to a longer name":  v.Rename("/a", "/"+long+"aa"),
+		"move over an empty one": errors.Join(v.Mkdir("/c/"+name+"/e", 0o755), v.Rename("/a/b", "/c/"+name+"/e")),
+	} {
+		if !errors.Is(err, linux.ENAMETOOLONG) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(t, deepest.Mkdir(long[1:], 0o755))
+	_, err := v.Stat("/a/b" + strings.Repeat("/"+name, 40) + "/" + long[1:])
+	must(t, err)
+	// What stays short may move, near the bound too.
+	must(t, v.Rename("/a/b", "/c/b"))
+	must(t, v.Rename("/c/"+name, "/a/"+name))
+	must(t, v.Rename("/a/"+name, "/a/"+long))
+	vfs.CheckForTest(t, v.FS)
+	// No number of moves makes a path longer than that.
+	for i := range 200 {
+		dir := fmt.Sprintf("/m%d", i)
+		must(t, v.MkdirAll(dir+"/"+name, 0o755))
+		if i > 0 {
+			if err := v.Rename(fmt.Sprintf("/m%d", i-1), dir+"/"+name+"/x"); err != nil {
+				if !errors.Is(err, linux.ENAMETOOLONG) || i < 35 {
+					t.Fatal(i, err)
+				}
+				vfs.CheckForTest(t, v.FS)
+				return
+			}
+		}
+	}
+	t.Error("a tree grew without bound")
+}
+
+// Each level once cost a path of its own until the end.
+func TestAnExportOfADeepTreeTakesLittleMemory(t *testing.T) {
+	v := root(vfs.New(vfs.Options{Path: 200_000}))
+	chained(t, v, "/", strings.Repeat("d", 20), 5000)
+	tree := v.FS.Snapshot()
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	before, n := live(), 0
+	for e, err := range tree.Export(nil) {
+		must(t, err)
+		if n++; len(e.Path) == 104_999 {
+			if more := int64(live() - before); more > 64<<20 {
+				t.Errorf("in the deepest directory it holds %d MiB", more>>20)
+			}
+		}
+	}
+	if n != 5001 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestAnImportGoesOnFromWhereItIs(t *testing.T) {
+	v := root(vfs.New(vfs.Options{}))
+	for _, path := range []string{"/a/b/c", "/a/b-c", "/a/b/c-d", "/ab"} {
+		must(t, v.MkdirAll(path, 0o755))
+		for _, name := range []string{"1", "2"} {
+			must(t, v.WriteFile(path+"/"+name, []byte(path), 0o644))
+		}
+	}
+	must(t, v.Link("/a/b/c/1", "/ab/3"))
+	must(t, v.Link("/a/b-c/2", "/a/b/4"))
+	to := vfs.New(vfs.Options{})
+	must(t, to.Import(v.FS.Snapshot().Export(nil)))
+	expect(t, "the tree", portable(t, to), portable(t, v.FS))
+	vfs.CheckForTest(t, to)
+}
+
 // fuzzed makes entries of bytes.
 func fuzzed(b []byte) iter.Seq2[vfs.Change, error] {
 	return func(yield func(vfs.Change, error) bool) {
 		paths := []string{"a", "a/b", "a/b/c", "b", "b/..", "a/../b", "/a", "", ".", "a//b", "c", "l", "l/x", "a\x00", "..", "b/c"}
 		for len(b) >= 4 {
 			e := vfs.Change{
-				Path: paths[b[0]%16], Kind: vfs.ChangeKind(b[1] % 11), Mode: uint32(b[2]) << 4, Target: paths[b[3]%16],
+				Path: paths[b[0]%16], Kind: vfs.ChangeKind(b[1] % 11), Mode: uint32(b[2]) << 4, Target: paths[b[3]%16], First: int64(b[3]%16) - 1,
 				Opaque: b[2]&1 != 0, Shared: b[2]&2 != 0, Size: int64(b[3]) << (b[2] % 50),
 			}
 			if b[2]&4 != 0 {

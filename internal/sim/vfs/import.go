@@ -15,7 +15,7 @@ import (
 //
 // It is for a tree that nobody uses yet: it is not one step for others.
 func (f *FS) Import(entries iter.Seq2[Change, error]) error {
-	x := intake{fs: f, at: Root, shared: map[string]Ino{}, times: map[Ino]stamp{}}
+	x := intake{fs: f, times: map[Ino]stamp{}}
 	for e, err := range entries {
 		if err != nil {
 			return err
@@ -30,10 +30,16 @@ func (f *FS) Import(entries iter.Seq2[Change, error]) error {
 // An intake is an Import that goes on.
 type intake struct {
 	fs     *FS
-	dir    string // the directory of the last entry
-	at     Ino    // its number
-	shared map[string]Ino
+	dir    string        // the directory of the last entry
+	way    []stage       // the directories that lead to it
+	shared []Ino         // files that may have other names, in the order of their entries
 	times  map[Ino]stamp // of directories: they get them when all was made
+}
+
+// A stage is a directory on the way to another one.
+type stage struct {
+	size int // of its path, which that of the other begins with
+	ino  Ino
 }
 
 func (x *intake) finish() error {
@@ -50,24 +56,39 @@ func (x *intake) finish() error {
 	return nil
 }
 
-// into finds the directory that holds a path, without following links.
+// into finds the directory that holds a path, without following links. It goes
+// on from the directory of the last entry, as far as that is on the way: entries
+// change nothing but what is in their own directories.
 func (x *intake) into(path string) (*View, string, error) {
 	dir, name := parentOf(path)
-	if dir != x.dir || x.at == 0 {
-		v := View{FS: x.fs, Dir: Root}
-		if dir != "" {
-			for part := range strings.SplitSeq(dir, "/") {
-				if err := enterDir(&v, part); err != nil {
-					return nil, "", err
-				}
-			}
+	for len(x.way) > 0 {
+		at := x.way[len(x.way)-1].size
+		if strings.HasPrefix(dir, x.dir[:at]) && (len(dir) == at || dir[at] == '/') {
+			break
 		}
-		x.dir, x.at = dir, v.Dir
+		x.way = x.way[:len(x.way)-1]
+	}
+	v, at := View{FS: x.fs, Dir: Root}, 0
+	if n := len(x.way); n > 0 {
+		v.Dir, at = x.way[n-1].ino, x.way[n-1].size
+	}
+	x.dir = dir
+	for at < len(dir) {
+		rest := dir[at:]
+		if at > 0 {
+			rest = rest[1:] // a slash
+		}
+		part, _, _ := strings.Cut(rest, "/")
+		if err := enterDir(&v, part); err != nil {
+			return nil, "", err
+		}
+		at = len(dir) - len(rest) + len(part)
+		x.way = append(x.way, stage{at, v.Dir})
 	}
 	if name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
 		return nil, "", linux.EINVAL
 	}
-	return &View{FS: x.fs, Dir: x.at}, name, nil
+	return &v, name, nil
 }
 
 // enterDir goes into a directory that is no link.
@@ -111,12 +132,11 @@ func (x *intake) take(e *Change) error {
 	if err := v.RemoveAll(name); err != nil {
 		return err
 	}
-	x.dir, x.at = "", 0 // the path may lead elsewhere now
 	if e.Kind == ChangeGone {
 		return nil
 	}
 	if e.Kind == ChangeSame {
-		return x.same(v, name, e.Target)
+		return x.same(v, name, e.First)
 	}
 	if err := build(v, name, e); err != nil {
 		return err
@@ -129,7 +149,7 @@ func (x *intake) take(e *Change) error {
 		if err != nil {
 			return err
 		}
-		x.shared[e.Path] = i.Ino
+		x.shared = append(x.shared, i.Ino)
 	}
 	return nil
 }
@@ -198,12 +218,12 @@ func (x *intake) dress(v *View, name string, e *Change) error {
 }
 
 // same gives a file another name.
-func (x *intake) same(v *View, name, target string) error {
+func (x *intake) same(v *View, name string, first int64) error {
 	f := x.fs
-	ino, ok := x.shared[target]
-	if !ok {
+	if first < 0 || first >= int64(len(x.shared)) {
 		return linux.EINVAL
 	}
+	ino := x.shared[first]
 	return f.write(func(t *trip) error {
 		p, err := v.vacant(t, name, false)
 		if err != nil {

@@ -111,9 +111,13 @@ func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 	if err := c.Driver.Configure(setup); err != nil {
 		return nil, err
 	}
+	// Before anything of the sandbox is in memory.
+	if err := bound(c.Driver.Limits(o.Spec.Limits)); err != nil {
+		return nil, fmt.Errorf("bound the process: %w", err)
+	}
 	if o.Spec.Root.Kind == paddock.RootSnapshot {
-		x := &protocol.Stream{R: c.conn, Bytes: math.MaxInt64, Pieces: math.MaxInt64} // the host is trusted
-		err := c.Driver.Import(o.Spec.Root.Snapshot, x.Entries())
+		x := protocol.Trusted(c.conn)
+		err := c.Driver.Import(o.Spec.Root.Snapshot, o.Spec.Limits, x.Entries())
 		if err := errors.Join(err, x.Drain()); err != nil {
 			return nil, err
 		}
@@ -122,7 +126,7 @@ func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := confine(o, sb); err != nil {
+	if err := confine(o); err != nil {
 		return nil, fmt.Errorf("confine the process: %w", err)
 	}
 	return sb, nil
@@ -137,24 +141,25 @@ const slack = 2 * sim.Overhead
 // back memory, but not its place, and whoever watches needs time to look.
 const reserve = 1 << 30
 
-// confine gives up what the process does not need. It fails closed.
-func confine(o protocol.Order, sb paddock.Sandbox) error {
-	st, err := sb.Status(context.Background())
-	if err != nil {
-		return err
-	}
-	debug.SetMemoryLimit(st.Limits.Memory + st.Limits.Disk + slack/2)
+// bound sets the limits of the process, for a sandbox with these.
+func bound(l paddock.Limits) error {
+	debug.SetMemoryLimit(l.Memory + l.Disk + slack/2)
 	for _, r := range []struct {
 		what sys.Resource
 		n    uint64
 	}{
 		{sys.ResourceCore, 0}, {sys.ResourceSize, 0}, {sys.ResourceFiles, 4096}, {sys.ResourceSignals, 1024},
-		{sys.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack + reserve)},
+		{sys.ResourceData, uint64(2*(l.Memory+l.Disk) + slack + reserve)},
 	} {
 		if _, err := sys.SetResource(r.what, r.n); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// confine gives up what the process does not need. It fails closed.
+func confine(o protocol.Order) error {
 	var readable []string
 	for _, m := range o.Spec.Mounts {
 		readable = append(readable, filepath.Clean(m.Source))

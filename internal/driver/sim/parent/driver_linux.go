@@ -130,7 +130,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, err
 	}
 	var sb *sandbox
-	err = d.begins(&spec, func(files iter.Seq2[snapshot.Entry, error]) (err error) {
+	err = d.begins(ctx, &spec, func(files iter.Seq2[snapshot.Entry, error]) (err error) {
 		sb, err = d.start(ctx, beginning{spec, files, out})
 		return err
 	})
@@ -189,7 +189,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		err = give(c.control, from.out)
 	}
 	if err == nil && from.files != nil {
-		err = protocol.SendFiles(protocol.Patient{Conn: c.control, Time: createTime}, from.files)
+		err = protocol.SendFiles(protocol.Patient{Ctx: ctx, Conn: c.control, Time: createTime, Last: time.Now().Add(snapshotTime)}, from.files)
 	}
 	var r protocol.Reply
 	if err == nil {
@@ -206,7 +206,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 			err = from.out.Ready(ctx)
 		}
 	}
-	if !stop() {
+	if !stop() || ctx.Err() != nil {
 		err = errors.Join(fmt.Errorf("create: %w", paddock.Canceled), err)
 	} else if errors.Is(err, paddock.Unavailable) {
 		err = fmt.Errorf("start the computer: %s: %w", sb.reason(), paddock.Internal)
@@ -279,7 +279,7 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) (err
 	if _, err := d.boxes.List(ctx); err != nil { // the driver is closed
 		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
 	}
-	s, err := d.store()
+	s, err := d.store(0)
 	if err != nil {
 		return err
 	}

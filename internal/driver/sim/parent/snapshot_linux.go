@@ -14,12 +14,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
-// snapshotTime bounds the taking of one.
+// snapshotTime bounds the taking of a snapshot, and sending one to a child.
 const snapshotTime = 10 * time.Minute
 
-// store opens the place for snapshots. Where it is a temporary one, it is made
-// when it is first needed.
-func (d *Driver) store() (*snapshot.Store, error) {
+// store opens the place for snapshots, for lists of at most so many bytes; zero is the store's own bound.
+// Where it is a temporary place, it is made when it is first needed.
+func (d *Driver) store(list int64) (*snapshot.Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.snapshots == "" {
@@ -29,7 +29,7 @@ func (d *Driver) store() (*snapshot.Store, error) {
 		}
 		d.snapshots = dir
 	}
-	s, err := snapshot.Open(d.snapshots, snapshot.Options{})
+	s, err := snapshot.Open(d.snapshots, snapshot.Options{List: list})
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshots in %s: %w", d.snapshots, err)
 	}
@@ -48,12 +48,13 @@ func (d *Driver) removeStore() error {
 	return os.RemoveAll(dir)
 }
 
-// begins has use read the files that a spec begins with, if that is a snapshot.
-func (d *Driver) begins(spec *paddock.Spec, use func(iter.Seq2[snapshot.Entry, error]) error) (err error) {
+// begins has use read the files that a spec begins with, if that is a snapshot. One that cannot fit into
+// the sandbox is refused before.
+func (d *Driver) begins(ctx context.Context, spec *paddock.Spec, use func(iter.Seq2[snapshot.Entry, error]) error) (err error) {
 	if spec.Root.Kind != paddock.RootSnapshot {
 		return use(nil)
 	}
-	s, err := d.store()
+	s, err := d.store(0)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,33 @@ func (d *Driver) begins(spec *paddock.Spec, use func(iter.Seq2[snapshot.Entry, e
 	if err := description.CheckBase(x.Meta); err != nil {
 		return err
 	}
+	size, err := x.Size(ctx)
+	if ctx.Err() != nil {
+		return fmt.Errorf("create: %w", paddock.Canceled)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.fits(size, spec.Limits); err != nil {
+		return fmt.Errorf("snapshot %q: %w", string(spec.Root.Snapshot), err)
+	}
 	return use(x.Entries())
+}
+
+// baseFiles is more than the system has that every computer begins with. A snapshot may change them.
+const baseFiles = 10_000
+
+// fits refuses what a sandbox with these limits has no room for. The child counts exactly.
+func (d *Driver) fits(size snapshot.Size, l paddock.Limits) error {
+	_, counted := description.Limits(d.o.Limits, l)
+	switch {
+	case size.Bytes > counted.Disk:
+		return fmt.Errorf("its files have %d bytes, and the limit disk is %d: raise it: %w", size.Bytes, counted.Disk, paddock.Exhausted)
+	case size.Files > counted.Inodes+baseFiles:
+		return fmt.Errorf("it has %d files, and with the limit disk of %d there can be %d: raise it: %w",
+			size.Files, counted.Disk, counted.Inodes, paddock.Exhausted)
+	}
+	return nil
 }
 
 // Snapshot keeps the files as they are now, in the store of the host. It takes
@@ -75,7 +102,9 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ pa
 	if o.Memory {
 		return "", fmt.Errorf("a snapshot of memory: tasks are not kept on this tier: %w", paddock.Unsupported)
 	}
-	store, err := s.d.store()
+	limits := s.d.o.Limits.Filled()
+	disk := max(limits.Disk, s.largest().Disk)
+	store, err := s.d.store(protocol.Names(limits.Inodes) + disk/64 + 1<<20)
 	if err != nil {
 		return "", err
 	}
@@ -85,8 +114,8 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ pa
 		if err := protocol.Send(s.control, protocol.Order{Op: "snapshot"}); err != nil {
 			return s.link.Failed(err)
 		}
-		limits := s.d.o.Limits.Filled()
-		x := protocol.Bounded(s.control, max(limits.Disk, s.largest().Disk), limits.Inodes)
+		x := protocol.Bounded(s.control, disk, limits.Inodes)
+		x.Left.Path = max(x.Left.Path, 2*int(limits.Path))
 		last := time.Now().Add(snapshotTime)
 		x.Ready = func() error {
 			until := time.Now().Add(s.d.answer)

@@ -2,16 +2,24 @@ package parent
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
@@ -170,16 +178,208 @@ func TestAStreamWithoutEndIsGivenUp(t *testing.T) {
 	defer store.Close()
 	one := pieces(t, protocol.Piece{Bytes: "x"})
 	file := pieces(t, protocol.Piece{Entry: &protocol.Entry{Path: "f", Kind: byte(snapshot.File), Size: 1 << 40}})
-	large := protocol.Bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), 0, 0)
-	large.Bytes = 5
-	many := protocol.Bounded(bytes.NewReader(bytes.Repeat(one, 10)), 0, 0)
-	many.Pieces = 5
-	for what, x := range map[string]*protocol.Stream{"bytes": large, "pieces": many} {
+	stream := func(change func(*protocol.Room)) *protocol.Stream {
+		x := protocol.Bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), 0, 0)
+		change(&x.Left)
+		return x
+	}
+	for what, x := range map[string]*protocol.Stream{
+		"bytes":                    stream(func(r *protocol.Room) { r.Bytes = 5 }),
+		"a file for each":          stream(func(r *protocol.Room) { r.Bytes = 5 * 4096 }),
+		"pieces":                   stream(func(r *protocol.Room) { r.Pieces = 5 }),
+		"names":                    stream(func(r *protocol.Room) { r.Entries = 5 }),
+		"a path":                   stream(func(r *protocol.Room) { r.Path = 0 }),
+		"a path that goes on":      protocol.Bounded(bytes.NewReader(pieces(t, protocol.Piece{Entry: &protocol.Entry{Same: 1, Path: "f", Kind: byte(snapshot.Dir)}})), 0, 0),
+		"a path less than nothing": protocol.Bounded(bytes.NewReader(pieces(t, protocol.Piece{Entry: &protocol.Entry{Same: -1, Path: "f", Kind: byte(snapshot.Dir)}})), 0, 0),
+	} {
 		if err := store.Write(t.Context(), description.NewMeta("", ""), x.Entries()); err == nil {
 			t.Errorf("%s: it was kept", what)
 		}
 		if err := x.Drain(); !errors.Is(err, protocol.ErrNonsense) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// repeated reads what a function gives, again and again.
+type repeated struct {
+	next func() []byte
+	rest []byte
+	read int64
+}
+
+func (e *repeated) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		e.rest = e.next()
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	e.read += int64(n)
+	return n, nil
+}
+
+// What is not content once had no bound at all.
+func TestNamesWithoutEndAreGivenUp(t *testing.T) {
+	text := strings.Repeat("x", 60_000)
+	for what, entry := range map[string]func(i int) *protocol.Entry{
+		"texts of links": func(i int) *protocol.Entry {
+			return &protocol.Entry{Path: fmt.Sprintf("%09d", i), Kind: byte(snapshot.Link), Target: text}
+		},
+		"long paths": func(i int) *protocol.Entry {
+			long := strings.Repeat(strings.Repeat("d", 249)+"/", 60)
+			return &protocol.Entry{Path: fmt.Sprintf("%09d/%s", i, long[:len(long)-1]), Kind: byte(snapshot.Dir)}
+		},
+	} {
+		dir := t.TempDir()
+		store, err := snapshot.Open(dir, snapshot.Options{List: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		in := &repeated{next: func() []byte {
+			i++
+			return pieces(t, protocol.Piece{Entry: entry(i)})
+		}}
+		x := protocol.Bounded(in, 1<<20, 100)
+		if err := store.Write(t.Context(), description.NewMeta("", ""), x.Entries()); !errors.Is(err, paddock.Exhausted) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := x.Drain(); !errors.Is(err, protocol.ErrNonsense) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if in.read > 128<<20 {
+			t.Errorf("%s: %d bytes were read", what, in.read)
+		}
+		if size := sizeOf(t, dir); size > 1<<20 {
+			t.Errorf("%s: %d bytes are left on the disk", what, size)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// sizeOf tells the bytes of all files in a directory.
+func sizeOf(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		i, err := d.Info()
+		if err == nil {
+			n += i.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// starter makes a driver with a directory for snapshots.
+func starter(t *testing.T, o Options) *Driver {
+	t.Helper()
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func TestNamesOfAFarFileTakeLittle(t *testing.T) {
+	dir := t.TempDir()
+	d := starter(t, Options{Snapshots: dir})
+	sb, err := d.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The file gets its names first, and then its far place.
+	say(t, sb, `mkdir -p a/b /tmp/z; echo text > a/b/f; for i in {1..1000}; do ln a/b/f /tmp/z/$i; done
+p=a; for i in {1..15}; do n=$(printf '%0250d' $i); mkdir $n; mv $p $n/; p=$n; done`)
+	id, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := sizeOf(t, dir); size > 200_000 {
+		t.Errorf("1,000 names of one file take %d bytes", size)
+	}
+	again, err := d.Create(t.Context(), paddock.Spec{Root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, again, `stat -c %h /tmp/z/1; cat /tmp/z/1000; find 0* -name f | wc -c`); got != "1001\ntext\n3771\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestASnapshotThatDoesNotFitStartsNothing(t *testing.T) {
+	dir := t.TempDir()
+	first := starter(t, Options{Snapshots: dir})
+	sb, err := first.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, sb, `head -c 3000000 /dev/zero | tr '\0' x > f`)
+	id, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
+	// This one can start nothing.
+	second := starter(t, Options{Snapshots: dir, Program: program.Embedded("nothing", []byte{})})
+	_, err = second.Create(t.Context(), paddock.Spec{Root: root, Limits: paddock.Limits{Disk: 1 << 20}})
+	if !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "raise it") {
+		t.Errorf("into a disk of 1 MiB: %v", err)
+	}
+	if err := first.fits(snapshot.Size{Bytes: 10, Files: 1_000_000}, paddock.Limits{}); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("a million files: %v", err)
+	}
+	// Its own sandbox has room for more than the default.
+	if err := first.fits(snapshot.Size{Bytes: 3 << 30, Files: 10}, paddock.Limits{Disk: 4 << 30}); err != nil {
+		t.Error(err)
+	}
+	if _, err := first.Create(t.Context(), paddock.Spec{Root: root, Limits: paddock.Limits{Disk: 5 << 20}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACreateThatIsGivenUpSendsNoMore(t *testing.T) {
+	d := starter(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := 0
+	files := func(yield func(snapshot.Entry, error) bool) {
+		for yield(snapshot.Entry{Path: fmt.Sprintf("f%09d", sent), Kind: snapshot.Pipe}, nil) {
+			if sent++; sent == 3 {
+				cancel()
+			}
+			if sent > 100_000 {
+				t.Error("it goes on")
+				return
+			}
+		}
+	}
+	spec := paddock.Spec{ID: "sim-given-up", Root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: "snap-endless"}}
+	if _, err := d.start(ctx, beginning{spec, files, nil}); !errors.Is(err, paddock.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	if sent > 3 {
+		t.Errorf("%d files were sent after the end of the context", sent-3)
+	}
+}
+
+func TestAStreamToAChildEnds(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	p := protocol.Patient{Ctx: t.Context(), Conn: here, Time: time.Hour, Last: time.Now().Add(-time.Second)}
+	if _, err := p.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("after its last moment: %v", err)
 	}
 }

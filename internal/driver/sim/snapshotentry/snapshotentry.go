@@ -29,7 +29,7 @@ func Export(entries iter.Seq2[vfs.Change, error]) iter.Seq2[snapshot.Entry, erro
 		for e, err := range entries {
 			x := snapshot.Entry{
 				Path: e.Path, Kind: snapshot.Kind(e.Kind), Mode: e.Mode, UID: e.UID, GID: e.GID, ModTime: e.ModTime,
-				Target: e.Target, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
+				Target: e.Target, First: e.First, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
 			}
 			if e.Data != nil {
 				x.Data = func(yield func(snapshot.Extent, error) bool) {
@@ -54,7 +54,7 @@ func Import(entries iter.Seq2[snapshot.Entry, error]) iter.Seq2[vfs.Change, erro
 		for e, err := range entries {
 			x := vfs.Change{
 				Path: e.Path, Kind: vfs.ChangeKind(e.Kind), Mode: e.Mode, UID: e.UID, GID: e.GID, ModTime: e.ModTime,
-				Target: e.Target, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
+				Target: e.Target, First: e.First, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
 			}
 			if e.Data != nil {
 				x.Data = func(yield func(vfs.Extent, error) bool) {

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -135,14 +136,26 @@ func (Link) Failed(err error) error {
 	return fmt.Errorf("%w: %w", ErrEnded, paddock.Unavailable)
 }
 
-// A Patient is a writer that gives each message its own deadline.
+// A Patient is a writer that gives each message its own deadline, until Last. Whoever ends Ctx sets a
+// deadline in the past after that, which ends the message that is being written; Patient then writes no
+// other one.
 type Patient struct {
+	Ctx  context.Context
 	Conn net.Conn
-	Time time.Duration
+	Time time.Duration // of each message
+	Last time.Time     // of all
 }
 
 func (p Patient) Write(b []byte) (int, error) {
-	if err := p.Conn.SetDeadline(time.Now().Add(p.Time)); err != nil {
+	until := time.Now().Add(p.Time)
+	if until.After(p.Last) {
+		until = p.Last
+	}
+	if err := p.Conn.SetDeadline(until); err != nil {
+		return 0, err
+	}
+	// Not before: the deadline could take the place of one that says that Ctx has ended.
+	if err := context.Cause(p.Ctx); err != nil {
 		return 0, err
 	}
 	return p.Conn.Write(b)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -27,14 +28,17 @@ type Piece struct {
 	Error  string
 }
 
-// An Entry is a snapshot.Entry without its content.
+// An Entry is a snapshot.Entry without its content. Its path begins with so many bytes of the one
+// before, and goes on with Path: in a deep directory, whole ones would be most of the stream.
 type Entry struct {
+	Same     int
 	Path     string
 	Kind     byte
 	Mode     uint32
 	UID, GID uint32
 	ModTime  time.Time
 	Target   string
+	First    int64
 	Device   uint64
 	Opaque   bool
 	Shared   bool
@@ -47,17 +51,35 @@ const (
 	maxBytes = 1 << 20
 )
 
+// A counted reader counts what is read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
 // SendFiles writes a stream of files. An error of the entries ends the stream and is sent to the
 // reader.
 func SendFiles(w io.Writer, entries iter.Seq2[snapshot.Entry, error]) error {
 	var broken error
+	last := ""
 	for e, err := range entries {
 		if broken = err; broken != nil {
 			break
 		}
+		same := 0
+		for same < len(last) && same < len(e.Path) && last[same] == e.Path[same] {
+			same++
+		}
+		last = e.Path
 		head := &Entry{
-			Path: e.Path, Kind: byte(e.Kind), Mode: e.Mode, UID: e.UID, GID: e.GID, ModTime: e.ModTime,
-			Target: e.Target, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
+			Same: same, Path: e.Path[same:], Kind: byte(e.Kind), Mode: e.Mode, UID: e.UID, GID: e.GID, ModTime: e.ModTime,
+			Target: e.Target, First: e.First, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
 		}
 		if err := Send(w, Piece{Entry: head}); err != nil {
 			return err
@@ -92,18 +114,45 @@ type Stream struct {
 	R     io.Reader
 	Ready func() error // called before each piece; nil is nothing
 	next  *Piece       // read already
+	last  string       // the path of the last entry
 	Ended bool
 	err   error
 
-	// How much may come yet: bytes of files, and pieces. The end of a stream of
-	// a child that was taken over must not be that child's affair.
-	Bytes, Pieces int64
+	// Left is how much may come yet. The end of a stream of a child that was
+	// taken over must not be that child's affair.
+	Left Room
 }
+
+// A Room is how much a stream may hold.
+type Room struct {
+	Bytes   int64 // of contents, each piece of them counted as a block of a disk at least
+	Entries int64 // bytes of the messages of entries
+	Pieces  int64
+	Path    int // bytes of each path, which pieces together make longer than any of them
+}
+
+// block is the unit in which a computer counts contents. A piece of one byte becomes a file on the host's
+// disk too.
+const block = 4096
 
 // Bounded returns a stream that fails when it exceeds bounds. The bounds are somewhat larger than
 // the limits of disk and inodes, so that only a child that was taken over exceeds them.
 func Bounded(r io.Reader, disk, inodes int64) *Stream {
-	return &Stream{R: r, Bytes: 2*disk + 64<<20, Pieces: 4*(inodes+disk/4096) + 100_000}
+	return &Stream{R: r, Left: Room{
+		Bytes:   2*disk + 64<<20,
+		Entries: 2*Names(inodes) + 64<<20,
+		Pieces:  4*(inodes+disk/block) + 100_000,
+		Path:    16 << 10, // of the computer, and of a mount
+	}}
+}
+
+// Names returns how many bytes the names of so many files, and the texts of links, take at most, each
+// counted with 64 bytes beside its own. A computer counts them so: a file may have many names.
+func Names(inodes int64) int64 { return inodes * 256 }
+
+// Trusted returns a stream of the host, which checked what it sends.
+func Trusted(r io.Reader) *Stream {
+	return &Stream{R: r, Left: Room{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt}}
 }
 
 // Look returns the next piece without consuming it.
@@ -121,21 +170,26 @@ func (s *Stream) Look() (*Piece, error) {
 		}
 	}
 	var p Piece
-	if s.err = Receive(s.R, &p, maxPiece); s.err != nil {
+	in := &counted{r: s.R}
+	if s.err = Receive(in, &p, maxPiece); s.err != nil {
 		return nil, s.err
 	}
-	s.Pieces--
-	s.Bytes -= int64(len(p.Bytes))
+	s.Left.Pieces--
+	if p.Entry != nil {
+		s.Left.Entries -= in.n
+	} else {
+		s.Left.Bytes -= max(in.n, block)
+	}
 	switch {
-	case s.Pieces < 0 || s.Bytes < 0:
-		s.err = fmt.Errorf("more files than there can be: %w", ErrNonsense)
-		return nil, s.err
 	case p.End:
 		s.Ended = true
 		s.err = io.EOF
 		if p.Error != "" {
 			s.err = Reply{Kind: p.Kind, Error: p.Error}.err()
 		}
+		return nil, s.err
+	case s.Left.Pieces < 0 || s.Left.Bytes < 0 || s.Left.Entries < 0:
+		s.err = fmt.Errorf("more files than there can be: %w", ErrNonsense)
 		return nil, s.err
 	case (p.Entry == nil) == (p.Bytes == ""):
 		s.err = fmt.Errorf("a piece of files that is neither an entry nor bytes: %w", ErrNonsense)
@@ -163,9 +217,15 @@ func (s *Stream) Entries() iter.Seq2[snapshot.Entry, error] {
 			}
 			s.next = nil
 			h := p.Entry
+			if h.Same < 0 || h.Same > len(s.last) || h.Same+len(h.Path) > s.Left.Path {
+				s.err = fmt.Errorf("a path that goes on from one that is not there, or is too long: %w", ErrNonsense)
+				yield(snapshot.Entry{}, s.err)
+				return
+			}
+			s.last = s.last[:h.Same] + h.Path
 			e := snapshot.Entry{
-				Path: h.Path, Kind: snapshot.Kind(h.Kind), Mode: h.Mode, UID: h.UID, GID: h.GID, ModTime: h.ModTime,
-				Target: h.Target, Device: h.Device, Opaque: h.Opaque, Shared: h.Shared, Size: h.Size,
+				Path: s.last, Kind: snapshot.Kind(h.Kind), Mode: h.Mode, UID: h.UID, GID: h.GID, ModTime: h.ModTime,
+				Target: h.Target, First: h.First, Device: h.Device, Opaque: h.Opaque, Shared: h.Shared, Size: h.Size,
 			}
 			if e.Kind == snapshot.File {
 				e.Data = s.data()
