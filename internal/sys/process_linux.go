@@ -516,6 +516,9 @@ func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
 	}
 }
 
+// TryLockDir is LockDir, but fails at once if somebody else has the directory locked.
+func TryLockDir(path string) (*os.File, error) { return lockOnce(path) }
+
 // lockOnce fails with EWOULDBLOCK if another try may help.
 func lockOnce(path string) (*os.File, error) {
 	d, err := os.Open(path)
