@@ -140,17 +140,38 @@ func showProgram(c *box.Configuration, program *os.File) error {
 	return nil
 }
 
+// ShowFile mounts an open file read-only at target in the box, so that nobody there needs its descriptor, which could be
+// opened again for writing. It returns false if the file has no name, or another file has got the name.
+func ShowFile(c *box.Configuration, f *os.File, target string) (bool, error) {
+	fd, err := sys.Descriptor(f)
+	if err != nil {
+		return false, err
+	}
+	path, err := sys.PathOf(fd)
+	if err != nil {
+		return false, err
+	}
+	name, ok := named(path, f)
+	if !ok {
+		return false, nil
+	}
+	return true, show(c, name, target)
+}
+
 // nameOf returns the name, without links, of a program that is still that file. Another
 // version of Paddock may have replaced it.
-func nameOf(program *os.File) (string, bool) {
-	if !filepath.IsAbs(program.Name()) {
+func nameOf(program *os.File) (string, bool) { return named(program.Name(), program) }
+
+// named returns path without links if it is the name of an open file.
+func named(path string, f *os.File) (string, bool) {
+	if !filepath.IsAbs(path) {
 		return "", false
 	}
-	name, err := filepath.EvalSymlinks(program.Name())
+	name, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", false
 	}
-	is, err := program.Stat()
+	is, err := f.Stat()
 	if err != nil {
 		return "", false
 	}
