@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A need describes a machine to supply.
@@ -124,7 +127,8 @@ func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bo
 		n.state, n.memory, err = openTemplate(dir)
 		var t *nascent
 		if absent(err) && !made {
-			t, n.state, n.memory, err = newTemplate(ctx, d.site, dir, room)
+			// A box that would boot slowly waits for who makes the template of its shape. Others boot at once.
+			t, n.state, n.memory, err = newTemplate(ctx, d.site, dir, room, slow(limits))
 		}
 		switch {
 		case t != nil && !slow(limits):
@@ -186,7 +190,55 @@ func configure(b *box.Box, c *box.Configuration) error {
 	if b.Plan().First.One(boxinit.FileWritten) != nil {
 		c.Layout.Config.GuestKernel.Room = boxinit.Room{All: memoryOf(b) + guestkernel.Overhead}
 	}
+	return b.Impossible(showFiles(c))
+}
+
+// showFiles mounts the machine's files read-only in a box whose user owns them, and does not send their descriptors.
+// Whoever takes over the box's init could open those again, for writing, by their names in /proc. A copy in memory is
+// sealed and is sent, and so is every file to a box of a root caller, whose user owns none. The memory of a paused
+// ephemeral sandbox has no name and is nobody else's, so it is sent too.
+func showFiles(c *box.Configuration) error {
+	if c.Layout.ID.Root {
+		return nil
+	}
+	var sent boxinit.Files
+	images := 0
+	for i, f := range c.Files.All() {
+		name := c.Files.Names()[i]
+		place := protocol.Place(name)
+		switch {
+		case name == boxinit.FileImage:
+			place = protocol.ImagePlace(images)
+			images++
+		case place != "" && c.Layout.Config.GuestKernel.Memory:
+			continue // the machine of before began from it; this one goes on from its own memory
+		}
+		if place == "" || inMemory(f) {
+			sent.Add(name, f)
+			continue
+		}
+		switch shown, err := guestkernel.ShowFile(c, f, boxinit.Engine+place); {
+		case err != nil:
+			return err
+		case shown:
+		case name == boxinit.FileImage && images-1 == len(sent.Of(name)): // and so were those before
+			sent.Add(name, f)
+		default:
+			return fmt.Errorf("a file of the machine (%s) was removed while the sandbox was made; make it again: %w", name, paddock.Unavailable)
+		}
+	}
+	c.Files = sent
 	return nil
+}
+
+// inMemory reports whether a file is a copy in memory.
+func inMemory(f *os.File) bool {
+	fd, err := sys.Descriptor(f)
+	if err != nil {
+		return false
+	}
+	path, err := sys.PathOf(fd)
+	return err == nil && strings.HasPrefix(path, "/memfd:")
 }
 
 // memoryOf returns the host's memory limit of a box at its creation, whatever its present

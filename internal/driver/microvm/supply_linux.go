@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
@@ -58,6 +60,7 @@ type host struct {
 	engine   bootfiles.Engine
 	firmware []string
 	linux    bootfiles.Kernel
+	kernels  string // directory of the kernels that were set up
 	accel    protocol.Accel
 	why      string // why there is no KVM
 	khz      int
@@ -79,6 +82,7 @@ func (s *supplier) look() (*host, error) {
 	if h.engine, h.firmware, err = bootfiles.KnownEngine(s.o.Engine, filepath.Join(cmp.Or(s.o.Data, common), "vm", "engine.json")); err != nil {
 		return nil, err
 	}
+	h.kernels = kernels
 	if h.linux, err = bootfiles.Find(bootfiles.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: kernels}); err != nil {
 		return nil, err
 	}
@@ -176,7 +180,12 @@ func (s *supplier) supply(n need) (*supply, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.template = template(u.shape, now)
+	defaults := box.Defaults()
+	usual := 1
+	if h.accel == protocol.KVM {
+		usual = int(math.Ceil(defaults.CPUs))
+	}
+	u.template = classFor(n.limits, defaults, m.CPUs, usual).name(template(u.shape, now))
 	u.about = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
 	if h.accel == protocol.KVM {
 		f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
@@ -188,19 +197,29 @@ func (s *supplier) supply(n need) (*supply, error) {
 	switch {
 	case n.again:
 	case n.state != nil:
-		u.files.Add(protocol.FileState, n.state)
 		u.files.Add(protocol.FileMemory, n.memory)
+		state, err := sealedCopy(n.state)
+		if err != nil {
+			return fail(fmt.Errorf("the template of the machine: %w", err))
+		}
+		u.files.Add(protocol.FileState, state)
 	default:
 		linux, err := os.Open(h.linux.Path)
 		if err != nil {
 			return fail(fmt.Errorf("the machine's kernel: %w: %w", err, paddock.Unavailable))
 		}
 		u.files.Add(protocol.FileLinux, linux)
+		if err := checkKernel(linux, h.kernels); err != nil {
+			return fail(err)
+		}
 		initrd, err := s.initrd(h, n, agent)
 		if err != nil {
 			return fail(fmt.Errorf("the machine's first file system: %w", err))
 		}
 		u.files.Add(protocol.FileInitrd, initrd)
+	}
+	if m.Stamps, err = stampsOf(&u.files); err != nil {
+		return fail(err)
 	}
 	if u.config, err = json.Marshal(m); err != nil {
 		return fail(err)
@@ -250,12 +269,38 @@ func sumOf(f *os.File) (string, error) {
 	return fmt.Sprintf("%08x-%d", h.Sum32(), n), nil
 }
 
+// sealedCopy returns a copy in memory of a small file, which it closes. Nobody can change the copy.
+func sealedCopy(f *os.File) (*os.File, error) {
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
+	if err != nil {
+		return nil, err
+	}
+	return sys.SealedData(filepath.Base(f.Name()), data)
+}
+
+// stampsOf returns the stamps of the files that may be mounted in a box.
+func stampsOf(files *boxinit.Files) (map[string]string, error) {
+	all := map[string]string{}
+	for i, name := range files.Names() {
+		if protocol.Place(name) == "" {
+			continue
+		}
+		stamp, err := protocol.Stamp(files.All()[i])
+		if err != nil {
+			return nil, err
+		}
+		all[name] = stamp
+	}
+	return all, nil
+}
+
 // initrd returns the initial file system of a machine with this kernel. It is cached if
 // possible.
 func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 	dir := filepath.Join(n.data, "vm", "initrd")
-	name := filepath.Join(dir, h.linux.ID+"-"+agent)
-	if f, err := os.Open(name); err == nil {
+	name := h.linux.ID + "-" + agent
+	if f, err := openMarked(dir, name); err == nil {
 		return f, nil
 	}
 	modules, err := h.linux.Modules()
@@ -270,32 +315,137 @@ func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 	if err := bootfiles.Initrd(&data, guest, modules); err != nil {
 		return nil, err
 	}
-	if err := keep(name, data.Bytes()); err == nil {
-		if f, err := os.Open(name); err == nil {
+	if err := keep(dir, name, data.Bytes()); err == nil {
+		if f, err := openMarked(dir, name); err == nil {
 			return f, nil
 		}
 	}
-	return sys.SealedFile("initrd", data.Bytes())
+	return sys.SealedData("initrd", data.Bytes())
 }
 
-// keep writes a file atomically and removes the others, which belong to other versions of
+// markPrefix begins the name of an attribute of a directory, which has the stamp of the file of that name. The file is
+// used only with the mark: no sandbox can set attributes of the host's files, no archive knows an inode, and nobody can
+// choose when a file was changed. See the cache of package program.
+const markPrefix = "user.paddock."
+
+// checkKernel refuses a kernel that was changed since its first use. It checks only kernels that were set up, which
+// nobody changes, and only those of an ordinary caller, because other users' files are out of reach of a box.
+func checkKernel(f *os.File, kernels string) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	path := filepath.Dir(f.Name())
+	if os.Geteuid() == 0 || !sys.Owned(st, 0) || filepath.Dir(path) != filepath.Clean(kernels) {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return checkMark(dir, f)
+}
+
+// checkMark compares a file with its mark, and sets one if there is none.
+func checkMark(dir, f *os.File) error {
+	stamp, err := protocol.Stamp(f)
+	if err != nil {
+		return err
+	}
+	name := markPrefix + filepath.Base(f.Name())
+	switch mark, err := sys.Attribute(dir, name); {
+	case errors.Is(err, syscall.ENODATA):
+		_ = sys.SetAttribute(dir, name, stamp) // without a mark, the read-only mount is the only wall
+	case err == nil && mark != stamp:
+		return fmt.Errorf("the machine's kernel %s was changed since its first use; remove %s and run `paddock vm setup`: %w", f.Name(), dir.Name(), paddock.Denied)
+	}
+	return nil
+}
+
+// openMarked opens a file that was written by keep and not changed since.
+func openMarked(dir, name string) (*os.File, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	mark, err := sys.Attribute(d, markPrefix+name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && (!st.Mode().IsRegular() || !sys.Owned(st, 0o022)) {
+		err = fs.ErrPermission
+	}
+	if err == nil {
+		var stamp string
+		if stamp, err = protocol.Stamp(f); err == nil && stamp != mark {
+			err = fs.ErrPermission
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// keep writes a file atomically, marks it, and removes the others, which belong to other versions of
 // the program or kernel.
-func keep(name string, data []byte) error {
-	if err := bootfiles.Keep(name, data); err != nil {
+func keep(dir, name string, data []byte) error {
+	if err := bootfiles.Keep(filepath.Join(dir, name), data); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := mark(d, filepath.Join(dir, name), data); err != nil {
 		return err
 	}
 	const most = 8
-	dir := filepath.Dir(name)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= most {
 		return err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") && filepath.Join(dir, e.Name()) != name {
+		if !strings.HasPrefix(e.Name(), ".") && e.Name() != name {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // a process that uses it has it open
+			_ = sys.RemoveAttribute(d, markPrefix+e.Name())
 		}
 	}
 	return nil
+}
+
+// mark marks a file in dir with this content. Another process may have the file open, so the kernel is asked that
+// nobody has it open for writing, and the content is read again.
+func mark(dir *os.File, path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	alone, err := sys.Unwritten(f)
+	if err != nil {
+		return err
+	}
+	written, err := io.ReadAll(io.LimitReader(f, int64(len(data))+1))
+	if err != nil || !bytes.Equal(written, data) {
+		return errors.Join(err, fs.ErrPermission)
+	}
+	stamp, err := protocol.Stamp(f)
+	if err != nil {
+		return err
+	}
+	if err := sys.SetAttribute(dir, markPrefix+filepath.Base(path), stamp); err != nil {
+		return err
+	}
+	return alone()
 }
 
 // trees returns the read-only parts of the host's tree that QEMU needs. For a QEMU outside

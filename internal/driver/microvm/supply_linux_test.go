@@ -1,6 +1,7 @@
 package microvm
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -8,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
@@ -94,6 +97,82 @@ func TestATemplateIsOfOneBuildOfTheEngine(t *testing.T) {
 	}
 	if name(protocol.TCG) == one {
 		t.Error("another build is the same engine")
+	}
+}
+
+// The attacker has a file open and owns it. It keeps the size, and sets the time back.
+func tamper(t *testing.T, path string) {
+	t.Helper()
+	was, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("owned"), 0o600), os.Chtimes(path, was.ModTime(), was.ModTime()), os.Chmod(path, was.Mode())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnInitrdThatWasChangedIsMadeAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "initrd")
+	if err := keep(dir, "one", []byte("whole")); err != nil {
+		t.Skipf("this file system has no attributes: %v", err)
+	}
+	path := filepath.Join(dir, "one")
+	f, err := openMarked(dir, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	tamper(t, path)
+	if f, err := openMarked(dir, "one"); err == nil {
+		f.Close()
+		t.Error("a file that was changed is used")
+	}
+	if err := keep(dir, "one", []byte("whole")); err != nil {
+		t.Fatal(err)
+	}
+	// One that another program has put there, such as an archive.
+	if err := errors.Join(os.WriteFile(path+".other", []byte("whole"), 0o600), os.Rename(path+".other", path)); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := openMarked(dir, "one"); err == nil {
+		f.Close()
+		t.Error("a file that was replaced is used")
+	}
+}
+
+func TestAKernelThatWasChangedIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vmlinux")
+	if err := os.WriteFile(path, []byte("whole"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	check := func() error {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		dir, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		if err := checkMark(dir, f); err != nil {
+			return err
+		}
+		if _, err := sys.Attribute(dir, markPrefix+"vmlinux"); err != nil {
+			t.Skipf("this file system has no attributes: %v", err)
+		}
+		return nil
+	}
+	for range 2 {
+		if err := check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tamper(t, path)
+	if err := check(); paddock.KindOf(err) != paddock.Denied {
+		t.Errorf("a kernel that was changed: %v", err)
 	}
 }
 

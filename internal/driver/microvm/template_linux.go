@@ -10,18 +10,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // errNoRoom reports that no template can be kept.
 var errNoRoom = errors.New("there is no room for it")
+
+// errBusy reports that another maker is making the template.
+var errBusy = fmt.Errorf("another machine is becoming it: %w", errNoRoom)
 
 // errNotWhole reports that a template differs from what was saved. It is made again.
 var errNotWhole = errors.New("not what was saved")
@@ -33,15 +36,69 @@ const (
 	templateIndex = "index" // of the file server; empty in a template
 	templateRAM   = "memory"
 	templateStamp = "stamps"
-	maxTemplates  = 8
+	newSuffix     = ".new" // of the directory of a template that is being made
 )
+
+// A class of templates has places of its own. Callers choose the memory of a sandbox, and each other memory
+// is another shape. So one caller could otherwise take the places of everybody's templates.
+type class string
+
+const (
+	classDefault class = "default" // the shape of a sandbox whose caller sets no limit
+	classRound   class = "round"   // memory of 2^n bytes
+	classOther   class = "other"
+)
+
+// places returns how many templates of a class are kept.
+func (c class) places() int {
+	switch c {
+	case classDefault:
+		return 2 // that of this version, and of another one that is used beside it
+	case classRound:
+		return 4
+	default:
+		return 2
+	}
+}
+
+// keeps returns how long a template has its place after its last use. Callers cannot choose a new default shape, so
+// the newest one has a place at once.
+func (c class) keeps() time.Duration {
+	if c == classDefault {
+		return 0
+	}
+	return 10 * time.Minute
+}
+
+// name returns the name of a template of the class.
+func (c class) name(template string) string { return string(c) + "-" + template }
+
+// classOf returns the class of the template in a directory of this name. The names of older versions have none.
+func classOf(name string) class {
+	prefix, _, _ := strings.Cut(name, "-")
+	if c := class(prefix); c == classDefault || c == classRound {
+		return c
+	}
+	return classOther
+}
+
+// classFor returns the class of a machine of this many processors, for commands with these limits.
+func classFor(l, defaults paddock.Limits, cpus, defaultCPUs int) class {
+	switch {
+	case l.Memory == defaults.Memory && cpus == defaultCPUs:
+		return classDefault
+	case l.Memory > 0 && l.Memory&(l.Memory-1) == 0:
+		return classRound
+	}
+	return classOther
+}
 
 // openTemplate opens the files of a template. It returns errNotWhole for one that is incomplete, after a full disk or
 // a crash of the host, and for one that was changed since it was written.
 //
-// Boxes of others go on from a template, and each has it open for reading. For an ordinary caller the box's processes
-// have the user of the files, so a supervisor that was taken over can open them again for writing. It has no path to
-// the file of stamps.
+// Boxes of others go on from a template. For an ordinary caller the box's processes have the user of the files. So a
+// box gets the memory only through a read-only mount, and a copy of the state: see showFiles. The stamps are a second
+// wall. No box has a path to their file.
 func openTemplate(dir string) (state, memory *os.File, err error) {
 	if err := errors.Join(box.CheckOwn(filepath.Dir(dir)), box.CheckOwn(dir)); err != nil {
 		return nil, nil, err
@@ -64,7 +121,7 @@ func openTemplate(dir string) (state, memory *os.File, err error) {
 		return nil, nil, errors.Join(errNotWhole, err)
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // time of the last use, for makeRoom
+	_ = os.Chtimes(dir, now, now) // time of the last use, for makePlace
 	return files[0], files[1], nil
 }
 
@@ -72,26 +129,21 @@ func openTemplate(dir string) (state, memory *os.File, err error) {
 // template.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotWhole) }
 
-// stamps returns, as text, which files these are, their sizes, and when they were changed last. Nobody can choose that
-// time.
+// stamps returns the stamps of files as text, a line for each.
 func stamps(files []*os.File) (string, error) {
 	var text strings.Builder
 	for _, f := range files {
-		st, err := f.Stat()
+		stamp, err := protocol.Stamp(f)
 		if err != nil {
 			return "", err
 		}
-		sys, ok := st.Sys().(*syscall.Stat_t)
-		if !ok {
-			return "", fmt.Errorf("attributes of %s: %w", f.Name(), paddock.Internal)
-		}
-		fmt.Fprintf(&text, "%d %d %d.%09d\n", st.Size(), sys.Ino, sys.Ctim.Sec, sys.Ctim.Nsec)
+		text.WriteString(stamp + "\n")
 	}
 	return text.String(), nil
 }
 
 // A nascent template is one that a machine is started for. A lock keeps others from making
-// the same.
+// the same. Templates of other shapes are made meanwhile.
 //
 // The machine belongs to a box whose creator waits. It is saved after its boot, before it
 // knows of a box, and then continues. The box does not wait until the template is on disk.
@@ -102,28 +154,30 @@ type nascent struct {
 	over    <-chan struct{} // closed when the template can be used, or never will be
 }
 
-// newTemplate starts one, unless another process has made it meanwhile.
-func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.Room) (n *nascent, state, memory *os.File, err error) {
-	all := filepath.Dir(dir)
-	if err := box.OwnDirectory(all); err != nil {
+// newTemplate starts one, unless another process has made it meanwhile. If another is making it, the error is errBusy,
+// or with wait newTemplate waits for the other one.
+func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.Room, wait bool) (n *nascent, state, memory *os.File, err error) {
+	if err := box.OwnDirectory(filepath.Dir(dir)); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	lock, err := sys.LockDir(ctx, all)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
+	lock, state, memory, err := reserve(ctx, dir)
+	for wait && errors.Is(err, errBusy) {
+		select {
+		case <-ctx.Done():
+			return nil, nil, nil, fmt.Errorf("wait for who makes it: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+			lock, state, memory, err = reserve(ctx, dir)
+		}
+	}
+	if lock == nil {
+		return nil, state, memory, err
 	}
 	defer func() {
 		if n == nil {
 			lock.Close()
 		}
 	}()
-	if state, memory, err = openTemplate(dir); !absent(err) {
-		return nil, state, memory, err // another process has made it
-	}
-	tmp := dir + ".new" // first remove the remains of a killed maker
-	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
-		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
-	}
+	tmp := dir + newSuffix
 	var ours []*os.File
 	var theirs boxinit.Files
 	fail := func(err error) (*nascent, *os.File, *os.File, error) {
@@ -151,14 +205,16 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 	finish := func(context.Context) { // not canceled, because the template is useful to others
 		defer close(over)
 		defer lock.Close()
-		defer func() { _ = os.RemoveAll(tmp) }() // does not exist if it became the template
 		defer box.CloseAll(ours)
 		// The pipe ends when the last possible writer has closed it.
 		_, err := told.Read(make([]byte, 1))
 		told.Close()
 		close(written)
 		if err == nil {
-			_ = settleTemplate(tmp, dir, ours, room) // on an error, the next machine of the shape tries again
+			err = settleTemplate(tmp, dir, ours, room)
+		}
+		if err != nil {
+			_ = os.RemoveAll(tmp) // the next machine of the shape tries again
 		}
 	}
 	if !site.Go(finish) {
@@ -184,11 +240,7 @@ func settleTemplate(tmp, dir string, files []*os.File, room boxinit.Room) error 
 	if err = errors.Join(err, os.WriteFile(filepath.Join(tmp, templateStamp), []byte(now), 0o600)); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Remove(filepath.Join(tmp, templateIndex)), os.Rename(tmp, dir)); err != nil {
-		return err
-	}
-	makeRoom(filepath.Dir(dir))
-	return nil
+	return errors.Join(os.Remove(filepath.Join(tmp, templateIndex)), os.Rename(tmp, dir))
 }
 
 // slow reports whether limits would delay a machine so much that others must not wait for
@@ -235,24 +287,88 @@ func (d *machinist) startApart(ctx context.Context, what need, n *nascent) error
 	return err
 }
 
-// makeRoom removes the templates that were unused for longest.
-func makeRoom(dir string) {
+// reserveTime bounds the wait for the list of templates. No one holds its lock for long.
+const reserveTime = 5 * time.Second
+
+// reserve makes the directory in which a template will be written, and locks it. It returns the files of the template
+// if that exists, errBusy if another maker has the lock, and errNoRoom if every place has a template that is in use.
+//
+// The lock of the list of all templates is held for a moment only, and never while a machine boots or is written.
+func reserve(ctx context.Context, dir string) (lock, state, memory *os.File, err error) {
+	all, tmp := filepath.Dir(dir), dir+newSuffix
+	soon, cancel := context.WithTimeout(ctx, reserveTime)
+	defer cancel()
+	list, err := sys.LockDir(soon, all)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	defer list.Close()
+	if state, memory, err = openTemplate(dir); !absent(err) {
+		return nil, state, memory, err // another process has made it
+	}
+	if held(tmp) {
+		return nil, nil, nil, errBusy
+	}
+	if !makePlace(all, filepath.Base(dir), time.Now()) {
+		return nil, nil, nil, fmt.Errorf("every place for templates is in use: %w", errNoRoom)
+	}
+	// First remove the remains of a killed maker.
+	err = errors.Join(os.RemoveAll(dir), os.RemoveAll(tmp), os.Mkdir(tmp, 0o700))
+	if err == nil {
+		lock, err = sys.TryLockDir(tmp)
+	}
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	return lock, nil, nil, nil
+}
+
+// held reports whether a template is being made in a directory.
+func held(tmp string) bool {
+	lock, err := sys.TryLockDir(tmp)
+	if err == nil {
+		lock.Close()
+	}
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// makePlace makes a place for a template of this name, by removing templates of its class whose time is over. It
+// returns false if there is no place. The list of templates is locked.
+func makePlace(dir, name string, now time.Time) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return
+		return false
 	}
 	type kept struct {
-		name string
+		path string
 		used time.Time
 	}
 	var list []kept
+	c, taken := classOf(name), 0
 	for _, e := range entries {
-		if st, err := e.Info(); err == nil && e.IsDir() {
-			list = append(list, kept{e.Name(), st.ModTime()})
+		path := filepath.Join(dir, e.Name())
+		st, err := e.Info()
+		switch {
+		case err != nil || !e.IsDir() || e.Name() == name || e.Name() == name+newSuffix || classOf(e.Name()) != c:
+		case !strings.HasSuffix(path, newSuffix):
+			list = append(list, kept{path, st.ModTime()})
+		case held(path):
+			taken++
+		default:
+			_ = os.RemoveAll(path) // its maker was killed
 		}
 	}
 	slices.SortFunc(list, func(a, b kept) int { return b.used.Compare(a.used) })
-	for _, t := range list[min(len(list), maxTemplates):] {
-		_ = os.RemoveAll(filepath.Join(dir, t.name)) // a process that uses it has it open
+	for len(list)+taken >= c.places() {
+		if len(list) == 0 {
+			return false
+		}
+		last := list[len(list)-1]
+		if unused := now.Sub(last.used); unused >= 0 && unused < c.keeps() {
+			return false
+		}
+		_ = os.RemoveAll(last.path) // a process that uses it has it open
+		list = list[:len(list)-1]
 	}
+	return true
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
@@ -137,7 +138,7 @@ func TestTheFirstMachineOfAShapeGoesOnAsTheBoxThatItWasStartedFor(t *testing.T) 
 	}
 }
 
-func TestOfMachinesThatAreMadeAtOnceOneStartsAndOthersGoOnFromIt(t *testing.T) {
+func TestOfMachinesThatAreMadeAtOnceOneBecomesTheTemplateAndNoneWaits(t *testing.T) {
 	d, data := own(t, nil)
 	// A maker that gives up blocks nobody and leaves nothing.
 	ctx, stop := context.WithCancel(t.Context())
@@ -171,12 +172,18 @@ func TestOfMachinesThatAreMadeAtOnceOneStartsAndOthersGoOnFromIt(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	expectBegun(t, "three at once", 1, 2)
+	started, went := begun(t)
+	if started == 0 || started+went != len(boxes) {
+		t.Errorf("of three at once %d have started by themselves and %d went on from memory", started, went)
+	}
 	for _, sb := range boxes {
 		if got := says(t, sb, "echo", "hi"); got != "hi\n" {
 			t.Errorf("one of them says %q", got)
 		}
 	}
+	template(t, data)
+	create(t, d, paddock.Spec{})
+	expectBegun(t, "one more", started, went+1)
 }
 
 // The file size limit is less than the machine's memory.
@@ -264,4 +271,10 @@ func TestABoxThatIsHeldBackStartsNoMachineForOthers(t *testing.T) {
 	if got := says(t, sb, "echo", "hi"); got != "hi\n" {
 		t.Errorf("it says %q", got)
 	}
+}
+
+// An ordinary user's boxes have the template from its path, and a root user's have it as a descriptor.
+func TestTemplatesOfAnOrdinaryUser(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.SomeAsUser(t, "^(TestADriverThatIsClosedHasWrittenItsTemplate|TestTheFirstMachineOfAShapeGoesOnAsTheBoxThatItWasStartedFor)$", 2)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
@@ -30,7 +31,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	dir := filepath.Join(site.Data, templatesName, "shape")
 	begin := func() *nascent {
 		t.Helper()
-		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100})
+		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, false)
 		if err != nil || n == nil {
 			t.Fatalf("%v, %v", n, err)
 		}
@@ -85,8 +86,12 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	// Other users wait, for as long as their context permits.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	if other, _, _, err := newTemplate(ended, site, dir, boxinit.Room{}); other != nil || !errors.Is(err, context.Canceled) {
+	if other, _, _, err := newTemplate(ended, site, dir, boxinit.Room{}, true); other != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("who does not wait has %v, %v", other, err)
+	}
+	// A fast box does not wait.
+	if other, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{}, false); other != nil || !errors.Is(err, errNoRoom) {
+		t.Errorf("who boots at once has %v, %v", other, err)
 	}
 	if _, _, err := openTemplate(dir); !absent(err) {
 		t.Errorf("one that is being made is opened: %v", err)
@@ -94,7 +99,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	write(n, "whole")
 	tell(n)
 	n.theirs.Close()
-	other, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{})
+	other, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{}, true)
 	if err != nil || other != nil {
 		t.Fatalf("who waited has %v, %v", other, err)
 	}
@@ -117,7 +122,7 @@ func TestATemplateThatWasChangedIsMadeAgain(t *testing.T) {
 	site, d := driverIn(t)
 	dir := filepath.Join(site.Data, templatesName, "shape")
 	for _, name := range []string{templateState, templateRAM} {
-		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100})
+		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, false)
 		if err != nil || n == nil {
 			t.Fatalf("before %s is changed: %v, %v", name, n, err)
 		}
@@ -162,13 +167,111 @@ func TestATemplateThatWasChangedIsMadeAgain(t *testing.T) {
 	}
 }
 
+// The attacker asks for one machine of another memory after the other, and lets none be saved.
+func TestWhoMakesATemplateHoldsUpNoOther(t *testing.T) {
+	site, d := driverIn(t)
+	all := filepath.Join(site.Data, templatesName)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var held []*nascent
+	for i := range 20 {
+		dir := filepath.Join(all, classOther.name(fmt.Sprint("odd", i)))
+		n, _, _, err := newTemplate(ctx, site, dir, boxinit.Room{All: 100}, false)
+		if n != nil {
+			held = append(held, n)
+		} else if !errors.Is(err, errNoRoom) {
+			t.Errorf("who has no place for %d has %v", i, err)
+		}
+	}
+	if len(held) == 0 || len(held) > classOther.places() {
+		t.Errorf("%d odd templates are made at once", len(held))
+	}
+	for _, c := range []class{classDefault, classRound} {
+		n, _, _, err := newTemplate(ctx, site, filepath.Join(all, c.name("usual")), boxinit.Room{All: 100}, false)
+		if err != nil {
+			t.Fatalf("while odd ones are made, one of class %s: %v", c, err)
+		}
+		held = append(held, n)
+	}
+	for _, n := range held {
+		n.theirs.Close()
+		<-n.over
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATemplateKeepsItsPlaceWhileItIsUsed(t *testing.T) {
+	all, now := t.TempDir(), time.Now()
+	put := func(name string, unused time.Duration) {
+		t.Helper()
+		path := filepath.Join(all, name)
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.Chtimes(path, now.Add(-unused), now.Add(-unused))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(name string) bool {
+		_, err := os.Stat(filepath.Join(all, name))
+		return err == nil
+	}
+	place := func(name string, want bool) {
+		t.Helper()
+		if got := makePlace(all, name, now); got != want {
+			t.Errorf("%s has a place: %t", name, got)
+		}
+	}
+	put("default-a", 300*time.Hour)
+	put("round-a", 300*time.Hour)
+	put("abcdef", time.Minute) // of an older version
+	put("other-a", time.Second)
+	place("other-b", false) // both were used just now
+	put("abcdef", time.Hour)
+	place("other-b", true)
+	if there("abcdef") || !there("other-a") || !there("default-a") || !there("round-a") {
+		t.Error("not the one that was unused for longest went")
+	}
+	put("other-b", time.Hour)
+	place("other-a", true) // one that was changed is made again
+	if !there("other-a") || !there("other-b") {
+		t.Error("one has gone for one that has a place")
+	}
+	put("other-c.new", 0) // its maker was killed
+	place("other-d", true)
+	if there("other-c.new") || there("other-b") {
+		t.Error("what a killed maker left, or what is unused, is still there")
+	}
+	put("default-b", time.Second)
+	place("default-c", true)
+	if there("default-a") || !there("default-b") {
+		t.Error("the older one of the default shape is still there, or the other one is not")
+	}
+}
+
+func TestTheShapeSaysWhichPlacesATemplateMayHave(t *testing.T) {
+	defaults := paddock.Limits{Memory: 3 << 30}
+	for _, c := range []struct {
+		memory int64
+		cpus   int
+		want   class
+	}{
+		{3 << 30, 4, classDefault}, {3 << 30, 3, classOther}, {1 << 30, 4, classRound}, {16 << 20, 1, classRound},
+		{1<<30 + 2<<20, 4, classOther}, {768 << 20, 4, classOther}, {0, 1, classOther},
+	} {
+		got := classFor(paddock.Limits{Memory: c.memory}, defaults, c.cpus, 4)
+		if got != c.want || classOf(got.name("0a-b")) != got {
+			t.Errorf("%d bytes and %d processors: %s", c.memory, c.cpus, got)
+		}
+	}
+}
+
 func TestNoTemplateBeginsWhenTheDriverIsClosed(t *testing.T) {
 	site, d := driverIn(t)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(site.Data, templatesName, "shape")
-	if n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}); n != nil || !errors.Is(err, errNoRoom) {
+	if n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, false); n != nil || !errors.Is(err, errNoRoom) {
 		t.Errorf("%v, %v", n, err)
 	}
 	if _, err := os.Lstat(dir + ".new"); !errors.Is(err, fs.ErrNotExist) {

@@ -33,9 +33,12 @@ type Machine struct {
 	Arguments string   `json:"arguments,omitempty"` // the kernel's command line
 	Firmware  []string `json:"firmware,omitempty"`  // directories of QEMU's own files in boxinit.Engine
 
+	// Stamps are the stamps of the files of which the machine is made, by name; see Stamp.
+	Stamps map[string]string `json:"stamps,omitempty"`
 }
 
-// Names of the files for a machine in boxinit.GuestKernelFiles.Supplies.
+// Names of the files for a machine in boxinit.GuestKernelFiles.Supplies. A box whose user owns those that have a Place
+// finds them there instead.
 const (
 	FileLinux  = "linux" // an ELF kernel with a PVH entry
 	FileInitrd = "initrd"
@@ -43,6 +46,30 @@ const (
 	FileState  = "template state"  // devices of a template
 	FileMemory = "template memory" // memory of a template, read-only, of size Machine.Memory
 )
+
+// Paths by which QEMU opens the files that it is given.
+const (
+	PathLinux  = "/paddock/kernel"
+	PathInitrd = "/paddock/initrd"
+	PathMemory = "/paddock/memory"
+)
+
+// Place returns the path of a file in boxinit.Engine if it is mounted there, or "" for a file that always comes as a
+// descriptor.
+func Place(name string) string {
+	switch name {
+	case FileLinux:
+		return PathLinux
+	case FileInitrd:
+		return PathInitrd
+	case FileMemory:
+		return PathMemory
+	}
+	return ""
+}
+
+// ImagePlace returns the place of a part of a saved box.
+func ImagePlace(part int) string { return fmt.Sprintf("/paddock/image-%d", part) }
 
 // An Accel is how the processors of a machine run.
 type Accel string

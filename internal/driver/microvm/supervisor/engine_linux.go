@@ -76,11 +76,6 @@ func (e *engine) start(arguments []string, files []*os.File) (*os.Process, error
 	return process, nil
 }
 
-// reads reports whether the policy gives read-only files.
-func (p *policy) reads() bool {
-	return p.files[kernelPath] != nil || p.files[initrdPath] != nil
-}
-
 // await waits until the stub has executed QEMU.
 func (e *engine) await(channel *sys.Channel) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stubTime)

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Args[0] == Argv0 {
+		boxinit.Main(taken{&supervisor{}})
+	}
 	if box.Main(microvm.Runtime()) || Main() {
 		return
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sys"
@@ -10,7 +11,38 @@ import (
 
 // A policy has the files outside its tree that QEMU may open, by name.
 type policy struct {
-	files map[string]*os.File
+	mu    sync.Mutex
+	files map[string]*os.File // guarded by mu
+}
+
+// add gives a file a name.
+func (p *policy) add(path string, f *os.File) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.files == nil {
+		p.files = map[string]*os.File{}
+	}
+	p.files[path] = f
+}
+
+// drop takes all files back from a started QEMU, which has read them or keeps them open. It closes them except for one
+// that is still needed.
+func (p *policy) drop(needed *os.File) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.files {
+		if f != needed {
+			f.Close()
+		}
+	}
+	p.files = nil
+}
+
+// reads reports whether the policy gives files that QEMU only reads.
+func (p *policy) reads() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.files[kernelPath] != nil || p.files[initrdPath] != nil
 }
 
 // A verdict is the decision on a system call.
@@ -20,7 +52,7 @@ type verdict struct {
 }
 
 // open decides on opening a file. For reading, QEMU may open any file of its tree. If the
-// name changes after the decision, it still leads to a file of that tree.
+// name changes after the decision, it still leads to a file of that tree. p.mu is held.
 func (p *policy) open(path string, flags int) verdict {
 	if f := p.files[path]; f != nil {
 		return verdict{file: f}
@@ -81,6 +113,8 @@ func (p *policy) answer(listener int, n sys.Notif) {
 		refuse(syscall.EACCES)
 		return
 	}
+	p.mu.Lock() // until the file is given, it stays open
+	defer p.mu.Unlock()
 	v := p.open(path, flags)
 	switch {
 	case v.file != nil:

@@ -10,7 +10,7 @@ import (
 
 func TestQEMUGetsFilesByNameAndChangesNone(t *testing.T) {
 	f := os.NewFile(^uintptr(0), "a file")
-	p := policy{files: map[string]*os.File{memoryPath: f, kvmPath: f}}
+	p := &policy{files: map[string]*os.File{memoryPath: f, kvmPath: f}}
 	for _, c := range []struct {
 		path  string
 		flags int

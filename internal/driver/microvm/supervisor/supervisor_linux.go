@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"sync"
@@ -68,9 +69,9 @@ type supervisor struct {
 
 // Names by which QEMU opens the files that it is given.
 const (
-	kernelPath = "/paddock/kernel"
-	initrdPath = "/paddock/initrd"
-	memoryPath = "/paddock/memory"
+	kernelPath = protocol.PathLinux
+	initrdPath = protocol.PathInitrd
+	memoryPath = protocol.PathMemory
 	kvmPath    = "/dev/kvm"
 )
 
@@ -97,6 +98,13 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 		return fmt.Errorf("decode the machine's configuration: %w", err)
 	}
 	again := c.GuestKernel.Memory
+	if len(f.Image) == 0 {
+		var err error
+		if f.Image, err = shownImage(); err != nil {
+			return err
+		}
+		defer closeAll(f.Image)
+	}
 	spec, state, err := m.plan(c, &f)
 	if err != nil {
 		return err
@@ -141,7 +149,12 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 	}
 	m.ended = make(chan struct{})
 	m.jobs.Go(m.watch)
+	m.engine.policy.drop(m.template) // before anything hostile runs
 	if err := f.Seal(); err != nil {
+		return m.explain(err)
+	}
+	// Otherwise a supervisor that the guest takes over while it starts could make the tree's mounts writable.
+	if err := sys.KeepOnlyPtrace(); err != nil {
 		return m.explain(err)
 	}
 	if err := m.begin(ctx, c, &f, ports, again); err != nil {
@@ -154,80 +167,95 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 func (m *supervisor) plan(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*qemu.Spec, []byte, error) {
 	s := &qemu.Spec{Machine: m.spec}
 	m.engine.program = m.spec.Engine
-	given := map[string]*os.File{}
-	m.engine.policy.files = given
-	// QEMU gets copies, because these are closed after the start.
-	supply := func(path string, f *os.File) (*os.File, error) {
-		d, err := sys.Duplicate(f)
+	give := func(path, name string) (*os.File, error) {
+		file, err := m.supplied(f.Supplies, name)
 		if err == nil {
-			given[path] = d
+			m.engine.policy.add(path, file)
 		}
-		return d, err
-	}
-	supplied := func(name string) (*os.File, error) {
-		file := f.Supplies.One(name)
-		if file == nil {
-			return nil, fmt.Errorf("the machine was given no file %q: %w", name, paddock.Internal)
-		}
-		return file, nil
+		return file, err
 	}
 	if m.spec.Accel == protocol.KVM {
-		f, err := supplied(protocol.FileKVM)
-		if err == nil {
-			_, err = supply(kvmPath, f)
-		}
-		if err != nil {
+		if _, err := give(kvmPath, protocol.FileKVM); err != nil {
 			return nil, nil, err
 		}
 	}
 	var state []byte
-	var devices, memory *os.File
+	var devices *os.File
 	var err error
 	switch {
 	case c.GuestKernel.Memory:
 		if len(f.Image) != savedFiles {
 			return nil, nil, fmt.Errorf("a saved machine of %d files: %w", len(f.Image), paddock.Internal)
 		}
-		devices, memory = f.Image[0], f.Image[2]
 		if state, err = readIndex(f.Image[1]); err != nil {
 			return nil, nil, err
 		}
+		devices = f.Image[0]
+		if m.template, err = sys.Duplicate(f.Image[2]); err == nil { // it is closed after the start
+			m.engine.policy.add(memoryPath, m.template)
+		}
 	case f.Supplies.One(protocol.FileState) != nil:
-		if devices, err = supplied(protocol.FileState); err == nil {
-			memory, err = supplied(protocol.FileMemory)
-		}
+		devices = f.Supplies.One(protocol.FileState)
+		m.template, err = give(memoryPath, protocol.FileMemory)
 	default:
-		if err := m.boot(s, f.Supplies.One(protocol.FileInitrd) != nil, supplied, supply); err != nil {
-			return nil, nil, err
+		s.Kernel = kernelPath
+		_, err = give(kernelPath, protocol.FileLinux)
+		if _, there := m.spec.Stamps[protocol.FileInitrd]; err == nil && there {
+			s.Initrd = initrdPath
+			_, err = give(initrdPath, protocol.FileInitrd)
 		}
-		return s, nil, nil
+		return s, nil, err
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Devices = io.NewSectionReader(devices, 0, 1<<62)
-	s.RAM = memoryPath
-	if m.template, err = supply(memoryPath, memory); err != nil {
-		return nil, nil, err
-	}
-	s.Template = m.template
+	s.RAM, s.Template = memoryPath, m.template
 	return s, state, nil
 }
 
-// boot adds what a machine boots with.
-func (m *supervisor) boot(s *qemu.Spec, initrd bool, supplied func(string) (*os.File, error), supply func(string, *os.File) (*os.File, error)) error {
-	f, err := supplied(protocol.FileLinux)
-	if err == nil {
-		s.Kernel = kernelPath
-		_, err = supply(kernelPath, f)
+// supplied returns a file of the machine, which the caller closes. It is a copy of the descriptor that came with the
+// name, because those are closed after the start. If none came, the file is mounted at its place, and must be the one
+// that the host has checked.
+func (m *supervisor) supplied(came *boxinit.Files, name string) (*os.File, error) {
+	if file := came.One(name); file != nil {
+		return sys.Duplicate(file)
 	}
-	if err == nil && initrd {
-		if f, err = supplied(protocol.FileInitrd); err == nil {
-			s.Initrd = initrdPath
-			_, err = supply(initrdPath, f)
+	place := protocol.Place(name)
+	if place == "" {
+		return nil, fmt.Errorf("the machine was given no file %q: %w", name, paddock.Internal)
+	}
+	file, err := os.Open(boxinit.Engine + place)
+	if err != nil {
+		return nil, fmt.Errorf("the machine's file %q: %w", name, err)
+	}
+	if stamp, err := protocol.Stamp(file); err != nil || stamp != m.spec.Stamps[name] {
+		return nil, errors.Join(fmt.Errorf("the machine's file %q changed while the sandbox was made; make it again: %w", name, paddock.Unavailable), err, file.Close())
+	}
+	return file, nil
+}
+
+// shownImage opens the parts of a saved box, if they are mounted instead of sent.
+func shownImage() ([]*os.File, error) {
+	var list []*os.File
+	for i := range savedFiles {
+		f, err := os.Open(boxinit.Engine + protocol.ImagePlace(i))
+		if errors.Is(err, fs.ErrNotExist) {
+			break
 		}
+		if err != nil {
+			closeAll(list)
+			return nil, fmt.Errorf("part %d of the saved sandbox: %w", i, err)
+		}
+		list = append(list, f)
 	}
-	return err
+	return list, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 // newWay makes the machine's network and returns the machine's end. A relay joins the other

@@ -40,16 +40,7 @@ func startBox(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	info, err := d.Info(t.Context(), paddock.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var weak []paddock.Control
-	for _, f := range info.Controls {
-		if f.Strength == paddock.Weak {
-			weak = append(weak, f.Control)
-		}
-	}
+	weak := weakHere(t, d)
 	work := t.TempDir()
 	if err := os.WriteFile(filepath.Join(work, "kept"), []byte("changed\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -79,6 +70,21 @@ func startBox(t *testing.T) int {
 	}
 	t.Fatal("the box has no init")
 	return 0
+}
+
+// weakHere returns the controls that are weak on this host.
+func weakHere(t *testing.T, d paddock.Driver) (weak []paddock.Control) {
+	t.Helper()
+	info, err := d.Info(t.Context(), paddock.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range info.Controls {
+		if f.Strength == paddock.Weak {
+			weak = append(weak, f.Control)
+		}
+	}
+	return weak
 }
 
 func argv0(pid int) string {

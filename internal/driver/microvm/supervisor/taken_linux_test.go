@@ -1,0 +1,204 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+)
+
+// taken is a supervisor that somebody takes over as soon as its machine runs. It tries to change the host's files. If it
+// can, no sandbox is made, and the error says what it changed.
+type taken struct{ *supervisor }
+
+func (m taken) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
+	if err := m.supervisor.Start(c, f); err != nil {
+		return err
+	}
+	tried, changed, err := changeFiles()
+	switch {
+	case err != nil:
+		return err
+	case len(changed) > 0:
+		return fmt.Errorf("the supervisor changed %q: %w", changed, paddock.Denied)
+	case len(tried) == 0:
+		return fmt.Errorf("the supervisor has no file that it could try to change: %w", paddock.Denied)
+	}
+	return nil
+}
+
+// changeFiles tries to write to every file of the host that this process has open, and to those that are mounted for
+// QEMU.
+func changeFiles() (tried, changed []string, err error) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, nil, err
+	}
+	var paths []string
+	for _, e := range entries {
+		path := "/proc/self/fd/" + e.Name()
+		var fs syscall.Statfs_t
+		if err := syscall.Statfs(path, &fs); err != nil || fs.Type == procFS {
+			continue // it was closed meanwhile, or is the process's own
+		}
+		name, err := os.Readlink(path)
+		own := strings.HasPrefix(name, "/memfd:ledger") || strings.HasSuffix(name, "/pages (deleted)") || strings.HasSuffix(name, "/state (deleted)") ||
+			strings.HasSuffix(name, "/index (deleted)") // the memory of a paused ephemeral sandbox
+		if err == nil && !own {
+			paths = append(paths, path)
+		}
+	}
+	mounted, err := filepath.Glob(boxinit.Engine + "/paddock/*")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range mounted {
+		_ = unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
+	}
+	for _, path := range append(paths, mounted...) {
+		st, err := os.Stat(path)
+		if err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		name, _ := os.Readlink(path) // a mounted file is no link
+		name = path + " " + name
+		tried = append(tried, name)
+		if changes := rewrite(path); changes {
+			changed = append(changed, name)
+		}
+	}
+	return tried, changed, nil
+}
+
+// procFS is the type of the file system of processes.
+const procFS = 0x9fa0
+
+// rewrite reports whether the first byte of a file can be written.
+func rewrite(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return false
+	}
+	_, err = f.WriteAt(b, 0)
+	return err == nil
+}
+
+// The caller owns the kernel, too.
+func TestASupervisorThatIsTakenOverChangesNoFileOfTheHost(t *testing.T) {
+	microvmtest.Need(t)
+	if err := microvmtest.Build(); err != nil {
+		t.Fatal(err)
+	}
+	guest, err := microvmtest.Guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linux, err := bootfiles.Find(bootfiles.Options{Data: os.Getenv(microvmtest.KernelVariable)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "vmlinux")
+	data, err := os.ReadFile(linux.Path)
+	if err == nil {
+		err = os.WriteFile(own, data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := t.TempDir()
+	d, err := microvm.New(microvm.Options{State: t.TempDir(), Data: saved, Environ: os.Environ(), Guest: guest, Kernel: own, Modules: linux.Directory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	spec := paddock.Spec{Ephemeral: true, AllowMissing: weakHere(t, d), Limits: paddock.Limits{Memory: 256 << 20}}
+	create := func(how string) paddock.Sandbox {
+		t.Helper()
+		sb, err := d.Create(t.Context(), spec)
+		if err != nil {
+			t.Fatalf("a machine that %s: %v", how, err)
+		}
+		t.Cleanup(func() {
+			if err := sb.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return sb
+	}
+	create("boots")
+	awaitTemplate(t, saved)
+	sb := create("goes on from a template")
+	for _, memory := range []bool{true, false} {
+		image, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{Memory: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: image}
+		create("begins with a snapshot")
+	}
+	// The machine goes on from its own memory, and needs the template no more.
+	if err := sb.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(saved, "templates")); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"echo", "works"}, Output: paddock.Output{Stdout: &out}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 || out.String() != "works\n" {
+		t.Errorf("it ends with %+v, %v, and says %q", exit, err, out.String())
+	}
+}
+
+// A root caller's files belong to another user than its boxes' processes.
+func TestASupervisorThatIsTakenOverChangesNoFileOfAnOrdinaryUser(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.SomeAsUser(t, "^TestASupervisorThatIsTakenOverChangesNoFileOfTheHost$", 1)
+}
+
+// awaitTemplate waits until a template is complete.
+func awaitTemplate(t *testing.T, data string) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		whole, err := filepath.Glob(filepath.Join(data, "templates", "*", "stamps"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(whole) > 0 && !strings.HasSuffix(filepath.Dir(whole[0]), ".new") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no template is made")
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
