@@ -60,7 +60,8 @@ type Bounder interface {
 // returns.
 type GuestKernelFiles struct {
 	// Seal is called when the kernel's processes have set themselves up, before the guest
-	// runs or is restored. From then on they may only change what the guest may change.
+	// runs or is restored. From then on they may only change what the guest may change, and this
+	// process has no capability but one.
 	Seal func() error
 
 	// Link sends the host its end of the link, if the configuration requests a link.
@@ -112,7 +113,9 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 			return err
 		}
 		p.broker.sealed.Store(true)
-		return nil
+		// One capability is left: to read the arguments of the kernel's requests to the broker. With more, a
+		// guest that takes the supervisor over while it starts could make the tree's mounts writable.
+		return sys.KeepOnlyPtrace()
 	}
 	if written := came.One(FileWritten); written != nil {
 		files.Template = &Template{Files: came.Of(FileTemplate), Room: k.Room, told: written}
@@ -136,9 +139,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	if _, err := p.tell(guestinit.Settle); err != nil {
 		return err
 	}
-	p.step = "drop capabilities"
-	// One capability is left: to read the arguments of the kernel's requests to the broker.
-	if err := errors.Join(sys.KeepOnlyPtrace(), sys.NotDumpable()); err != nil {
+	if err := sys.NotDumpable(); err != nil {
 		return err
 	}
 	go func() {

