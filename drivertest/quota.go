@@ -194,15 +194,14 @@ func quotaSockets(t *testing.T, s *suite) {
 // several of them. Others on the host cause such calls too, so one quiet try of several is enough.
 func quotaStamps(t *testing.T, s *suite) {
 	const times = 500
-	before, ok := callsOfProcessors(t)
-	if !ok {
+	if _, ok := callsOfProcessors(t); !ok {
 		t.Skip("this kernel does not count calls of processors")
 	}
 	b := s.own(t)
 	probe := b.helper(t)
 	least := math.MaxInt
 	for range 20 {
-		before, _ = callsOfProcessors(t)
+		before, _ := callsOfProcessors(t)
 		if r := b.run(t, paddock.Cmd{Args: []string{probe, "stamps", strconv.Itoa(times)}}); r.exit.Code != 0 {
 			t.Fatalf("%+v", r)
 		}

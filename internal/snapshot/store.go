@@ -545,7 +545,7 @@ func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
 		return 0, err
 	}
 	// One that is often cut short still comes by all of them.
-	first := rand.N(len(shelves) + 1)
+	first := rand.N(len(shelves) + 1) //nolint:gosec // nobody gains by guessing it
 	for _, shelf := range slices.Concat(shelves[first:], shelves[:first]) {
 		if len(shelf) != 2 {
 			continue // not a blob

@@ -60,7 +60,7 @@ func (w *work) do(ctx context.Context, where string, s step) error {
 	return nil
 }
 
-// sets sets variables, whose values may refer to earlier ones.
+// sets gives variables their values, which may refer to earlier ones.
 func (w *work) sets(args []string) error {
 	size := sizeOf(w.env)
 	for i := 0; i+1 < len(args); i += 2 {

@@ -38,7 +38,8 @@ func TestASnapshotIsReadInWithinTheLimitsOfItsSandbox(t *testing.T) {
 	}
 	var many int
 	names := func(yield func(snapshot.Entry, error) bool) {
-		for many = 0; many < 1_000_000; many++ {
+		for range 1_000_000 {
+			many++
 			if !yield(snapshot.Entry{Path: string(rune('a'+many/10_000)) + string(rune(0x10000+many%10_000)), Kind: snapshot.Pipe}, nil) {
 				return
 			}

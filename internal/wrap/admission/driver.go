@@ -324,7 +324,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if err == nil {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 		defer done()
-		if st, err := s.Sandbox.Status(late); err == nil { // otherwise the whole claim is kept
+		if st, err := s.Status(late); err == nil { // otherwise the whole claim is kept
 			stays = s.d.holds(st)
 		}
 	}
@@ -345,7 +345,7 @@ func (s *sandbox) has(ctx context.Context) (holding, error) {
 	if there {
 		return has, nil
 	}
-	st, err := s.Sandbox.Status(ctx)
+	st, err := s.Status(ctx)
 	return s.d.holds(st), err
 }
 

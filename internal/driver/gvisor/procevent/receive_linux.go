@@ -51,7 +51,7 @@ type Options struct {
 func Receive(f *os.File, o Options) error {
 	r := receiver{Options: o, quota: map[audit.Kind]*Bucket{}}
 	if r.Sleep == nil {
-		r.Sleep = time.Sleep
+		r.Sleep = func(d time.Duration) { <-time.After(d) }
 	}
 	packet := make([]byte, MaxPacket+1) // one that is longer is cut, and seen to be
 	for {
