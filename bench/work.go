@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -24,13 +25,18 @@ const python3 = "/usr/bin/python3"
 // may write in $work, which is a workspace in a sandbox, and in $tmp, which is
 // in memory everywhere.
 type task struct {
-	what   string
-	script string
-	after  string // undoes it, and is not timed
+	what    string
+	script  string
+	after   string // undoes it, and is not timed
+	program string // that the script needs, if not every machine has it
 }
 
+// goProgram is the Go that every sandbox sees, as python3 is.
+const goProgram = "/usr/local/go/bin/go"
+
 // tasks are what the walls and another kernel may make slower: calls, files,
-// processes. One is nothing but computing.
+// processes. Those of compilers and interpreters mostly compute, as everyday
+// jobs do.
 func tasks() []task {
 	return []task{
 		{what: "`python3 -c pass`", script: python3 + " -c pass"},
@@ -41,6 +47,11 @@ func tasks() []task {
 		{what: "200 times fork and exec of `/bin/true`", script: `i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done`},
 		{what: "100,000 times `getppid`, in Python", script: python3 + " -c 'import os\nf = os.getppid\nfor i in range(100000): f()'"},
 		{what: "computing, in Python", script: python3 + " -c 'sum(i * i for i in range(5000000))'"},
+		{what: "computing, in Node.js", program: "/usr/bin/node", script: "/usr/bin/node -e 'let s = 0; for (let i = 0; i < 3e8; i++) s = (s + i * i) % 1000003; console.log(s)' >/dev/null"},
+		{what: "computing, in Java", program: "/usr/bin/java", script: "/usr/bin/java $data/Main.java >/dev/null"},
+		{what: "`gcc -O2` of 12,000 lines", program: "/usr/bin/gcc", script: "gcc -O2 -c $data/large.c -o $tmp/large.o"},
+		{what: "`go build` after a change, warm", program: goProgram,
+			script: `cd $work/prog; echo "package main; const nonce = $(date +%N | sed 's/^0*//')" > nonce.go; HOME=$tmp GOCACHE=$work/gocache GOFLAGS= GOPROXY=off ` + goProgram + ` build -o $tmp/prog .`},
 		{what: "`dd`, 256 MB into `/tmp`", script: `dd if=/dev/zero of=$tmp/zeros bs=1M count=256 status=none`, after: `rm $tmp/zeros`},
 	}
 }
@@ -71,6 +82,11 @@ func compareWork(ctx context.Context, o options) (_ []row, err error) {
 	if err := os.WriteFile(filepath.Join(data, "files.tar"), archive(5000), 0o644); err != nil {
 		return nil, err
 	}
+	for name, text := range map[string]string{"large.c": largeC(), "Main.java": mainJava, "main.go": mainGo} {
+		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
 	work := func(of string) string { return filepath.Join(top, of) }
 	if err := os.Mkdir(work("host"), 0o755); err != nil {
 		return nil, err
@@ -100,6 +116,12 @@ func compareWork(ctx context.Context, o options) (_ []row, err error) {
 	}
 	var rows []row
 	for _, j := range tasks() {
+		if j.program != "" {
+			if _, err := os.Stat(j.program); err != nil {
+				fmt.Fprintf(os.Stderr, "%s is left out: %v\n", j.what, err)
+				continue
+			}
+		}
 		took, err := inTurns(ctx, j, places)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", j.what, err)
@@ -141,7 +163,7 @@ func inTurns(ctx context.Context, j task, places []place) ([]samples, error) {
 }
 
 // prepare is run once in each place, so that there is something to search.
-const prepare = `mkdir $tmp/tree $work/tree; tar xf $data/files.tar -C $tmp/tree; tar xf $data/files.tar -C $work/tree`
+const prepare = `mkdir $tmp/tree $work/tree $work/prog; cp $data/main.go $work/prog; echo "module prog" > $work/prog/go.mod; tar xf $data/files.tar -C $tmp/tree; tar xf $data/files.tar -C $work/tree`
 
 func onHost(work, data, tmp string) place {
 	return place{"host", func(ctx context.Context, script string) error {
@@ -190,4 +212,44 @@ func archive(files int) []byte {
 	}
 	_ = w.Close()
 	return b.Bytes()
+}
+
+const mainGo = `package main
+
+import (
+	"fmt"
+	"net/http"
+)
+
+func main() { fmt.Println(nonce, http.StatusText(200)) }
+`
+
+const mainJava = `class Main {
+	public static void main(String[] args) {
+		long s = 0;
+		for (long i = 0; i < 300_000_000L; i++) s = (s + i * i) % 1000003;
+		System.out.println(s);
+	}
+}
+`
+
+// largeC gives functions that a compiler has something to do with.
+func largeC() string {
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, `int f%d(const int *a, int n) {
+	int s = %d;
+	for (int i = 0; i < n; i++) {
+		if (a[i] %% 3 == 0)
+			s += a[i] * %d;
+		else
+			s ^= a[i] << (i & 7);
+	}
+	for (int i = n; i > 0; i--)
+		s = s * 31 + a[i - 1];
+	return s;
+}
+`, i, i, i+1)
+	}
+	return b.String()
 }

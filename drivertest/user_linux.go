@@ -70,10 +70,10 @@ func SomeAsUser(t *testing.T, run string, least int) {
 // SomeAsAccount is SomeAsUser with a user who has an account, which some programs ask for.
 func SomeAsAccount(t *testing.T, run string, least int) {
 	t.Helper()
-	const name = "games" // the systems have it, and nothing runs as it
+	const name = "games" // nothing runs as it
 	u, err := user.Lookup(name)
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("this system does not have the account that the tests run as: ", err)
 	}
 	id, err := strconv.Atoi(u.Uid)
 	if err != nil || id == 0 {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,17 @@ var jobs embed.FS
 // command twice in the directory w: on the host and in a sandbox. Both have to succeed, with the same output.
 func TestJobs(t *testing.T) {
 	files := jobFiles(t)
+	reached := sync.OnceValue(online)
+	root, err := os.MkdirTemp("", "jobs") // a Unix socket has a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command("chmod", "-R", "u+w", root).Run() // Go's modules are read-only
+		if err := os.RemoveAll(root); err != nil {
+			t.Error(err)
+		}
+	})
 	for _, tier := range []string{"jail", "gvisor"} {
 		t.Run(tier, func(t *testing.T) {
 			most := 8
@@ -41,8 +53,13 @@ func TestJobs(t *testing.T) {
 			for _, f := range left {
 				t.Log(sample.LeftOut + filepath.Base(f))
 			}
+			at := filepath.Join(root, tier)
+			if err := os.Mkdir(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
 			testscript.Run(t, testscript.Params{
-				Files: tried,
+				Files:       tried,
+				WorkdirRoot: at,
 				Setup: func(e *testscript.Env) error {
 					home := filepath.Join(e.WorkDir, "home")
 					if own, ok := os.LookupEnv("HOME"); ok { // rustup looks for its tool chains there
@@ -57,6 +74,7 @@ func TestJobs(t *testing.T) {
 						}
 					}
 					e.Setenv("HOME", home)
+					e.Setenv("SHELL", "/bin/sh") // an account may have none
 					e.Setenv("JOB_TIER", tier)
 					return os.Mkdir(home, 0o755)
 				},
@@ -65,7 +83,7 @@ func TestJobs(t *testing.T) {
 					case "root":
 						return os.Geteuid() == 0, nil
 					case "online":
-						return online(), nil
+						return reached(), nil
 					case "rules": // a network with rules needs this device, which some hosts keep to root
 						f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 						return err == nil && f.Close() == nil, nil

@@ -328,52 +328,58 @@ func (l *Layout) devices() error {
 	return nil
 }
 
-// shownProc lists what is shown of /proc besides processes: what programs ask for, and what never
-// changes. Everything else is covered. It would tell what the host does, such as interrupts, or
-// reading it stops others: for locks, the kernel holds up every lock of a file on the machine.
-const shownProc = "cgroups config.gz consoles cpuinfo crypto devices dma driver execdomains filesystems irq loadavg mdstat meminfo misc mounts net " +
-	"partitions pressure self stat swaps sys sysvipc thread-self tty uptime version version_signature vmstat"
+// What of /proc is shown besides processes: shownProc as it is, with what programs read of it. Files of
+// emptyProc are empty, because programs look for them first. Everything else cannot be read. It would tell
+// more of what the host does, as interrupts do, or reading it would stop others: while somebody reads locks,
+// no file on the machine can be locked.
+const (
+	shownProc = "cgroups config.gz cpuinfo crypto devices filesystems loadavg meminfo mounts net partitions pressure self stat swaps sys sysvipc " +
+		"thread-self tty uptime version version_signature vmstat"
+	emptyProc = "buddyinfo cmdline diskstats interrupts locks schedstat softirqs zoneinfo"
+)
 
-// proc covers all of /proc that is neither a process nor listed above. Files that only the host's
-// root may read need no mask, because nobody inside is that user. For writing, Landlock closes all
-// of /proc.
+// proc covers what of /proc is not shown. Files that only the host's root may read need no mask, because
+// nobody inside is that user. For writing, Landlock closes all of /proc.
 func (l *Layout) proc() error {
 	names, err := procNames()
 	if err != nil {
 		return err
 	}
-	shown := strings.Fields(shownProc)
+	shown, empty := strings.Fields(shownProc), strings.Fields(emptyProc)
 	for _, name := range names {
 		if slices.Contains(shown, name) {
 			continue
 		}
-		if st, err := os.Lstat("/proc/" + name); err == nil && st.Mode().Perm()&0o004 != 0 {
-			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: "/proc/" + name, Maybe: true})
+		m := boxinit.Mount{Kind: boxinit.MountMask, Target: "/proc/" + name, Maybe: true}
+		if slices.Contains(empty, name) {
+			m.Mode = 0o444
+		}
+		if st, err := os.Lstat(m.Target); err == nil && st.Mode().Perm()&0o004 != 0 {
+			l.Add(m)
 		}
 	}
 	return nil
 }
 
-// procNames returns the names in /proc that are not processes. The kernel lists them first.
+// procNames returns the names in /proc that are not processes. The kernel lists them first, so that not
+// every process of the host has to be read.
 func procNames() ([]string, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	for n := 128; ; n *= 2 {
-		if _, err := d.Seek(0, io.SeekStart); err != nil {
+	var names []string
+	for {
+		some, err := d.Readdirnames(100)
+		i := slices.IndexFunc(some, func(name string) bool { return '0' <= name[0] && name[0] <= '9' })
+		if i >= 0 || errors.Is(err, io.EOF) {
+			return append(names, some[:max(i, 0)]...), nil
+		}
+		if err != nil {
 			return nil, err
 		}
-		names, err := d.Readdirnames(n)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		if i := slices.IndexFunc(names, func(name string) bool { return '0' <= name[0] && name[0] <= '9' }); i >= 0 {
-			return names[:i], nil
-		} else if len(names) < n {
-			return names, nil
-		}
+		names = append(names, some...)
 	}
 }
 

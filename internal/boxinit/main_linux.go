@@ -97,6 +97,10 @@ func (p *initProcess) run(report func(Report)) error {
 			return err
 		}
 	}
+	p.step = "keep the time stamps of packets"
+	if err := sys.KeepTimestamps(); err != nil {
+		return err
+	}
 	p.step = "build the file tree"
 	sys.Umask(0)
 	if p.guestKernel == nil {
@@ -129,9 +133,6 @@ func (p *initProcess) run(report func(Report)) error {
 		if err := p.openLoopback(); err != nil {
 			return err
 		}
-	}
-	if err := sys.KeepTimestamps(); err != nil {
-		return fmt.Errorf("keep the time stamps of packets: %w", err)
 	}
 	if err := p.confine(); err != nil {
 		return err

@@ -294,7 +294,7 @@ func cannotMake(name string, err error) error {
 // emptyDir holds the files of masks.
 const emptyDir = "/.empty"
 
-// mask covers a path with something empty that nobody may read. The host has seen that the
+// mask covers a path with something empty that nobody may read, unless it has a mode. The host has seen that the
 // path exists. If it is missing or a link, making the box fails.
 func mask(root *os.File, m Mount) error {
 	at, err := sys.OpenPath(root, strings.Trim(m.Target, "/"), true)
@@ -318,10 +318,14 @@ func mask(root *os.File, m Mount) error {
 	}
 	defer empty.Close()
 	name := "file"
-	if st.Mode&sys.TypeMask == sys.TypeDir {
+	switch {
+	case st.Mode&sys.TypeMask == sys.TypeDir:
 		name = "dir"
 		err = sys.MkdirAt(int(empty.Fd()), name, 0)
-	} else {
+	case m.Mode != 0:
+		name = "readable"
+		err = sys.CreateAt(empty, name, m.Mode)
+	default:
 		err = sys.CreateAt(empty, name, 0)
 	}
 	if err != nil && !errors.Is(err, os.ErrExist) {

@@ -76,7 +76,7 @@ func (c *call) openContent(p *place, st sys.FileStat, there bool, flags int) (r 
 		if exclusive {
 			return reply{err: syscall.EEXIST}, true
 		}
-		if err != nil || !c.again(p) && !p.tree.cache || string(has) != want {
+		if err != nil || string(has) != want || want != "" && !c.again(p) {
 			return reply{}, false
 		}
 	} else if flags&syscall.O_CREAT == 0 {
@@ -177,15 +177,10 @@ func (c *call) openBack(p *place, flags int) reply {
 // pointerOf returns what a file .git at a place holds, if the repository around it has a linked working tree or a
 // submodule there. The path is relative, goes upward and then through ".git" only, so that no link can be put into it.
 //
-// In a cache it is empty. uv makes one, so that git takes the cache for no part of a repository.
+// In a cache it is empty where no repository is around it. uv makes one, so that git takes the cache for no part of a
+// repository.
 func (c *call) pointerOf(p *place) (string, *pending, bool) {
-	if p.tree.cache {
-		return "", nil, true
-	}
 	work := path.Dir(p.full)
-	if work == p.tree.path {
-		return "", nil, false
-	}
 	ups := ""
 	for at := work; at != p.tree.path; {
 		at = path.Dir(at)
@@ -211,7 +206,7 @@ func (c *call) pointerOf(p *place) (string, *pending, bool) {
 		}
 		return "gitdir: " + to + "/modules/" + name + "\n", nil, true
 	}
-	return "", nil, false
+	return "", nil, p.tree.cache
 }
 
 // pointerAt returns what a file .git holds that the broker could have written.

@@ -25,7 +25,7 @@ const (
 	maxDatagrams = 4096
 
 	// maxMemberships is the number of memberships of IPv6 groups from which on no socket of the box joins
-	// a further one. A membership takes about 300 bytes, and the kernel charges nobody for them.
+	// a further one. A membership takes about 300 bytes, 8 KiB with a list of sources, and the kernel charges nobody for it.
 	maxMemberships = 4096
 
 	// maxFilters is the number of system-call filters that commands may have, where one that several
@@ -109,7 +109,7 @@ func (c *call) socket() reply {
 	if n, err := sys.SocketsUsed(); err != nil {
 		return fails(err)
 	} else if n >= most {
-		c.refuse("socket", what, fmt.Sprintf("with %d sockets there is none more of this kind", most))
+		c.refuse("socket", what, fmt.Sprintf("with %d sockets there is no further one of this kind", most))
 		return reply{err: syscall.ENOBUFS}
 	}
 	fd, err := sys.Socket(family, kind, protocol)
@@ -127,7 +127,7 @@ func (c *call) join() reply {
 	if n, err := sys.Memberships(); err != nil {
 		return fails(err)
 	} else if n >= maxMemberships {
-		c.refuse("socket", "groups", fmt.Sprintf("with %d memberships of IPv6 groups there is none more", maxMemberships))
+		c.refuse("socket", "groups", fmt.Sprintf("with %d memberships of IPv6 groups there is no further one", maxMemberships))
 		return reply{err: syscall.ENOBUFS}
 	}
 	return goOn

@@ -87,11 +87,11 @@ func newView(files *Files) (v *view, err error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{viewMemory}
+	names := []string{viewMemory, viewTimes}
 	if _, fewer, err := v.affinity(); err != nil {
 		return nil, err
-	} else if fewer { // otherwise the host's files say the same, and are always up to date
-		names = append(names, viewProcessors, viewTimes, viewOnline)
+	} else if fewer { // otherwise the host's files say the same
+		names = append(names, viewProcessors, viewOnline)
 	}
 	for _, name := range names {
 		f, err := sys.CreateOpen(v.mount, name, 0o444)
@@ -221,16 +221,12 @@ func (v *view) refresh() error {
 			errs = append(errs, show(f, contentOf(v.memory)))
 		}
 	}
-	f := v.shown[viewTimes]
-	if f == nil {
-		return errors.Join(errs...)
-	}
 	set, _, err := v.affinity()
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	errs = append(errs, show(f, timesOf(contentOf(v.times), set)))
-	if now := listOf(set); now != v.listed {
+	errs = append(errs, show(v.shown[viewTimes], timesOf(contentOf(v.times), set)))
+	if now := listOf(set); v.shown[viewOnline] != nil && now != v.listed {
 		v.listed = now
 		errs = append(errs, show(v.shown[viewProcessors], processorsOf(v.processors, set)), show(v.shown[viewOnline], []byte(now)))
 	}
@@ -341,13 +337,20 @@ func processorsOf(text []byte, set []byte) []byte {
 	return bytes.Join(out, []byte("\n\n"))
 }
 
-// timesOf returns /proc/stat with the processors of a set, and their sums.
+// timesOf returns /proc/stat with the processors of a set, and their sums. It tells no numbers of interrupts, each of
+// which shows what the host does, such as when a key is pressed.
 func timesOf(text []byte, set []byte) []byte {
 	var lines, rest []byte
 	var sums []uint64
 	for line := range bytes.Lines(text) {
 		words := bytes.Fields(line)
-		if len(words) == 0 || !bytes.HasPrefix(words[0], []byte("cpu")) {
+		switch {
+		case len(words) == 0:
+			continue
+		case string(words[0]) == "intr", string(words[0]) == "softirq":
+			rest = append(append(rest, words[0]...), " 0\n"...)
+			continue
+		case !bytes.HasPrefix(words[0], []byte("cpu")):
 			rest = append(rest, line...)
 			continue
 		}

@@ -33,23 +33,23 @@ func TestSizesAreReadAsTheyWereWritten(t *testing.T) {
 
 func TestAViewShowsAsManyProcessorsAsTheBoxHas(t *testing.T) {
 	const info = "processor\t: 0\nmodel\t: a\n\nprocessor\t: 1\nmodel\t: b\n\nprocessor\t: 10\nmodel\t: c\n\nHardware\t: d\n"
-	const stat = "cpu  111 222 333\ncpu0 1 2 3\ncpu1 10 20 30\ncpu10 100 200 300\nintr 7\nbtime 8\n"
+	const stat, quiet = "cpu  111 222 333\ncpu0 1 2 3\ncpu1 10 20 30\ncpu10 100 200 300\n", "intr 0\nbtime 8\n"
 	for _, row := range []struct {
 		most              int
 		list, info, times string
 		fewer             bool
 	}{
-		{1, "0\n", "processor\t: 0\nmodel\t: a\n\nHardware\t: d\n", "cpu  1 2 3\ncpu0 1 2 3\nintr 7\nbtime 8\n", true},
-		{2, "0-1\n", "processor\t: 0\nmodel\t: a\n\nprocessor\t: 1\nmodel\t: b\n\nHardware\t: d\n", "cpu  11 22 33\ncpu0 1 2 3\ncpu1 10 20 30\nintr 7\nbtime 8\n", true},
-		{3, "0-1,10\n", info, stat, false},
-		{64, "0-1,10\n", info, stat, false},
+		{1, "0\n", "processor\t: 0\nmodel\t: a\n\nHardware\t: d\n", "cpu  1 2 3\ncpu0 1 2 3\nintr 0\nbtime 8\n", true},
+		{2, "0-1\n", "processor\t: 0\nmodel\t: a\n\nprocessor\t: 1\nmodel\t: b\n\nHardware\t: d\n", "cpu  11 22 33\ncpu0 1 2 3\ncpu1 10 20 30\nintr 0\nbtime 8\n", true},
+		{3, "0-1,10\n", info, stat + quiet, false},
+		{64, "0-1,10\n", info, stat + quiet, false},
 	} {
 		set := []byte{1<<0 | 1<<1, 1 << (10 - 8)}
 		if got := sys.FirstProcessors(set, row.most); got != row.fewer {
 			t.Errorf("%d of 3 processors are fewer: %v", row.most, got)
 		}
 		for what, it := range map[string][2]string{
-			"online": {listOf(set), row.list}, "cpuinfo": {string(processorsOf([]byte(info), set)), row.info}, "stat": {string(timesOf([]byte(stat), set)), row.times},
+			"online": {listOf(set), row.list}, "cpuinfo": {string(processorsOf([]byte(info), set)), row.info}, "stat": {string(timesOf([]byte(stat+"intr 7 3 4\nbtime 8\n"), set)), row.times},
 		} {
 			if it[0] != it[1] {
 				t.Errorf("%s with %d processors is %q, want %q", what, row.most, it[0], it[1])

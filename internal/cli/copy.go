@@ -441,10 +441,14 @@ func (c *copying) outKind(ctx context.Context, root *os.Root, st paddock.FileInf
 }
 
 func (c *copying) outFile(ctx context.Context, root *os.Root, mode fs.FileMode, source, name string) error {
-	if old, err := root.Lstat(name); err == nil && !old.Mode().IsRegular() {
+	old, err := root.Lstat(name)
+	if err == nil && !old.Mode().IsRegular() {
 		return WithHint(fmt.Errorf("%s is there, and is no file: %w", filepath.Join(root.Name(), name), paddock.Exists), "remove it, or name another target")
 	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode|0o200)
+	if err == nil {
+		mode = modeOver(old.Mode(), mode, false)
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode.Perm()|0o200)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, paddock.Denied)
 	}
@@ -473,7 +477,7 @@ func (c *copying) read(ctx context.Context, source string, to io.Writer) error {
 }
 
 // outDir copies a directory. What the sandbox says is in it is taken only where
-// it is a plain name. One that is there keeps its mode if it is obeyed, or if what is below it may be.
+// it is a plain name. obeyed tells that programs obey the directory.
 func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo, source, name string, depth int, obeyed bool) error {
 	if depth >= maxDepth {
 		return fmt.Errorf("%s: directories are deeper than %d: %w", OneLine(source), maxDepth, paddock.Exhausted)
@@ -517,7 +521,7 @@ func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo
 		have := old.Mode()
 		_, hit := c.names.Match(path.Join(c.above, filepath.ToSlash(name)))
 		obeyed = obeyed || hit != protect.Miss
-		if mode = modeOver(have, mode, obeyed); mode.Perm() != st.Mode.Perm() {
+		if mode = modeOver(have, mode, obeyed); obeyed && mode.Perm() != st.Mode.Perm() {
 			c.leaveOut(source, fmt.Sprintf("its mode alone, %#o: the directory here keeps %#o", st.Mode.Perm(), mode.Perm()))
 		}
 		if mode == have&(fs.ModePerm|specialBits) {
@@ -533,9 +537,9 @@ func (c *copying) outDir(ctx context.Context, root *os.Root, st paddock.FileInfo
 // specialBits are what a mode has beside permissions.
 const specialBits = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// modeOver returns the mode of a directory that is there, for which the sandbox wants another one. Other users of this
-// machine get no right to the directory that they did not have, and one that programs obey keeps its mode: without rights
-// for its owner, hooks that guard a repository would no longer run.
+// modeOver returns the mode of a file or directory that is there, for which the sandbox wants another one. Other users of
+// this machine get no right that they did not have. A directory that programs obey keeps its mode: without rights for its
+// owner, hooks that guard a repository would no longer run.
 func modeOver(have, want fs.FileMode, obeyed bool) fs.FileMode {
 	if obeyed {
 		return have & (fs.ModePerm | specialBits)

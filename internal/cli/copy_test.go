@@ -275,9 +275,9 @@ func TestADirectoryThatIsHereGivesNobodyMoreRights(t *testing.T) {
 		{".vscode", 0o755, 0o775, 0o755, true},
 		{".config", 0o700, 0o755, 0o700, true}, // has protected names below
 		{"x.git/hooks", 0o755, 0o777, 0o755, true},
-		{"plain", 0o755, 0o777, 0o755, true},
-		{"plain", 0o700, 0o777, 0o700, true},
-		{"plain", 0o700, fs.ModeSetgid | 0o755, 0o700, true},
+		{"plain", 0o755, 0o777, 0o755, false},
+		{"plain", 0o700, 0o777, 0o700, false},
+		{"plain", 0o700, fs.ModeSetgid | 0o755, 0o700, false},
 		{"plain", 0o755, 0o700, 0o700, false},
 		{"plain", 0o755, 0o555, 0o555, false},
 		{"plain", 0o777 | fs.ModeSticky, 0o777, 0o777 | fs.ModeSticky, false},
@@ -318,6 +318,27 @@ func TestADirectoryThatIsHereGivesNobodyMoreRights(t *testing.T) {
 				t.Errorf("%d were left out: %q", c.left, said)
 			}
 		})
+	}
+}
+
+func TestAFileThatIsHereGivesNobodyMoreRights(t *testing.T) {
+	for _, row := range []struct{ have, said, want fs.FileMode }{
+		{0o600, 0o666, 0o600}, {0o644, 0o777, 0o744}, {0o755, 0o777, 0o755}, {0o666, 0o640, 0o640}, {0, 0o777, 0o777}, // the last is new
+	} {
+		top := t.TempDir()
+		at := filepath.Join(top, "a/x")
+		if row.have != 0 {
+			Plant(t, at, "mine", row.have)
+		}
+		v := invoke(top, nil, nil)
+		one := &copying{a: v.App, files: liar{stat: map[string]paddock.FileInfo{"/a": {Name: "/a", Mode: fs.ModeDir | 0o755}},
+			list: map[string][]paddock.FileInfo{"/a": {{Name: "/a/x", Mode: row.said}}}}}
+		if err := one.out(t.Context(), "/a", "."); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := os.Stat(at); err != nil || st.Mode() != row.want {
+			t.Errorf("%v and %v: it is %v, %v", row.have, row.said, st.Mode(), err)
+		}
 	}
 }
 

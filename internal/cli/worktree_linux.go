@@ -40,7 +40,7 @@ func commonDir(workspace, home string) (string, bool) {
 	switch {
 	case filepath.Base(filepath.Dir(own)) == "worktrees":
 		common = filepath.Dir(filepath.Dir(own))
-		if !ofWorktree(own, common, work) {
+		if !ofWorktree(own, work) {
 			return "", false
 		}
 	case strings.Contains(own, "/.git/modules/"):
@@ -62,17 +62,13 @@ func commonDir(workspace, home string) (string, bool) {
 }
 
 // ofWorktree reports whether own is what a repository has of the linked working tree at work.
-func ofWorktree(own, common, work string) bool {
+func ofWorktree(own, work string) bool {
 	up, ok := smallFile(filepath.Join(own, "commondir"))
 	back, found := smallFile(filepath.Join(own, "gitdir"))
 	if !filepath.IsAbs(back) {
 		back = filepath.Join(own, back)
 	}
-	if !ok || !found || up != "../.." || !same(filepath.Dir(back), work) || filepath.Base(back) != ".git" {
-		return false
-	}
-	list, err := os.Lstat(filepath.Join(common, "worktrees"))
-	return err == nil && list.IsDir() && same(own, filepath.Join(common, "worktrees", filepath.Base(own)))
+	return ok && found && up == "../.." && same(filepath.Dir(back), work) && filepath.Base(back) == ".git"
 }
 
 // ofSubmodule reports whether own is the repository of the submodule at work.

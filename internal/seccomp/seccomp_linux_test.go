@@ -206,8 +206,8 @@ func baseTries() []try {
 		{"memfd_create", args(0, 0x1b), actAllow},
 		{"shmget", args(0, 4096, 0o5600), errno(syscall.ENOMEM)}, // SHM_HUGETLB
 		{"shmget", args(0, 4096, 0o1600), actAllow},
-		{"memfd_secret cachestat syncfs", args(), enosys},
-		{"sync", args(), errno(0)},
+		{"memfd_secret cachestat", args(), enosys},
+		{"sync syncfs", args(), errno(0)},
 		{"fadvise64", args(3, 0, 0, 4), errno(0)},                         // POSIX_FADV_DONTNEED
 		{"fadvise64", args(4, 4, 4, 3), actAllow},                         // POSIX_FADV_WILLNEED
 		{"preadv2", args(3, 0, 1, 0, 0, 8), errno(syscall.EOPNOTSUPP)},    // RWF_NOWAIT
@@ -217,16 +217,10 @@ func baseTries() []try {
 		{"madvise", args(12, 4096, 4), actAllow},              // MADV_DONTNEED
 		{"prctl", args(62), errno(syscall.EINVAL)},            // PR_SCHED_CORE
 		{"prctl", args(67, 1), errno(syscall.EINVAL)},         // PR_SET_MEMORY_MERGE
-		{"prctl", args(78), errno(syscall.EINVAL)},            // PR_FUTEX_HASH
-		{"prctl", args(95), errno(syscall.EINVAL)},
-		{"prctl", args(127), errno(syscall.EINVAL)},
-		{"prctl", args(77, 1), actAllow},
-		{"prctl", args(0x59616d61), actAllow},              // PR_SET_PTRACER
-		{"prctl", args(0x53564d41), actAllow},              // PR_SET_VMA
-		{"prctl", args(38, 1), actAllow},                   // PR_SET_NO_NEW_PRIVS
-		{"fcntl", args(3, 1024, 0), errno(syscall.EINVAL)}, // F_SETLEASE
-		{"fcntl", args(3, 1026, 4), errno(syscall.EINVAL)}, // F_NOTIFY
-		{"fcntl", args(3, 1040, 0), errno(syscall.EINVAL)}, // F_SETDELEG
+		{"prctl", args(38, 1), actAllow},                      // PR_SET_NO_NEW_PRIVS
+		{"fcntl", args(3, 1024, 0), errno(syscall.EINVAL)},    // F_SETLEASE
+		{"fcntl", args(3, 1026, 4), errno(syscall.EINVAL)},    // F_NOTIFY
+		{"fcntl", args(3, 1040, 0), errno(syscall.EINVAL)},    // F_SETDELEG
 		{"fcntl", args(1024, 3, 1026), actAllow},
 		{"fcntl", args(3, 1025), actAllow},        // F_GETLEASE
 		{"fcntl", args(3, 1031, 1<<20), actAllow}, // F_SETPIPE_SZ
@@ -281,6 +275,20 @@ func baseTries() []try {
 		try{"madvise", args(0, 0, 20), errno(syscall.EINVAL)}, // MADV_COLD
 		try{"madvise", args(0, 0, 21), errno(syscall.EINVAL)}, // MADV_PAGEOUT
 		try{"madvise", args(0, 0, 4), actAllow})               // MADV_DONTNEED
+	for option := uint64(60); option < 90; option++ {
+		switch {
+		case option == 62, option == 67, option > 77:
+			tries = append(tries, try{"prctl", args(option), errno(syscall.EINVAL)})
+		default:
+			tries = append(tries, try{"prctl", args(option), actAllow})
+		}
+	}
+	for _, option := range []uint64{0x41555856, 0x53564d41, 0x59616d61} { // PR_GET_AUXV, PR_SET_VMA, PR_SET_PTRACER
+		tries = append(tries, try{"prctl", args(option), actAllow})
+	}
+	for bit := uint64(128); bit < 1<<32; bit <<= 1 {
+		tries = append(tries, try{"prctl", args(bit), errno(syscall.EINVAL)})
+	}
 	for bit := uint64(1); bit < 1<<32; bit <<= 1 { // flags of preadv2
 		if bit&0x37 == 0 {
 			tries = append(tries, try{"preadv2", args(3, 0, 1, 0, 0, bit), errno(syscall.EOPNOTSUPP)})

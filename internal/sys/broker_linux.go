@@ -201,7 +201,7 @@ func SocketsUsed() (int, error) {
 }
 
 // Memberships returns the number of memberships of IPv6 groups in this process's network namespace.
-// The kernel's own count, too.
+// They include those of the kernel itself.
 func Memberships() (int, error) {
 	const users = 3 // the column that tells how many sockets joined
 	data, err := os.ReadFile("/proc/self/net/igmp6")
@@ -224,17 +224,6 @@ func Memberships() (int, error) {
 		all += n
 	}
 	return all, nil
-}
-
-// KeepTimestamps has the kernel note the time of each packet of the machine from now on, until this
-// process ends. While somebody wants that, nobody's options of a socket switch it on or off, for which
-// the kernel rewrites its code and stops every processor.
-func KeepTimestamps() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMP, 1)
 }
 
 // SocketFamily returns the address family of an open socket.

@@ -143,6 +143,9 @@ func (l Link) set(r *router) error {
 			return err
 		}
 	}
+	if err := r.unroute(); err != nil && !errors.Is(err, unix.ESRCH) && !lacksIPv6(err) {
+		return err
+	}
 	return nil
 }
 

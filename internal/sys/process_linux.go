@@ -505,7 +505,7 @@ func GrowTable() {
 // another directory has got the path while this waited, that one is locked.
 func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
 	for {
-		if lock, err = lockOnce(path); err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
+		if lock, err = TryLockDir(path); err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
 			return lock, err
 		}
 		select {
@@ -516,11 +516,8 @@ func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
 	}
 }
 
-// TryLockDir is LockDir, but fails at once if somebody else has the directory locked.
-func TryLockDir(path string) (*os.File, error) { return lockOnce(path) }
-
-// lockOnce fails with EWOULDBLOCK if another try may help.
-func lockOnce(path string) (*os.File, error) {
+// TryLockDir is LockDir, but fails at once, with EWOULDBLOCK, if somebody else has the directory locked.
+func TryLockDir(path string) (*os.File, error) {
 	d, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -193,6 +193,18 @@ func (r *router) route(a netip.Addr) error {
 	return nil
 }
 
+// unroute removes the kernel's own route for multicast of IPv6, which has no next hop. Then it takes the default route.
+func (r *router) unroute() error {
+	m := make([]byte, unix.SizeofRtMsg)
+	m[0], m[1], m[4], m[6], m[7] = unix.AF_INET6, 8, unix.RT_TABLE_LOCAL, unix.RT_SCOPE_UNIVERSE, unix.RTN_MULTICAST
+	attributes := attribute(unix.RTA_DST, netip.MustParseAddr("ff00::").AsSlice())
+	attributes = append(attributes, attribute(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(r.index)))...)
+	if err := r.ask(unix.RTM_DELROUTE, 0, m, attributes); err != nil {
+		return fmt.Errorf("route for multicast: %w", err)
+	}
+	return nil
+}
+
 func family(a netip.Addr) byte {
 	if a.Is6() {
 		return unix.AF_INET6

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -174,7 +175,7 @@ func stamps(number string) error {
 	return err
 }
 
-// spread sends a datagram to each of many addresses of IPv6.
+// spread sends datagrams to many addresses of IPv6: of all kinds, and on the link where there is one.
 func spread(number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -184,12 +185,22 @@ func spread(number string) error {
 	if err != nil {
 		return err
 	}
-	to := syscall.SockaddrInet6{Port: 9, Addr: [16]byte{0x20, 0x01, 0x0d, 0xb8}}
+	links, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
 	sent := 0
-	for i := range n {
-		binary.BigEndian.PutUint32(to.Addr[12:], uint32(i+1))
-		if err = syscall.Sendto(fd, []byte("x"), 0, &to); err == nil {
-			sent++
+	for _, prefix := range []string{"\x20\x01\x0d\xb8", "\xff\x0e", "\xff\x02", "\xfe\x80"} {
+		to := syscall.SockaddrInet6{Port: 9}
+		copy(to.Addr[:], prefix)
+		if prefix[1]&0x0f != 1 && prefix[0] >= 0xfe { // of a link
+			to.ZoneId = uint32(links[len(links)-1].Index)
+		}
+		for i := range n {
+			binary.BigEndian.PutUint32(to.Addr[12:], uint32(i+1))
+			if err = syscall.Sendto(fd, []byte("x"), 0, &to); err == nil {
+				sent++
+			}
 		}
 	}
 	_, _ = fmt.Println("sent", sent, err)

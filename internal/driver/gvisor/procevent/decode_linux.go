@@ -79,9 +79,16 @@ type field struct {
 	data   []byte
 }
 
+// maxFields bounds the fields of a message, of which a genuine one has audit.MaxCount and a few. Reading tens of
+// thousands of small ones would take the host's time at each packet.
+const maxFields = 1000
+
 // each calls f with every field of the four used types. It skips fields of other types.
 func each(message []byte, f func(field) error) error {
-	for len(message) > 0 {
+	for count := 0; len(message) > 0; count++ {
+		if count == maxFields {
+			return errBroken
+		}
 		id, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
 			return errBroken

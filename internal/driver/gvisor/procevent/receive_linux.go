@@ -37,7 +37,7 @@ type Options struct {
 	Sandbox string
 	Sink    audit.Sink
 	Now     func() time.Time
-	Sleep   func(time.Duration) // nil is time.Sleep
+	Sleep   func(time.Duration) // nil waits
 }
 
 // Receive records events from the socket until the other end is closed, which is not an
