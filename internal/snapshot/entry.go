@@ -76,13 +76,13 @@ func Compare(a, b string) int {
 
 // Bounds of an entry.
 const (
-	maxPath   = 1 << 20 // only trees of before FS bounded paths have such long ones
+	maxPath   = 1 << 20 // snapshots from before paths had a bound can have such long ones
 	maxName   = 255
 	maxTarget = 1 << 16
 	maxSize   = 1 << 50
 	maxChunk  = 4 << 20
 	maxChunks = 1 << 20 // of one file
-	maxShared = 1 << 20 // files with other names in a list of version 1, which names them by paths
+	maxShared = 500_000 // files with other names in a list of version 1, each of which a reader remembers
 )
 
 // valid returns what is wrong with the entry itself. The first bytes of its path

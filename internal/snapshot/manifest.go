@@ -184,7 +184,7 @@ type reader struct {
 	last  string
 	order order
 	count uint64
-	names map[[16]byte]int64 // of version 1: hashes of the paths that hard links may say; nil in others
+	names map[[16]byte]int32 // of version 1: hashes of the paths that hard links may say; nil in others
 
 	// Of the file whose parts come next.
 	parts bool   // there may be some
@@ -227,7 +227,7 @@ func newReader(r io.Reader) (*reader, error) {
 	switch string(head) {
 	case magic:
 	case older:
-		x.names = map[[16]byte]int64{}
+		x.names = map[[16]byte]int32{}
 	default:
 		return nil, corrupt("it begins with %q", head)
 	}
@@ -309,7 +309,7 @@ func (x *reader) next() (*Entry, error) {
 		if len(x.names) >= maxShared {
 			return nil, fmt.Errorf("files with several names: %w", paddock.Exhausted)
 		}
-		x.names[short(e.Path)] = x.order.shared - 1
+		x.names[short(e.Path)] = int32(x.order.shared - 1) //nolint:gosec // below maxShared
 	}
 	return e, nil
 }
@@ -335,7 +335,7 @@ func (x *reader) first(e *Entry) error {
 	if !ok {
 		return corrupt("%q is a hard link to %q, which is not an earlier file", e.Path, path)
 	}
-	e.First = n
+	e.First = int64(n)
 	return nil
 }
 

@@ -48,8 +48,10 @@ type Store struct {
 const (
 	dirBlobs = "blob"
 	dirLists = "snapshot"
-	dirTemp  = "temp"
-	fileLock = "lock"
+	dirDraft = "draft"   // a directory for each snapshot that is being written
+	dirTemp  = "temp"    // what older versions left when they were killed
+	fileLock = "lock"    // shared by those that put blobs and lists in their places
+	fileTurn = "turn"    // taken before fileLock, so that whoever wants that alone gets it
 	fileOnly = "collect" // locked by the one that collects
 )
 
@@ -62,7 +64,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	for _, name := range []string{dirBlobs, dirLists, dirTemp} {
+	for _, name := range []string{dirBlobs, dirLists, dirDraft, dirTemp} {
 		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, errors.Join(fmt.Errorf("open snapshots: %w", err), root.Close())
 		}
@@ -102,10 +104,16 @@ func (s *Store) tryLock(name string, alone bool) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return flock(f, alone)
+}
+
+// flock locks an open file, or closes it.
+func flock(f *os.File, alone bool) (io.Closer, error) {
 	how := syscall.LOCK_SH | syscall.LOCK_NB
 	if alone {
 		how = syscall.LOCK_EX | syscall.LOCK_NB
 	}
+	var err error
 	for {
 		err = syscall.Flock(int(f.Fd()), how)
 		if !errors.Is(err, syscall.EINTR) {
@@ -121,8 +129,19 @@ func (s *Store) tryLock(name string, alone bool) (io.Closer, error) {
 	return f, nil
 }
 
-// Write stores a snapshot. The entries must be in order. After an error there is no snapshot, and the next
-// [Store.Collect] removes the blobs written for it. An ID in use is [paddock.Exists].
+// share locks the places of blobs and lists together with others that put something there. It waits for a
+// collector that waits for them.
+func (s *Store) share(ctx context.Context) (io.Closer, error) {
+	turn, err := s.lock(ctx, fileTurn, false)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Close()
+	return s.lock(ctx, fileLock, false)
+}
+
+// Write stores a snapshot. The entries must be in order. After an error there is no snapshot, and nothing of what was
+// written for it. An ID in use is [paddock.Exists]. The ID of a snapshot that was removed must not be used again.
 func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, error]) (err error) {
 	defer func() {
 		if err != nil {
@@ -132,21 +151,74 @@ func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, erro
 	if !paddock.ID(m.ID).Valid() {
 		return fmt.Errorf("the name %q: %w", m.ID, paddock.Invalid)
 	}
-	held, err := s.lock(ctx, fileLock, false)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
 	name := path.Join(dirLists, string(m.ID))
 	if _, err := s.root.Lstat(name); err == nil {
 		return paddock.Exists
 	}
-	return s.place(name, func(f *os.File) error {
-		w, err := newWriter(f, m, cmp.Or(s.opts.List, defaultList))
+	d, err := s.draft(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if gone := d.remove(); err != nil { // otherwise the snapshot is there, and a collector takes what is left
+			err = errors.Join(err, gone)
+		}
+	}()
+	if err := d.write(ctx, m, entries); err != nil {
+		return err
+	}
+	return d.commit(ctx, name)
+}
+
+// A draft is a directory with what is written for a snapshot, until that is whole: its list, and all of its blobs. Those
+// that the store has already are there by a second name, so that nobody can take them away meanwhile. So writers do
+// not wait for those that collect, nor the other way around, and what fails is removed as a whole.
+type draft struct {
+	store *Store
+	dir   string
+	held  io.Closer // says that its writer is alive
+}
+
+const draftList = "list" // of a draft, beside the directories of its blobs
+
+func (s *Store) draft(ctx context.Context) (*draft, error) {
+	held, err := s.share(ctx) // nobody takes it for a dead one before it is locked
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	d := &draft{store: s, dir: path.Join(dirDraft, crand.Text())}
+	if err := s.root.Mkdir(d.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if d.held, err = s.tryDraft(d.dir); err != nil {
+		return nil, errors.Join(err, s.root.Remove(d.dir))
+	}
+	return d, nil
+}
+
+// tryDraft locks a draft. That of a living writer is [paddock.Conflict].
+func (s *Store) tryDraft(dir string) (io.Closer, error) {
+	f, err := s.root.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return flock(f, true)
+}
+
+// remove removes the draft, or what is left of it.
+func (d *draft) remove() error {
+	return errors.Join(d.store.root.RemoveAll(d.dir), d.held.Close())
+}
+
+// write writes everything of a snapshot into the draft.
+func (d *draft) write(ctx context.Context, m Meta, entries iter.Seq2[Entry, error]) error {
+	return d.store.create(path.Join(d.dir, draftList), func(f *os.File) error {
+		w, err := newWriter(f, m, cmp.Or(d.store.opts.List, defaultList))
 		if err != nil {
 			return err
 		}
-		in := &intake{store: s, ctx: ctx, list: w, buf: make([]byte, 0, chunkSize)}
+		in := &intake{draft: d, ctx: ctx, list: w, buf: make([]byte, 0, chunkSize)}
 		var o order
 		for e, err := range entries {
 			if err != nil {
@@ -169,10 +241,9 @@ func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, erro
 	})
 }
 
-// place writes a file and renames it when it is complete.
-func (s *Store) place(name string, fill func(*os.File) error) error {
-	temp := path.Join(dirTemp, crand.Text())
-	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// create makes a file of a draft.
+func (s *Store) create(name string, fill func(*os.File) error) error {
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -180,13 +251,86 @@ func (s *Store) place(name string, fill func(*os.File) error) error {
 	if err == nil && s.opts.Sync {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = s.root.Rename(temp, name)
+	return errors.Join(err, f.Close())
+}
+
+// keep writes a blob into the draft, unless it is there.
+func (d *draft) keep(k sum, b []byte) error {
+	name := path.Join(d.dir, k.name())
+	if _, err := d.store.root.Lstat(name); err == nil {
+		return nil
 	}
+	if err := d.store.root.Mkdir(path.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := d.store.blob(chunk{size: int64(len(b)), sum: k}); err == nil { // a damaged one is written again
+		if err := d.store.root.Link(k.path(), name); err == nil {
+			return nil
+		}
+		// It was just collected, or the file system knows no second names.
+	}
+	return d.store.create(name, func(f *os.File) error {
+		_, err := f.Write(b)
+		return err
+	})
+}
+
+// commit puts the draft in its place, the list last. It does not stop halfway if the caller goes.
+func (d *draft) commit(ctx context.Context, name string) error {
+	held, err := d.store.share(ctx)
 	if err != nil {
-		return errors.Join(err, s.root.Remove(temp))
+		return err
 	}
-	return s.settle(path.Dir(name))
+	if err := context.Cause(ctx); err != nil {
+		return errors.Join(err, held.Close())
+	}
+	err = d.move(name)
+	held.Close()
+	if err != nil { // some blobs are in their places, and others may rely on them by now
+		return errors.Join(err, d.store.free(ctx))
+	}
+	return nil
+}
+
+func (d *draft) move(name string) error {
+	root := d.store.root
+	shelves, err := d.store.names(d.dir)
+	if err != nil {
+		return err
+	}
+	for _, shelf := range shelves {
+		if shelf == draftList {
+			continue
+		}
+		to := path.Join(dirBlobs, shelf)
+		if err := root.Mkdir(to, 0o700); err == nil {
+			err = d.store.settle(dirBlobs)
+			if err != nil {
+				return err
+			}
+		} else if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		names, err := d.store.names(path.Join(d.dir, shelf))
+		if err != nil {
+			return err
+		}
+		for _, blob := range names {
+			if err := root.Rename(path.Join(d.dir, shelf, blob), path.Join(to, blob)); err != nil {
+				return err
+			}
+		}
+		if err := d.store.settle(to); err != nil {
+			return err
+		}
+	}
+	if err := root.Rename(path.Join(d.dir, draftList), name); err != nil {
+		return err
+	}
+	if err := d.store.settle(dirLists); err != nil {
+		return errors.Join(err, root.Remove(name))
+	}
+	return nil
 }
 
 // settle makes the names in a directory survive a power failure.
@@ -203,7 +347,7 @@ func (s *Store) settle(dir string) error {
 
 // An intake splits files into blobs.
 type intake struct {
-	store *Store
+	draft *draft
 	ctx   context.Context
 	list  *writer
 	buf   []byte // the part being filled
@@ -268,35 +412,18 @@ func (in *intake) flush() error {
 	if err := in.list.part(c); err != nil {
 		return err // before there is one more file
 	}
-	err := in.store.keep(c.sum, in.buf)
+	err := in.draft.keep(c.sum, in.buf)
 	in.buf = in.buf[:0]
 	return err
 }
 
-func (k sum) path() string {
+// name returns the name of a blob: the directory, and its file there.
+func (k sum) name() string {
 	name := hex.EncodeToString(k[:])
-	return path.Join(dirBlobs, name[:2], name[2:])
+	return path.Join(name[:2], name[2:])
 }
 
-// keep writes a blob unless it exists.
-func (s *Store) keep(k sum, b []byte) error {
-	name := k.path()
-	if _, err := s.blob(chunk{size: int64(len(b)), sum: k}); err == nil {
-		return nil // a damaged one is written again
-	}
-	if err := s.root.Mkdir(path.Dir(name), 0o700); err == nil {
-		err = s.settle(dirBlobs)
-		if err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return s.place(name, func(f *os.File) error {
-		_, err := f.Write(b)
-		return err
-	})
-}
+func (k sum) path() string { return path.Join(dirBlobs, k.name()) }
 
 // blob reads a blob of known size and checks it.
 func (s *Store) blob(c chunk) ([]byte, error) {
@@ -508,89 +635,143 @@ func (s *Store) Remove(id paddock.SnapshotID) error {
 	return err
 }
 
-// Discard removes a snapshot and the blobs that only it had. While another snapshot is being written it leaves the
-// blobs to the next Discard or Collect.
+// Discard removes a snapshot and the blobs that only it had. It goes on if the caller goes, because nothing else might
+// remove these blobs later.
 func (s *Store) Discard(ctx context.Context, id paddock.SnapshotID) error {
 	if err := s.Remove(id); err != nil {
 		return err
 	}
-	if _, err := s.Collect(ctx); err != nil && !errors.Is(err, paddock.Conflict) {
-		return err
-	}
-	return nil
+	return s.free(ctx)
 }
 
-// Collect removes blobs that no snapshot has, and returns the number of bytes freed. While a snapshot is written, or
-// somebody else collects, it returns [paddock.Conflict]. If a snapshot cannot be read it removes nothing, because that
-// snapshot may still be recovered.
+// freeTime bounds free.
+const freeTime = 5 * time.Minute
+
+// free removes blobs that no snapshot has at this moment.
+func (s *Store) free(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTime)
+	defer cancel()
+	asked, err := s.root.OpenFile(fileOnly, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	before, _ := passes(asked)
+	only, err := s.lock(ctx, fileOnly, true)
+	if err != nil {
+		return fmt.Errorf("wait for another one that collects snapshots: %w", err)
+	}
+	defer only.Close()
+	if _, whole := passes(asked); whole > before {
+		return nil // that of another one began since
+	}
+	_, err = s.collect(ctx, asked)
+	return err
+}
+
+// passes reads how many collections began, and the number of the last one that came to its end.
+func passes(f *os.File) (begun, whole uint64) {
+	var b [16]byte
+	_, _ = f.ReadAt(b[:], 0) // a file without numbers is of before the first
+	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+}
+
+// Collect removes blobs that no snapshot has, and what killed writers left. It returns the number of bytes of the blobs.
+// While somebody else collects, it returns [paddock.Conflict]. If a snapshot cannot be read it removes nothing, because
+// that snapshot may still be recovered.
 //
-// Writers wait for it only while it removes a small share of the blobs, not while it reads all snapshots.
+// Writers wait for it only at their end, and only while it removes a small share of the blobs.
 func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
+	only, err := s.tryLock(fileOnly, true)
+	if err != nil {
+		return 0, fmt.Errorf("collect snapshots: %w", err)
+	}
+	defer only.Close()
+	count, err := s.root.OpenFile(fileOnly, os.O_RDWR, 0)
+	if err != nil {
+		return 0, fmt.Errorf("collect snapshots: %w", err)
+	}
+	defer count.Close()
+	return s.collect(ctx, count)
+}
+
+// collect is Collect of the one that has the lock of it. It counts in the file.
+func (s *Store) collect(ctx context.Context, count *os.File) (freed int64, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("collect snapshots: %w", err)
 		}
 	}()
-	only, err := s.tryLock(fileOnly, true)
-	if err != nil {
+	begun, whole := passes(count)
+	begun++
+	note := func() error {
+		_, err := count.WriteAt(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, begun), whole), 0)
+		return err
+	}
+	if err := note(); err != nil {
 		return 0, err
 	}
-	defer only.Close()
-	c := collection{store: s, ctx: ctx, read: map[paddock.SnapshotID]fs.FileInfo{}, used: map[uint64]bool{}}
-	if err := c.alone(func() error { return nil }); err != nil { // it would be in vain
-		return 0, err
-	}
-	shelves, err := s.names(dirBlobs)
-	if err != nil {
+	c := collection{store: s, ctx: ctx, read: map[paddock.SnapshotID]bool{}, used: map[uint64]bool{}}
+	if c.dirs, err = s.names(dirBlobs); err != nil {
 		return 0, err
 	}
 	// One that is often cut short still comes by all of them.
-	first := rand.N(len(shelves) + 1) //nolint:gosec // nobody gains by guessing it
-	for _, shelf := range slices.Concat(shelves[first:], shelves[:first]) {
-		if len(shelf) != 2 {
-			continue // not a blob
-		}
-		err := c.alone(func() error {
-			n, err := s.sweep(ctx, path.Join(dirBlobs, shelf), func(name string) bool {
-				var k sum
-				b, err := hex.DecodeString(shelf + name)
-				return err == nil && len(b) == len(k) && c.used[sum(b).key()]
-			})
-			freed += n
+	first := rand.N(len(c.dirs) + 1) //nolint:gosec // nobody gains by guessing it
+	c.dirs = slices.Concat(c.dirs[first:], c.dirs[:first])
+	for more := true; more; {
+		err := c.alone(func() (err error) {
+			for end := time.Now().Add(turnTime); err == nil && more && time.Now().Before(end); {
+				more, err = c.step()
+			}
 			return err
 		})
 		if err != nil {
-			return freed, err
+			return c.freed, err
+		}
+		select { // whoever waits looks meanwhile
+		case <-ctx.Done():
+			return c.freed, context.Cause(ctx)
+		case <-time.After(2 * pause):
 		}
 	}
-	err = c.alone(func() error {
-		// No process is writing now, so these files are left over from killed ones.
-		n, err := s.sweep(ctx, dirTemp, func(string) bool { return false })
-		freed += n
-		return err
-	})
-	return freed, err
+	if err := c.leftovers(); err != nil {
+		return c.freed, err
+	}
+	whole = begun
+	return c.freed, note()
 }
+
+// turnTime is how long one that collects lets others wait at a time.
+const turnTime = 50 * time.Millisecond
 
 // A collection is a Collect that goes on.
 type collection struct {
 	store *Store
 	ctx   context.Context
-	read  map[paddock.SnapshotID]fs.FileInfo // lists that were read: they never change
-	used  map[uint64]bool                    // keys of the blobs that they have
+	read  map[paddock.SnapshotID]bool // lists that were read: they never change
+	used  map[uint64]bool             // keys of the blobs that they have
+	dirs  []string                    // shelves still to come
+	shelf string                      // the present one
+	names []string                    // its files still to come
+	freed int64
 }
 
 // key is what a blob in use is remembered by: there may be many. That another one with the same
 // key is kept as well does no harm.
 func (k sum) key() uint64 { return binary.BigEndian.Uint64(k[:]) }
 
-// alone runs do while nobody writes, when all snapshots have been read. Most are read before
-// writers have to wait.
+// alone runs do while nobody puts anything in its place, when all snapshots have been read. Most are read before
+// writers have to wait. New ones wait for it, so that it comes to its turn.
 func (c *collection) alone(do func() error) error {
 	if err := c.mark(); err != nil {
 		return err
 	}
-	held, err := c.store.tryLock(fileLock, true)
+	turn, err := c.store.lock(c.ctx, fileTurn, true)
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
+	held, err := c.store.lock(c.ctx, fileLock, true)
 	if err != nil {
 		return err
 	}
@@ -608,20 +789,13 @@ func (c *collection) mark() error {
 		return err
 	}
 	for _, id := range ids {
-		now, err := c.store.root.Lstat(path.Join(dirLists, string(id)))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was just removed
-		}
-		if err != nil {
-			return err
-		}
-		if was := c.read[id]; was != nil && os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) {
+		if c.read[id] {
 			continue
 		}
-		if err := c.markOne(id); err != nil && !errors.Is(err, paddock.NotFound) {
+		if err := c.markOne(id); err != nil && !errors.Is(err, paddock.NotFound) { // it was just removed
 			return err
 		}
-		c.read[id] = now
+		c.read[id] = true
 	}
 	return nil
 }
@@ -651,28 +825,75 @@ func (c *collection) markOne(id paddock.SnapshotID) error {
 	}
 }
 
-// sweep removes the files of a directory for which keep returns false.
-func (s *Store) sweep(ctx context.Context, dir string, keep func(string) bool) (freed int64, err error) {
-	names, err := s.names(dir)
+// step looks at the next blob, or goes to the next shelf. more is false after the last one.
+func (c *collection) step() (more bool, err error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return true, err
+	}
+	if len(c.names) == 0 {
+		if len(c.dirs) == 0 {
+			return false, nil
+		}
+		c.shelf, c.dirs = c.dirs[0], c.dirs[1:]
+		if len(c.shelf) == 2 { // otherwise there are no blobs
+			c.names, err = c.store.names(path.Join(dirBlobs, c.shelf))
+		}
+		return true, err
+	}
+	name := c.names[0]
+	c.names = c.names[1:]
+	var k sum
+	b, err := hex.DecodeString(c.shelf + name)
+	if err == nil && len(b) == len(k) && c.used[sum(b).key()] {
+		return true, nil
+	}
+	return true, c.take(path.Join(dirBlobs, c.shelf, name))
+}
+
+// take removes a file.
+func (c *collection) take(name string) error {
+	i, err := c.store.root.Lstat(name)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for _, name := range names {
-		if err := context.Cause(ctx); err != nil {
-			return freed, err
+	if err := c.store.root.Remove(name); err != nil {
+		return err
+	}
+	c.freed += i.Size()
+	return nil
+}
+
+// leftovers removes what killed writers left.
+func (c *collection) leftovers() (err error) {
+	var dead []*draft
+	defer func() {
+		for _, d := range dead { // nobody else touches them
+			err = errors.Join(err, d.remove())
 		}
-		if keep(name) {
-			continue
-		}
-		name = path.Join(dir, name)
-		i, err := s.root.Lstat(name)
+	}()
+	return c.alone(func() error {
+		names, err := c.store.names(dirTemp) // older versions write there only while nobody is alone
 		if err != nil {
-			return freed, err
+			return err
 		}
-		if err := s.root.Remove(name); err != nil {
-			return freed, err
+		for _, name := range names {
+			if err := c.take(path.Join(dirTemp, name)); err != nil {
+				return err
+			}
 		}
-		freed += i.Size()
-	}
-	return freed, nil
+		if names, err = c.store.names(dirDraft); err != nil {
+			return err
+		}
+		for _, name := range names {
+			dir := path.Join(dirDraft, name)
+			held, err := c.store.tryDraft(dir)
+			switch {
+			case err == nil:
+				dead = append(dead, &draft{c.store, dir, held})
+			case !errors.Is(err, paddock.Conflict) && !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -325,15 +325,7 @@ func TestCollectTakesOnlyWhatNobodyHas(t *testing.T) {
 	if list, err := s.List(); len(list) != 1 || !errors.Is(err, paddock.Invalid) {
 		t.Errorf("listed as %+v, %v", list, err)
 	}
-	// While one is written, nothing is taken.
 	must(t, s.Remove(two))
-	slow := func(yield func(Entry, error) bool) {
-		if _, err := s.Collect(t.Context()); !errors.Is(err, paddock.Conflict) {
-			t.Errorf("while one is written: %v", err)
-		}
-		yield(file("slow"), nil)
-	}
-	must(t, s.Write(t.Context(), Meta{ID: two}, slow))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Write(ctx, Meta{ID: NewID()}, seq(file("x"))); !errors.Is(err, context.Canceled) {
@@ -470,7 +462,9 @@ func TestAListOfVersion1IsRead(t *testing.T) {
 	s, dir := open(t)
 	must(t, os.WriteFile(filepath.Join(dir, dirLists, "snap-older"), olderList(t), 0o600))
 	hello := []byte("hello")
-	must(t, s.keep(sha256.Sum256(hello), hello))
+	blob := filepath.Join(dir, sum(sha256.Sum256(hello)).path())
+	must(t, os.MkdirAll(filepath.Dir(blob), 0o700))
+	must(t, os.WriteFile(blob, hello, 0o600))
 	for range 2 {
 		_, err := s.Collect(t.Context())
 		must(t, err)
@@ -624,9 +618,6 @@ func (a asking) Err() error {
 
 func TestAWriterDoesNotWaitForOneThatReads(t *testing.T) {
 	s, _ := open(t)
-	file := func(text string) iter.Seq2[Entry, error] {
-		return seq(Entry{Path: "f", Kind: File, Size: int64(len(text)), Data: data(Extent{0, []byte(text)})})
-	}
 	must(t, s.Write(t.Context(), Meta{ID: "snap-one"}, file("one")))
 	must(t, s.Write(t.Context(), Meta{ID: "snap-two"}, file("two")))
 	must(t, s.Remove("snap-two"))
@@ -654,6 +645,241 @@ func TestAWriterWaitsNoLongerThanItsCaller(t *testing.T) {
 	cancel()
 	if err := s.Write(ctx, Meta{ID: NewID()}, seq(Entry{Path: "f", Kind: Pipe})); !errors.Is(err, context.Canceled) {
 		t.Errorf("it waited: %v", err)
+	}
+}
+
+// file gives one file.
+func file(text string) iter.Seq2[Entry, error] {
+	return seq(Entry{Path: "f", Kind: File, Size: int64(len(text)), Data: data(Extent{0, []byte(text)})})
+}
+
+// then gives what comes with entries, and calls do before their end.
+func then(entries iter.Seq2[Entry, error], do func() error) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for e, err := range entries {
+			if !yield(e, err) {
+				return
+			}
+		}
+		if err := do(); err != nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+func whole(t *testing.T, s *Store, id paddock.SnapshotID) {
+	t.Helper()
+	x, err := s.Read(id)
+	must(t, err)
+	defer x.Close()
+	if _, err := show(x.Entries()); err != nil {
+		t.Errorf("%s: %v", id, err)
+	}
+}
+
+func TestAWriteThatFailsLeavesNothing(t *testing.T) {
+	s, dir := open(t)
+	must(t, s.Write(t.Context(), Meta{ID: "snap-kept"}, file("kept")))
+	must(t, s.free(t.Context())) // its file has its size from now on
+	before := used(t, dir)
+	boom := errors.New("boom")
+	fails := func() error { return boom }
+	ctx, cancel := context.WithCancel(t.Context())
+	tests := map[string]func() error{
+		"at its end":       func() error { return s.Write(t.Context(), Meta{ID: NewID()}, then(file("new"), fails)) },
+		"with known bytes": func() error { return s.Write(t.Context(), Meta{ID: NewID()}, then(file("kept"), fails)) },
+		"as its caller goes": func() error {
+			return s.Write(ctx, Meta{ID: NewID()}, then(file("new"), func() error { cancel(); return nil }))
+		},
+		// The other one needs the same bytes, and fails later.
+		"beside another one": func() error {
+			return s.Write(t.Context(), Meta{ID: NewID()}, then(file("new"), func() error {
+				return cmp.Or(s.Write(t.Context(), Meta{ID: NewID()}, then(file("new"), fails)), boom)
+			}))
+		},
+		// Where one of its blobs belongs is something else.
+		"at its last step": func() error {
+			var all []Entry
+			for i := range 20 {
+				text := fmt.Sprintf("%02d", i)
+				all = append(all, Entry{Path: text, Kind: File, Size: 2, Data: data(Extent{0, []byte(text)})})
+			}
+			must(t, os.MkdirAll(filepath.Join(dir, sum(sha256.Sum256([]byte("11"))).path()), 0o700))
+			return s.Write(t.Context(), Meta{ID: NewID()}, seq(all...))
+		},
+	}
+	for name, try := range tests {
+		if err := try(); err == nil {
+			t.Errorf("%s: it does not fail", name)
+		}
+		if after := used(t, dir); after != before {
+			t.Errorf("%s: there are %d bytes instead of %d", name, after, before)
+		}
+	}
+	whole(t, s, "snap-kept")
+}
+
+func TestCollectDoesNotWaitForAWriter(t *testing.T) {
+	s, dir := open(t)
+	must(t, s.Write(t.Context(), Meta{ID: "snap-one"}, file("one")))
+	must(t, s.Write(t.Context(), Meta{ID: "snap-two"}, file("two")))
+	one := filepath.Join(dir, sum(sha256.Sum256([]byte("one"))).path())
+	two := filepath.Join(dir, sum(sha256.Sum256([]byte("two"))).path())
+	must(t, s.Write(t.Context(), Meta{ID: "snap-new"}, then(file("two"), func() error {
+		must(t, s.Discard(t.Context(), "snap-one"))
+		must(t, s.Discard(t.Context(), "snap-two"))
+		for _, path := range []string{one, two} {
+			if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("while another one is written, the bytes of a removed one stay: %v", err)
+			}
+		}
+		return nil
+	})))
+	whole(t, s, "snap-new")
+}
+
+func TestARemovalGoesOnWithoutItsCaller(t *testing.T) {
+	s, dir := open(t)
+	must(t, s.Write(t.Context(), Meta{ID: "snap-one"}, file("one")))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, s.Discard(ctx, "snap-one"))
+	if n := used(t, filepath.Join(dir, dirBlobs)); n != 0 {
+		t.Errorf("%d bytes of it stay", n)
+	}
+}
+
+func TestARemovalWaitsForOneThatCollects(t *testing.T) {
+	s, dir := open(t)
+	must(t, s.Write(t.Context(), Meta{ID: "snap-one"}, file("one")))
+	only, err := s.tryLock(fileOnly, true)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Discard(t.Context(), "snap-one") }()
+	for {
+		if _, err := s.Read("snap-one"); errors.Is(err, paddock.NotFound) {
+			break
+		}
+		runtime.Gosched()
+	}
+	must(t, only.Close()) // that one may have read the list before
+	must(t, <-done)
+	if n := used(t, filepath.Join(dir, dirBlobs)); n != 0 {
+		t.Errorf("%d bytes of it stay", n)
+	}
+}
+
+func TestOneCollectionIsForAllThatWait(t *testing.T) {
+	s, dir := open(t)
+	count, err := os.OpenFile(filepath.Join(dir, fileOnly), os.O_RDWR|os.O_CREATE, 0o600)
+	must(t, err)
+	defer count.Close()
+	for n := range uint64(3) {
+		if begun, whole := passes(count); begun != n || whole != n {
+			t.Errorf("after %d: %d, %d", n, begun, whole)
+		}
+		must(t, s.free(t.Context()))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, dirLists, "snap-bad"), []byte("nonsense"), 0o600))
+	if err := s.free(t.Context()); !errors.Is(err, paddock.Invalid) {
+		t.Errorf("with a list that cannot be read: %v", err)
+	}
+	if begun, whole := passes(count); begun != 4 || whole != 3 {
+		t.Errorf("after one that did not come to its end: %d, %d", begun, whole)
+	}
+	must(t, os.Remove(filepath.Join(dir, dirLists, "snap-bad")))
+	only, err := s.tryLock(fileOnly, true)
+	must(t, err)
+	done := make(chan error, 4)
+	for range cap(done) {
+		go func() { done <- s.free(t.Context()) }()
+	}
+	must(t, only.Close())
+	for range cap(done) {
+		must(t, <-done)
+	}
+	if begun, whole := passes(count); begun != whole || begun > 4+uint64(cap(done)) {
+		t.Errorf("after %d that waited: %d, %d", cap(done), begun, whole)
+	}
+}
+
+func TestAWriterWaitsBehindACollectorThatWaits(t *testing.T) {
+	s, _ := open(t)
+	held, err := s.share(t.Context()) // somebody puts a snapshot in its place
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Collect(t.Context())
+		done <- err
+	}()
+	for {
+		turn, err := s.tryLock(fileTurn, false)
+		if errors.Is(err, paddock.Conflict) {
+			break // it waits
+		}
+		must(t, err)
+		must(t, turn.Close())
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.share(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("another one is before it: %v", err)
+	}
+	must(t, held.Close())
+	must(t, <-done)
+}
+
+func TestCollectTakesWhatKilledWritersLeft(t *testing.T) {
+	s, dir := open(t)
+	must(t, os.MkdirAll(filepath.Join(dir, dirDraft, "killed", "ab"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, dirDraft, "killed", "ab", "cd"), []byte("left"), 0o600))
+	must(t, s.Write(t.Context(), Meta{ID: "snap-new"}, then(file("new"), func() error {
+		_, err := s.Collect(t.Context())
+		if list, _ := os.ReadDir(filepath.Join(dir, dirDraft)); len(list) != 1 || list[0].Name() == "killed" {
+			t.Errorf("there are %v", list)
+		}
+		return err
+	})))
+	whole(t, s, "snap-new")
+	if list, _ := os.ReadDir(filepath.Join(dir, dirDraft)); len(list) != 0 {
+		t.Errorf("after it, there are %v", list)
+	}
+}
+
+// Each of the 256 shelves once cost two looks at each snapshot.
+func TestCollectReadsEachListOnce(t *testing.T) {
+	s, _ := open(t)
+	const many = 200
+	for i := range many {
+		must(t, s.Write(t.Context(), Meta{ID: paddock.SnapshotID(fmt.Sprintf("snap-%d", i))}, file(fmt.Sprint(i))))
+	}
+	n := testing.AllocsPerRun(1, func() {
+		_, err := s.Collect(t.Context())
+		must(t, err)
+	})
+	if each := n / many; each > 300 {
+		t.Errorf("%.0f allocations for each of %d snapshots", each, many)
+	}
+}
+
+func TestAnOlderListNamesOnlySoManyFiles(t *testing.T) {
+	var b bytes.Buffer
+	w, err := newWriter(&b, Meta{ID: "snap-older"}, 1<<30)
+	must(t, err)
+	for i := range maxShared + 1 {
+		must(t, w.entry(&Entry{Path: fmt.Sprintf("%07d", i), Kind: Pipe, Shared: true}))
+	}
+	must(t, w.finish(&b))
+	r, err := newReader(strings.NewReader(older + strings.TrimPrefix(b.String(), magic)))
+	must(t, err)
+	for n := 0; ; n++ {
+		if _, err := r.next(); err != nil {
+			if !errors.Is(err, paddock.Exhausted) || n != 500_000 {
+				t.Errorf("after %d files: %v", n, err)
+			}
+			return
+		}
 	}
 }
 
