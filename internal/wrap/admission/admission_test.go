@@ -173,13 +173,38 @@ func TestRoom(t *testing.T) {
 			if err := up(1*mib, 20*mib); err != nil {
 				t.Fatal(err)
 			}
-			r.create(t, 800*mib) // 860, beside 71
-			wantKind(t, "update to the defaults", up(0, 20*mib), paddock.Exhausted, "99.0 MiB more")
+			r.create(t, 800*mib)                                                    // 860, beside 71
+			for _, keeps := range [][2]int64{{0, 20 * mib}, {1 * mib, 0}, {0, 0}} { // the defaults have no room
+				if err := up(keeps[0], keeps[1]); err != nil {
+					t.Errorf("with %d bytes of memory and %d of disk: %v", keeps[0], keeps[1], err)
+				}
+			}
 			r.f.fail = errors.New("out of luck")
 			if err := up(1*mib, 30*mib); err == nil {
 				t.Error("it was changed")
 			}
 			if l := r.Load(); l.Memory != (71+860)*mib {
+				t.Errorf("%+v", l)
+			}
+		},
+		"of two updates at once, the later one is what is held": func(t *testing.T) {
+			r := set(t, &fake{tells: time.Minute}, admission.Options{})
+			sb := r.create(t, 100*mib)
+			var wg sync.WaitGroup
+			for _, n := range []int64{200 * mib, 500 * mib} {
+				wg.Go(func() {
+					if err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: n}}); err != nil {
+						t.Error(err)
+					}
+				})
+				<-time.After(time.Second)
+				r.f.set(func() { r.f.tells = 0 })
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			wantKind(t, "one whose caller goes", sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{Memory: 1}}), paddock.Canceled)
+			wg.Wait()
+			if l := r.Load(); l.Memory != 500*mib {
 				t.Errorf("%+v", l)
 			}
 		},

@@ -65,8 +65,11 @@ type Driver struct {
 	claims  int                    // guarded by mu; sandboxes being made
 	claimed int64                  // guarded by mu; memory of these claims, and of updates
 	looking bool                   // guarded by mu; sandboxes are being listed
-	looked  time.Time              // guarded by mu; end of the last list of sandboxes
-	refused uint64                 // guarded by mu
+
+	updating map[paddock.ID]chan struct{} // guarded by mu; closed when the update of limits has ended
+
+	looked  time.Time // guarded by mu; end of the last list of sandboxes
+	refused uint64    // guarded by mu
 }
 
 // A holding is the claim of an existing sandbox.
@@ -105,6 +108,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 		inner: d, o: o, memory: int64(min(float64(o.Memory)*o.Overcommit, 1<<62)),
 		line: &line{most: o.Waiting, each: each, keys: o.Key != nil, free: o.Creating, places: make(map[string][]*place)},
 		held: make(map[paddock.ID]holding), usual: make(map[paddock.Tier]int64), looking: true,
+		updating: make(map[paddock.ID]chan struct{}),
 	}
 	return a, a.look(ctx)
 }
@@ -303,19 +307,23 @@ func (s *sandbox) Born() (paddock.Status, bool) {
 	return s.born.Clone(), true
 }
 
-// Update claims what new limits take beyond the present ones, before they apply. Tiers differ in what a
-// limit of zero means here, the present limit or the default, so the larger one is claimed.
+// Update claims what new limits take beyond the present ones, before they apply. A limit of zero keeps the present one.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if u.Limits == nil {
 		return s.Sandbox.Update(ctx, u)
 	}
+	done, err := s.d.updates(ctx, s.ID())
+	if err != nil {
+		return err
+	}
+	defer done()
 	has, err := s.has(ctx)
 	if err != nil {
 		return err
 	}
 	stays := has
 	stays.limits.Memory, stays.limits.Disk = cmp.Or(u.Limits.Memory, has.limits.Memory), cmp.Or(u.Limits.Disk, has.limits.Disk)
-	stays.memory = max(s.d.takes(has.tier, *u.Limits), s.d.takes(has.tier, stays.limits))
+	stays.memory = s.d.takes(has.tier, stays.limits)
 	more := max(0, stays.memory-has.memory)
 	if err := s.d.claim(ctx, 0, more); err != nil {
 		return err
@@ -335,6 +343,32 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		s.d.held[s.ID()] = stays
 	}
 	return err
+}
+
+// updates waits until no other update of the sandbox's limits is in progress: what that found would be noted later,
+// and be wrong. done ends this one.
+func (d *Driver) updates(ctx context.Context, id paddock.ID) (done func(), err error) {
+	for {
+		d.mu.Lock()
+		busy := d.updating[id]
+		if busy == nil {
+			ours := make(chan struct{})
+			d.updating[id] = ours
+			d.mu.Unlock()
+			return func() {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				delete(d.updating, id)
+				close(ours)
+			}, nil
+		}
+		d.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another update of the sandbox: %w", paddock.Canceled)
+		}
+	}
 }
 
 // has returns what the sandbox holds.

@@ -30,6 +30,8 @@ type fake struct {
 	fail  error               // guarded by mu; of Create and Update
 	least int64               // guarded by mu; memory that a sandbox gets, whatever was asked for
 
+	tells time.Duration // of Status, after it has looked
+
 	files int64 // if not zero, files are memory beside the limit, and this is the default limit of the disk
 }
 
@@ -123,18 +125,17 @@ func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()
-	defer b.f.mu.Unlock()
-	return paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}}, nil
+	st := paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}}
+	b.f.mu.Unlock()
+	<-time.After(b.f.tells)
+	return st, nil
 }
 
 func (b *box) Update(_ context.Context, u paddock.Update) error {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
 	if b.f.fail == nil && u.Limits != nil {
-		b.memory, b.disk = u.Limits.Memory, cmp.Or(u.Limits.Disk, b.f.files)
-		if b.f.files != 0 {
-			b.memory = cmp.Or(b.memory, 100<<20)
-		}
+		b.memory, b.disk = cmp.Or(u.Limits.Memory, b.memory), cmp.Or(u.Limits.Disk, b.disk)
 	}
 	return b.f.fail
 }
