@@ -39,7 +39,7 @@
 // # Quotas
 //
 // A quota bounds the sum of the limits that a tenant's specs ask for, with the driver's
-// defaults for zero limits. That of memory bounds the memory of the host that the sandboxes
+// defaults for zero limits; in an Update these are the present ones. That of memory bounds the memory of the host that the sandboxes
 // can take, as paddock.HostMemory tells it. It does not depend on current use, because an admitted
 // sandbox keeps what it was promised. The check is in the transaction that records the
 // sandbox, so servers with one store share its quotas. Ephemeral sandboxes count, and so

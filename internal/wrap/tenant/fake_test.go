@@ -1,6 +1,7 @@
 package tenant_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -143,7 +144,10 @@ func (s *fakeSandbox) Update(ctx context.Context, u paddock.Update) error {
 		return s.deaf
 	}
 	if u.Limits != nil {
-		s.st.Limits = *u.Limits
+		has, l := s.st.Limits, *u.Limits
+		s.st.Limits = paddock.Limits{
+			CPUs: cmp.Or(l.CPUs, has.CPUs), Memory: cmp.Or(l.Memory, has.Memory), PIDs: cmp.Or(l.PIDs, has.PIDs), Disk: cmp.Or(l.Disk, has.Disk),
+		}
 	}
 	if u.Labels != nil {
 		s.st.Labels = u.Labels

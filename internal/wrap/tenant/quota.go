@@ -20,8 +20,8 @@ var errQuota = errors.New("over quota")
 // most is more than any machine has, and so small that sums do not overflow.
 const most = 1 << 50
 
-// reserve returns the reservation for a sandbox of a tier with these limits.
-func (ts *Set) reserve(tier paddock.Tier, l, defaults paddock.Limits) (store.Reserved, error) {
+// reserve returns the reservation for a sandbox of a tier with these limits. Zero ones are those of otherwise.
+func (ts *Set) reserve(tier paddock.Tier, l, otherwise paddock.Limits) (store.Reserved, error) {
 	for name, v := range map[string]float64{
 		"memory": float64(l.Memory), "cpus": l.CPUs * 1000, "pids": float64(l.PIDs), "disk": float64(l.Disk), "files": float64(l.Files), "io": float64(l.IO), "lifetime": float64(l.Lifetime),
 	} {
@@ -29,15 +29,15 @@ func (ts *Set) reserve(tier paddock.Tier, l, defaults paddock.Limits) (store.Res
 			return store.Reserved{}, fmt.Errorf("limit of %s: it is negative or too large: %w", name, paddock.Invalid)
 		}
 	}
-	return ts.counted(tier, filled(l, defaults)), nil
+	return ts.counted(tier, filled(l, otherwise)), nil
 }
 
-// filled returns a spec's limits with the driver's defaults for zero fields.
-func filled(l, defaults paddock.Limits) paddock.Limits {
-	l.CPUs = cmp.Or(l.CPUs, defaults.CPUs)
-	l.Memory = cmp.Or(l.Memory, defaults.Memory)
-	l.PIDs = cmp.Or(l.PIDs, defaults.PIDs)
-	l.Disk = cmp.Or(l.Disk, defaults.Disk)
+// filled returns limits with others for zero fields.
+func filled(l, otherwise paddock.Limits) paddock.Limits {
+	l.CPUs = cmp.Or(l.CPUs, otherwise.CPUs)
+	l.Memory = cmp.Or(l.Memory, otherwise.Memory)
+	l.PIDs = cmp.Or(l.PIDs, otherwise.PIDs)
+	l.Disk = cmp.Or(l.Disk, otherwise.Disk)
 	return l
 }
 

@@ -103,16 +103,20 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	return settled
 }
 
-// reserve reserves new limits, and returns the earlier reservation.
+// reserve reserves new limits, and returns the earlier reservation. A limit of zero keeps the present one.
 func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.Reserved, err error) {
 	if l == nil {
 		return before, nil
+	}
+	st, err := s.Sandbox.Status(ctx)
+	if err != nil {
+		return before, fmt.Errorf("read the present limits: %w", err)
 	}
 	info, err := s.d.ts.info(ctx, s.b.Tier)
 	if err != nil {
 		return before, err
 	}
-	asked, err := s.d.ts.reserve(s.b.Tier, *l, info.Defaults)
+	asked, err := s.d.ts.reserve(s.b.Tier, *l, filled(st.Limits, info.Defaults))
 	if err != nil {
 		return before, err
 	}

@@ -247,6 +247,12 @@ func TestNewLimitsAreAskedOfTheQuota(t *testing.T) {
 	if memory() != 1<<30+1<<20 {
 		t.Errorf("reserved: %d", memory())
 	}
+	// Now there is no room for the default memory, which the sandbox does not get.
+	r.create(t, "acme", paddock.Spec{ID: "three", Limits: paddock.Limits{Memory: 3 << 29}})
+	must(t, sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{PIDs: 200}}))
+	if memory() != 1<<30+1<<20+3<<29 {
+		t.Errorf("reserved: %d", memory())
+	}
 }
 
 func TestSnapshotsAreBounded(t *testing.T) {
