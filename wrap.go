@@ -28,8 +28,8 @@ type MemoryPlanner interface {
 	// HostMemory returns the bytes of the host's memory that a sandbox with these limits can
 	// take: its memory limit, private files that are in memory beside that limit, and the
 	// memory of what the tier runs around the commands. The gateway is not included. Zero
-	// limits are the tier's defaults. For [Auto] it is the most that any tier takes that may
-	// be chosen. It makes no trial sandbox. known is false if the driver cannot tell.
+	// limits are the tier's defaults. For [Auto] it is the maximum over the tiers that Auto
+	// may choose. It makes no trial sandbox. known is false if the driver cannot tell.
 	HostMemory(tier Tier, l Limits) (bytes int64, known bool)
 }
 

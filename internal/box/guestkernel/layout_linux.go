@@ -179,7 +179,7 @@ func named(path string, f *os.File) (string, bool) {
 	return name, err == nil && os.SameFile(is, there)
 }
 
-// show mounts a program's file.
+// show mounts a file of this name.
 func show(c *box.Configuration, name, target string) error {
 	m := boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: name, IsFile: true}
 	if c.Layout.ID.Root { // whose box's user may not reach it
@@ -188,7 +188,7 @@ func show(c *box.Configuration, name, target string) error {
 			return err
 		}
 		c.Own(f)
-		m.File = "program " + target
+		m.File = "file " + target
 		c.Files.Add(m.File, f)
 	}
 	c.Layout.Add(m)

@@ -127,8 +127,7 @@ func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bo
 		n.state, n.memory, err = openTemplate(dir)
 		var t *nascent
 		if absent(err) && !made {
-			// A box that would boot slowly waits for who makes the template of its shape. Others boot at once.
-			t, n.state, n.memory, err = newTemplate(ctx, d.site, dir, room, slow(limits))
+			t, n.state, n.memory, err = newTemplate(ctx, d.site, dir, room, patience(limits))
 		}
 		switch {
 		case t != nil && !slow(limits):

@@ -45,7 +45,7 @@ type class string
 
 const (
 	classDefault class = "default" // the shape of a sandbox whose caller sets no limit
-	classRound   class = "round"   // memory of 2^n bytes
+	classRound   class = "round"   // memory of 2^n bytes, with the default number of processors
 	classOther   class = "other"
 )
 
@@ -87,7 +87,7 @@ func classFor(l, defaults paddock.Limits, cpus, defaultCPUs int) class {
 	switch {
 	case l.Memory == defaults.Memory && cpus == defaultCPUs:
 		return classDefault
-	case l.Memory > 0 && l.Memory&(l.Memory-1) == 0:
+	case l.Memory > 0 && l.Memory&(l.Memory-1) == 0 && cpus == defaultCPUs:
 		return classRound
 	}
 	return classOther
@@ -154,17 +154,19 @@ type nascent struct {
 	over    <-chan struct{} // closed when the template can be used, or never will be
 }
 
-// newTemplate starts one, unless another process has made it meanwhile. If another is making it, the error is errBusy,
-// or with wait newTemplate waits for the other one.
-func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.Room, wait bool) (n *nascent, state, memory *os.File, err error) {
+// newTemplate starts one, unless another process has made it meanwhile. If another is making it, newTemplate waits for
+// that, and returns errBusy when patience ends. A nil patience has no end.
+func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.Room, patience <-chan time.Time) (n *nascent, state, memory *os.File, err error) {
 	if err := box.OwnDirectory(filepath.Dir(dir)); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	lock, state, memory, err := reserve(ctx, dir)
-	for wait && errors.Is(err, errBusy) {
+	for errors.Is(err, errBusy) {
 		select {
 		case <-ctx.Done():
-			return nil, nil, nil, fmt.Errorf("wait for who makes it: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
+			return nil, nil, nil, fmt.Errorf("wait for the process that makes it: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
+		case <-patience:
+			return nil, nil, nil, err
 		case <-time.After(20 * time.Millisecond):
 			lock, state, memory, err = reserve(ctx, dir)
 		}
@@ -241,6 +243,19 @@ func settleTemplate(tmp, dir string, files []*os.File, room boxinit.Room) error 
 		return err
 	}
 	return errors.Join(os.Remove(filepath.Join(tmp, templateIndex)), os.Rename(tmp, dir))
+}
+
+// bootTime is how long a box waits for a template of its shape before its machine boots by itself. Most templates are
+// there by then. A burst of boots, each slower for the others, would take longer than one boot and a restore for each
+// of the others. Boxes of other shapes do not wait.
+const bootTime = 5 * time.Second
+
+// patience returns the end of the wait for a template of its shape. A box that would boot slowly waits without end.
+func patience(l paddock.Limits) <-chan time.Time {
+	if slow(l) {
+		return nil
+	}
+	return time.After(bootTime)
 }
 
 // slow reports whether limits would delay a machine so much that others must not wait for

@@ -138,7 +138,7 @@ func TestTheFirstMachineOfAShapeGoesOnAsTheBoxThatItWasStartedFor(t *testing.T) 
 	}
 }
 
-func TestOfMachinesThatAreMadeAtOnceOneBecomesTheTemplateAndNoneWaits(t *testing.T) {
+func TestOfMachinesThatAreMadeAtOnceOneBecomesTheTemplate(t *testing.T) {
 	d, data := own(t, nil)
 	// A maker that gives up blocks nobody and leaves nothing.
 	ctx, stop := context.WithCancel(t.Context())

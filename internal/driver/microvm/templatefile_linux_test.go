@@ -31,7 +31,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	dir := filepath.Join(site.Data, templatesName, "shape")
 	begin := func() *nascent {
 		t.Helper()
-		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, false)
+		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, nil)
 		if err != nil || n == nil {
 			t.Fatalf("%v, %v", n, err)
 		}
@@ -83,15 +83,22 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	left() // more than there is room for
 	n = begin()
 	left("shape.new")
-	// Other users wait, for as long as their context permits.
+	// Other users of the shape wait, for as long as their context permits, or their patience lasts.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	if other, _, _, err := newTemplate(ended, site, dir, boxinit.Room{}, true); other != nil || !errors.Is(err, context.Canceled) {
+	if other, _, _, err := newTemplate(ended, site, dir, boxinit.Room{}, nil); other != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("who does not wait has %v, %v", other, err)
 	}
-	// A fast box does not wait.
-	if other, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{}, false); other != nil || !errors.Is(err, errNoRoom) {
-		t.Errorf("who boots at once has %v, %v", other, err)
+	if end := patience(paddock.Limits{CPUs: 0.5}); end != nil {
+		t.Error("a box that would boot slowly boots by itself after a while")
+	}
+	if end := patience(paddock.Limits{CPUs: 1}); end == nil {
+		t.Error("a box that would boot fast waits without end")
+	}
+	over := make(chan time.Time)
+	close(over)
+	if other, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{}, over); other != nil || !errors.Is(err, errNoRoom) {
+		t.Errorf("who has waited in vain has %v, %v", other, err)
 	}
 	if _, _, err := openTemplate(dir); !absent(err) {
 		t.Errorf("one that is being made is opened: %v", err)
@@ -99,7 +106,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	write(n, "whole")
 	tell(n)
 	n.theirs.Close()
-	other, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{}, true)
+	other, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{}, make(chan time.Time))
 	if err != nil || other != nil {
 		t.Fatalf("who waited has %v, %v", other, err)
 	}
@@ -122,7 +129,7 @@ func TestATemplateThatWasChangedIsMadeAgain(t *testing.T) {
 	site, d := driverIn(t)
 	dir := filepath.Join(site.Data, templatesName, "shape")
 	for _, name := range []string{templateState, templateRAM} {
-		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, false)
+		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, nil)
 		if err != nil || n == nil {
 			t.Fatalf("before %s is changed: %v, %v", name, n, err)
 		}
@@ -176,7 +183,7 @@ func TestWhoMakesATemplateHoldsUpNoOther(t *testing.T) {
 	var held []*nascent
 	for i := range 20 {
 		dir := filepath.Join(all, classOther.name(fmt.Sprint("odd", i)))
-		n, _, _, err := newTemplate(ctx, site, dir, boxinit.Room{All: 100}, false)
+		n, _, _, err := newTemplate(ctx, site, dir, boxinit.Room{All: 100}, nil)
 		if n != nil {
 			held = append(held, n)
 		} else if !errors.Is(err, errNoRoom) {
@@ -187,7 +194,7 @@ func TestWhoMakesATemplateHoldsUpNoOther(t *testing.T) {
 		t.Errorf("%d odd templates are made at once", len(held))
 	}
 	for _, c := range []class{classDefault, classRound} {
-		n, _, _, err := newTemplate(ctx, site, filepath.Join(all, c.name("usual")), boxinit.Room{All: 100}, false)
+		n, _, _, err := newTemplate(ctx, site, filepath.Join(all, c.name("usual")), boxinit.Room{All: 100}, nil)
 		if err != nil {
 			t.Fatalf("while odd ones are made, one of class %s: %v", c, err)
 		}
@@ -255,7 +262,7 @@ func TestTheShapeSaysWhichPlacesATemplateMayHave(t *testing.T) {
 		cpus   int
 		want   class
 	}{
-		{3 << 30, 4, classDefault}, {3 << 30, 3, classOther}, {1 << 30, 4, classRound}, {16 << 20, 1, classRound},
+		{3 << 30, 4, classDefault}, {3 << 30, 3, classOther}, {1 << 30, 4, classRound}, {16 << 20, 4, classRound}, {16 << 20, 1, classOther}, {1 << 30, 3, classOther},
 		{1<<30 + 2<<20, 4, classOther}, {768 << 20, 4, classOther}, {0, 1, classOther},
 	} {
 		got := classFor(paddock.Limits{Memory: c.memory}, defaults, c.cpus, 4)
@@ -271,7 +278,7 @@ func TestNoTemplateBeginsWhenTheDriverIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(site.Data, templatesName, "shape")
-	if n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, false); n != nil || !errors.Is(err, errNoRoom) {
+	if n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}, nil); n != nil || !errors.Is(err, errNoRoom) {
 		t.Errorf("%v, %v", n, err)
 	}
 	if _, err := os.Lstat(dir + ".new"); !errors.Is(err, fs.ErrNotExist) {

@@ -40,8 +40,8 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	return d.info(ctx, tier)
 }
 
-// HostMemory implements [paddock.MemoryPlanner]. Without a tier it is the most that any of the tiers takes
-// that a spec without one may get.
+// HostMemory implements [paddock.MemoryPlanner]. For [paddock.Auto] it is the maximum over the tiers that Auto
+// may choose.
 func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (most int64, known bool) {
 	for _, t := range d.tiers {
 		if t.Name != tier && (tier != paddock.Auto || t.pass() != "") {
