@@ -708,9 +708,7 @@ func (s *Store) collect(ctx context.Context, count *os.File) (freed int64, err e
 		_, err := count.WriteAt(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, begun), whole), 0)
 		return err
 	}
-	if err := note(); err != nil {
-		return 0, err
-	}
+	noted := note() == nil // a full disk may refuse it; then this one spares no other one
 	c := collection{store: s, ctx: ctx, read: map[paddock.SnapshotID]bool{}, used: map[uint64]bool{}}
 	if c.dirs, err = s.names(dirBlobs); err != nil {
 		return 0, err
@@ -737,8 +735,10 @@ func (s *Store) collect(ctx context.Context, count *os.File) (freed int64, err e
 	if err := c.leftovers(); err != nil {
 		return c.freed, err
 	}
-	whole = begun
-	return c.freed, note()
+	if whole = begun; noted {
+		_ = note() // as above
+	}
+	return c.freed, nil
 }
 
 // turnTime is how long one that collects lets others wait at a time.
