@@ -8,6 +8,10 @@
 // IDs are random and not made from the contents, so a snapshot has its ID at once and is written afterwards. A checksum
 // at the end of each list and the names of the blobs reveal a change on the disk.
 //
+// What is written is a draft until it is whole: a directory of its own, with its list and a name for each of its blobs.
+// A writer that fails removes its draft, so that nobody can fill the disk with snapshots that do not exist. Writers and
+// those that remove blobs exclude each other only while a draft is moved to its place.
+//
 // Several programs may read and write a store at once. The package does not trust the data that it reads: no name can
 // lead out of the tree, and every number is checked before use.
 package snapshot

@@ -309,7 +309,7 @@ func (x *reader) next() (*Entry, error) {
 		if len(x.names) >= maxShared {
 			return nil, fmt.Errorf("files with several names: %w", paddock.Exhausted)
 		}
-		x.names[short(e.Path)] = int32(x.order.shared - 1) //nolint:gosec // below maxShared
+		x.names[short(e.Path)] = int32(x.order.shared - 1)
 	}
 	return e, nil
 }
