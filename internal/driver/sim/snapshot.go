@@ -169,6 +169,9 @@ func (s *snapshots) learn(id paddock.SnapshotID, o vfs.Options, entries iter.Seq
 	if errors.Is(err, linux.ENOSPC) {
 		return nil, fmt.Errorf("snapshot %q has more files than the limit disk has room for: raise it: %w: %w", string(id), err, paddock.Exhausted)
 	}
+	if errors.Is(err, linux.ENAMETOOLONG) {
+		return nil, fmt.Errorf("snapshot %q has a longer path than the limit path of this computer permits: raise it: %w: %w", string(id), err, paddock.Exhausted)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}

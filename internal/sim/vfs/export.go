@@ -137,8 +137,8 @@ func (x *export) walk(was, is *node) {
 	}
 }
 
-// dir has what differs in the directory at the path given next. was is what the
-// base has there, if that is a directory too.
+// dir queues the entries that differ in the directory at x.path. was is the
+// directory of the base at that path, or nil.
 func (x *export) dir(was, is *node) bool {
 	if len(x.path) > maxPath {
 		return x.give(Change{}, linux.ENAMETOOLONG)

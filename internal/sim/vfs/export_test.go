@@ -182,7 +182,7 @@ func chained(t testing.TB, v *vfs.View, at, name string, levels int) {
 }
 
 func TestATreeHasABoundOfDepth(t *testing.T) {
-	v := root(vfs.New(vfs.Options{Path: 128})) // and 4,096 for the whole
+	v := root(vfs.New(vfs.Options{Path: 1024})) // and 4,096 for the whole
 	must(t, v.MkdirAll("/a/b", 0o755))
 	must(t, v.Mkdir("/c", 0o755))
 	must(t, v.WriteFile("/file", nil, 0o644))

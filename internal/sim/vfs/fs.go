@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ type Options struct {
 	Disk     int64            // bytes of contents, in blocks of 4096
 	Inodes   int64            // files
 	FileSize int64            // bytes of one file, holes too
-	Path     int64            // bytes of a path that is asked for; one that is made may have 32 times as many
+	Path     int64            // bytes of a path in a call; see [Deepest] for those of the tree
 	Now      func() time.Time // nil is the host's clock
 }
 
@@ -60,6 +61,8 @@ func New(o Options) *FS {
 	return f
 }
 
+const defaultPath = 4096
+
 func (o Options) filled() Options {
 	if o.Disk <= 0 {
 		o.Disk = 1 << 30
@@ -71,7 +74,7 @@ func (o Options) filled() Options {
 		o.FileSize = 4 << 30
 	}
 	if o.Path <= 0 {
-		o.Path = 4096
+		o.Path = defaultPath
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -196,10 +199,19 @@ func (f *FS) spare(d *node, name string) error {
 	return nil
 }
 
-// deepest bounds a path from the root. As on Linux, relative paths make trees
-// that are deeper than a path argument can say. All that looks at whole paths
-// pays for them, so there is a bound.
-func (f *FS) deepest() int64 { return 32 * f.opts.Path }
+// Deepest returns the bound of the absolute paths in a tree whose Options.Path
+// is path; zero is the default. Each path that is made there has fewer bytes.
+// As on Linux, relative paths make trees that are deeper than a path argument
+// can say. Everything that looks at whole paths pays for them, and each entry of
+// a snapshot is one, so there is a bound. What lies below a mount can be deeper.
+func Deepest(path int64) int64 {
+	if path <= 0 {
+		path = defaultPath
+	}
+	return 4 * min(path, math.MaxInt64/4)
+}
+
+func (f *FS) deepest() int64 { return Deepest(f.opts.Path) }
 
 // room reports whether there is room for one more name in d, and whether its
 // path stays within bounds. The FS is locked for writing.

@@ -348,6 +348,6 @@ func (f *FS) path(n *node) (string, error) {
 	return string(b), nil
 }
 
-// maxPath is how long a path can be that the FS tells. [FS.room] keeps paths
-// shorter than [Options.Path]; what lies below a mount can be deeper.
+// maxPath is the maximum length of a path that the FS returns. [FS.room] keeps
+// paths shorter than [Deepest]; what lies below a mount can be deeper.
 const maxPath = 1 << 20

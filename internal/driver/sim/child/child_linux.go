@@ -214,7 +214,7 @@ func (c *Served) serve(ctx context.Context, sb paddock.Sandbox) error {
 			return nil //nolint:nilerr // the host has gone: there is nobody to tell
 		}
 		if o.Op == "snapshot" {
-			err = protocol.SendFiles(c.conn, c.Driver.Export(sb))
+			err = protocol.SendFiles(c.conn, c.Driver.Export(sb), o.Room)
 		} else {
 			err = protocol.Send(c.conn, c.answer(ctx, sb, o))
 		}

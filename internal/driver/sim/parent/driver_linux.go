@@ -189,7 +189,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		err = give(c.control, from.out)
 	}
 	if err == nil && from.files != nil {
-		err = protocol.SendFiles(protocol.Patient{Ctx: ctx, Conn: c.control, Time: createTime, Last: time.Now().Add(snapshotTime)}, from.files)
+		err = protocol.SendFiles(protocol.Patient{Ctx: ctx, Conn: c.control, Time: createTime, Last: time.Now().Add(snapshotTime)}, from.files, protocol.Unbounded())
 	}
 	var r protocol.Reply
 	if err == nil {

@@ -111,11 +111,11 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ pa
 	defer func() { err = errors.Join(err, store.Close()) }()
 	meta := description.NewMeta(o.Name, s.spec.Root.Snapshot)
 	err = s.converse(ctx, func() error {
-		if err := protocol.Send(s.control, protocol.Order{Op: "snapshot"}); err != nil {
+		room := protocol.RoomOf(disk, limits.Inodes, limits.Path)
+		if err := protocol.Send(s.control, protocol.Order{Op: "snapshot", Room: room}); err != nil {
 			return s.link.Failed(err)
 		}
-		x := protocol.Bounded(s.control, disk, limits.Inodes)
-		x.Left.Path = max(x.Left.Path, 2*int(limits.Path))
+		x := protocol.Bounded(s.control, room)
 		last := time.Now().Add(snapshotTime)
 		x.Ready = func() error {
 			until := time.Now().Add(s.d.answer)

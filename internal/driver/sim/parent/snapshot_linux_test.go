@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/parent/protocol"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
@@ -70,6 +71,101 @@ head -c 5000000 /dev/zero | tr '\0' x > work/large; printf 'x\0\xff' > work/$'od
 	}
 }
 
+// A script chooses how deep its directories are.
+func TestATreeNearTheBoundOfDepthIsSavedAndBegunWith(t *testing.T) {
+	for path, levels := range map[int64]int{0: 65, 8192: 130} { // of 251 bytes: four times the limit
+		d := starter(t, Options{Limits: budget.Limits{Path: path}})
+		sb, err := d.Create(t.Context(), paddock.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const in = `n=$(printf '%%0250d' 0); for i in {1..%d}; do %s cd -P $n || exit 9; done; `
+		say(t, sb, fmt.Sprintf(in, levels, "mkdir $n;")+`echo text > f; mkdir $n && exit 8; cd; echo other > g`)
+		id, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := d.Create(t.Context(), paddock.Spec{Root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sb := range []paddock.Sandbox{sb, again} {
+			if got := say(t, sb, "cat g; "+fmt.Sprintf(in, levels, "")+"cat f"); got != "other\ntext\n" {
+				t.Errorf("%q", got)
+			}
+		}
+		if path == 0 {
+			continue
+		}
+		usual := starter(t, Options{Snapshots: d.snapshots})
+		if _, err := usual.Create(t.Context(), paddock.Spec{Root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}}); !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "raise it") {
+			t.Errorf("with shorter paths: %v", err)
+		}
+	}
+}
+
+// What lies below a mount is no sandbox's to bound. Changed attributes put all of a file into a snapshot.
+func TestAnHonestChildSendsNoMoreThanTheHostReads(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/f", bytes.Repeat([]byte("x"), 70<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := starter(t, Options{Limits: budget.Limits{Disk: 1 << 20}})
+	sb, err := d.Create(t.Context(), paddock.Spec{Mounts: []paddock.Mount{{Source: dir, Target: "/mnt/d", Overlay: true}}, User: "root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, sb, "chmod 600 /mnt/d/f")
+	if _, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{}); !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "disk limit") {
+		t.Errorf("70 MiB of a mount: %v", err)
+	}
+	say(t, sb, "chmod 644 /mnt/d/f")
+}
+
+func TestAStreamEndsWhereItsReaderHasNoRoom(t *testing.T) {
+	text := func(yield func(snapshot.Extent, error) bool) {
+		_ = yield(snapshot.Extent{Bytes: []byte("abc")}, nil) && yield(snapshot.Extent{Offset: 3, Bytes: []byte("d")}, nil)
+	}
+	files := func(yield func(snapshot.Entry, error) bool) {
+		for _, name := range []string{"a", "a/b", "a/b/c"} {
+			if !yield(snapshot.Entry{Path: name, Kind: snapshot.File, Size: 4, Data: text}, nil) {
+				return
+			}
+		}
+	}
+	for what, change := range map[string]func(*protocol.Room){
+		"nothing": func(*protocol.Room) {},
+		"bytes":   func(r *protocol.Room) { r.Bytes = 5 * 4096 },
+		"entries": func(r *protocol.Room) { r.Entries = 50 },
+		"pieces":  func(r *protocol.Room) { r.Pieces = 5 },
+		"paths":   func(r *protocol.Room) { r.Path = 4 },
+	} {
+		room := protocol.RoomOf(1<<20, 100, 0)
+		change(&room)
+		var b bytes.Buffer
+		if err := protocol.SendFiles(&b, files, room); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		x := protocol.Bounded(&b, room)
+		var last error
+		n := 0
+		for _, err := range x.Entries() {
+			if last = err; err == nil {
+				n++
+			}
+		}
+		if what == "nothing" && (last != nil || n != 3) || what != "nothing" && (!errors.Is(last, paddock.Exhausted) || n == 0) {
+			t.Errorf("%s: %d entries, then %v", what, n, last)
+		}
+		if err := x.Drain(); err != nil {
+			t.Errorf("%s: its end: %v", what, err)
+		}
+	}
+}
+
 func say(t *testing.T, sb paddock.Sandbox, script string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -106,7 +202,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = store.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x := protocol.Bounded(bytes.NewReader(b), 1<<20, 100)
+		x := protocol.Bounded(bytes.NewReader(b), protocol.RoomOf(1<<20, 100, 0))
 		m := description.NewMeta("", "")
 		err := store.Write(t.Context(), m, x.Entries())
 		rest := x.Drain()
@@ -141,7 +237,7 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := description.NewMeta("", "")
-		err = store.Write(t.Context(), m, protocol.Bounded(bytes.NewReader(pieces(t, row.list...)), 1<<20, 100).Entries())
+		err = store.Write(t.Context(), m, protocol.Bounded(bytes.NewReader(pieces(t, row.list...)), protocol.RoomOf(1<<20, 100, 0)).Entries())
 		if err == nil || row.kind != 0 && !errors.Is(err, row.kind) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -156,10 +252,10 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 	broken := func(yield func(snapshot.Entry, error) bool) {
 		yield(snapshot.Entry{}, fmt.Errorf("gone: %w", paddock.NotFound))
 	}
-	if err := protocol.SendFiles(&b, broken); err != nil {
+	if err := protocol.SendFiles(&b, broken, protocol.Unbounded()); err != nil {
 		t.Error(err)
 	}
-	x := protocol.Bounded(&b, 1<<20, 100)
+	x := protocol.Bounded(&b, protocol.RoomOf(1<<20, 100, 0))
 	for _, err := range x.Entries() {
 		if !errors.Is(err, paddock.NotFound) {
 			t.Error(err)
@@ -179,7 +275,7 @@ func TestAStreamWithoutEndIsGivenUp(t *testing.T) {
 	one := pieces(t, protocol.Piece{Bytes: "x"})
 	file := pieces(t, protocol.Piece{Entry: &protocol.Entry{Path: "f", Kind: byte(snapshot.File), Size: 1 << 40}})
 	stream := func(change func(*protocol.Room)) *protocol.Stream {
-		x := protocol.Bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), 0, 0)
+		x := protocol.Bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), protocol.RoomOf(0, 0, 0))
 		change(&x.Left)
 		return x
 	}
@@ -189,8 +285,8 @@ func TestAStreamWithoutEndIsGivenUp(t *testing.T) {
 		"pieces":                   stream(func(r *protocol.Room) { r.Pieces = 5 }),
 		"names":                    stream(func(r *protocol.Room) { r.Entries = 5 }),
 		"a path":                   stream(func(r *protocol.Room) { r.Path = 0 }),
-		"a path that goes on":      protocol.Bounded(bytes.NewReader(pieces(t, protocol.Piece{Entry: &protocol.Entry{Same: 1, Path: "f", Kind: byte(snapshot.Dir)}})), 0, 0),
-		"a path less than nothing": protocol.Bounded(bytes.NewReader(pieces(t, protocol.Piece{Entry: &protocol.Entry{Same: -1, Path: "f", Kind: byte(snapshot.Dir)}})), 0, 0),
+		"a path that goes on":      protocol.Bounded(bytes.NewReader(pieces(t, protocol.Piece{Entry: &protocol.Entry{Same: 1, Path: "f", Kind: byte(snapshot.Dir)}})), protocol.RoomOf(0, 0, 0)),
+		"a path less than nothing": protocol.Bounded(bytes.NewReader(pieces(t, protocol.Piece{Entry: &protocol.Entry{Same: -1, Path: "f", Kind: byte(snapshot.Dir)}})), protocol.RoomOf(0, 0, 0)),
 	} {
 		if err := store.Write(t.Context(), description.NewMeta("", ""), x.Entries()); err == nil {
 			t.Errorf("%s: it was kept", what)
@@ -240,7 +336,7 @@ func TestNamesWithoutEndAreGivenUp(t *testing.T) {
 			i++
 			return pieces(t, protocol.Piece{Entry: entry(i)})
 		}}
-		x := protocol.Bounded(in, 1<<20, 100)
+		x := protocol.Bounded(in, protocol.RoomOf(1<<20, 100, 0))
 		if err := store.Write(t.Context(), description.NewMeta("", ""), x.Entries()); !errors.Is(err, paddock.Exhausted) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -32,12 +32,11 @@ func after(prepare func(t *kernel.Task) error) []command.Command {
 func deep(t *kernel.Task) error {
 	own := t.View.Dir
 	defer func() { t.View.Dir = own }()
-	name := strings.Repeat("n", 20)
 	for range 5000 {
-		if err := t.View.Mkdir(name, 0o755); err != nil {
+		if err := t.View.Mkdir("nn", 0o755); err != nil {
 			return err
 		}
-		if err := t.View.Chdir(name); err != nil {
+		if err := t.View.Chdir("nn"); err != nil {
 			return err
 		}
 	}
@@ -45,7 +44,7 @@ func deep(t *kernel.Task) error {
 }
 
 func TestTreesMayBeDeeperThanPathsAreLong(t *testing.T) {
-	root := strings.Repeat("n", 20)
+	const root = "nn"
 	for _, args := range [][]string{
 		{"rm", "-r", root}, {"cp", "-r", root, "copy"}, {"chmod", "-R", "u+x", root}, {"chown", "-R", "1000", root}, {"du", "-s", root}, {"tree", "--noreport", "-i", root}, {"mv", root, "moved"},
 	} {

@@ -30,6 +30,7 @@ type Order struct {
 	Private private.Files // of the caller, which no sandbox may see, by real paths
 	Roots   []byte        // certificates that tools believe, in PEM
 	Update  paddock.Update
+	Room    Room // for the files of a snapshot
 
 	// Landlock is false only if this kernel has none, and the caller accepted that by name.
 	Landlock bool
@@ -136,9 +137,9 @@ func (Link) Failed(err error) error {
 	return fmt.Errorf("%w: %w", ErrEnded, paddock.Unavailable)
 }
 
-// A Patient is a writer that gives each message its own deadline, until Last. Whoever ends Ctx sets a
-// deadline in the past after that, which ends the message that is being written; Patient then writes no
-// other one.
+// A Patient is a writer with a deadline for each message and one for all of them. After the end of Ctx it
+// starts no further message. To interrupt the current message too, the caller sets a deadline in the past
+// after it ended Ctx.
 type Patient struct {
 	Ctx  context.Context
 	Conn net.Conn
@@ -175,22 +176,34 @@ var ErrNonsense = errors.New("no message")
 
 // Send writes a message: its length, and the encoded value.
 func Send(w io.Writer, v any) error {
-	b, err := encoding.Append(make([]byte, 4, 1024), v)
+	b, err := pack(v)
 	if err != nil {
-		return fmt.Errorf("write a message: %w: %w: %w", errUnsendable, err, paddock.Internal)
+		return err
 	}
-	if uint64(len(b)-4) > math.MaxUint32 {
-		return fmt.Errorf("a message of %d bytes: %w: %w", len(b), errUnsendable, paddock.Invalid)
-	}
-	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	_, err = w.Write(b)
 	return err
+}
+
+// headSize is the number of bytes that say how long a message is.
+const headSize = 4
+
+// pack returns a message as it is sent.
+func pack(v any) ([]byte, error) {
+	b, err := encoding.Append(make([]byte, headSize, 1024), v)
+	if err != nil {
+		return nil, fmt.Errorf("write a message: %w: %w: %w", errUnsendable, err, paddock.Internal)
+	}
+	if uint64(len(b)-headSize) > math.MaxUint32 {
+		return nil, fmt.Errorf("a message of %d bytes: %w: %w", len(b), errUnsendable, paddock.Invalid)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-headSize))
+	return b, nil
 }
 
 // Receive reads a message that [Send] wrote, of at most the given number of bytes, into v. The value
 // takes at most twice as much memory.
 func Receive(r io.Reader, v any, most uint32) error {
-	var head [4]byte
+	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
@@ -64,49 +65,77 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // SendFiles writes a stream of files. An error of the entries ends the stream and is sent to the
-// reader.
-func SendFiles(w io.Writer, entries iter.Seq2[snapshot.Entry, error]) error {
+// reader, as is the error of files for which the reader has no room.
+func SendFiles(w io.Writer, entries iter.Seq2[snapshot.Entry, error], room Room) error {
+	s := sender{w: w, left: room}
 	var broken error
-	last := ""
 	for e, err := range entries {
-		if broken = err; broken != nil {
-			break
-		}
-		same := 0
-		for same < len(last) && same < len(e.Path) && last[same] == e.Path[same] {
-			same++
-		}
-		last = e.Path
-		head := &Entry{
-			Same: same, Path: e.Path[same:], Kind: byte(e.Kind), Mode: e.Mode, UID: e.UID, GID: e.GID, ModTime: e.ModTime,
-			Target: e.Target, First: e.First, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
-		}
-		if err := Send(w, Piece{Entry: head}); err != nil {
-			return err
-		}
-		if e.Data == nil {
-			continue
-		}
-		for x, err := range e.Data {
-			if broken = err; broken != nil {
-				break
-			}
-			for at := 0; at < len(x.Bytes); at += maxBytes {
-				part := x.Bytes[at:min(at+maxBytes, len(x.Bytes))]
-				if err := Send(w, Piece{Offset: x.Offset + int64(at), Bytes: string(part)}); err != nil {
-					return err
-				}
-			}
+		if broken = err; broken == nil {
+			broken = s.file(e)
 		}
 		if broken != nil {
 			break
 		}
+	}
+	if s.err != nil {
+		return s.err
 	}
 	end := Piece{End: true}
 	if broken != nil {
 		end.Kind, end.Error = paddock.KindOf(broken), broken.Error()
 	}
 	return Send(w, end)
+}
+
+// A sender writes the pieces of a stream, as long as there is room for them.
+type sender struct {
+	w    io.Writer
+	left Room
+	last string // the path of the last entry
+	err  error  // of a write: nothing can follow
+}
+
+// file sends an entry and its contents.
+func (s *sender) file(e snapshot.Entry) error {
+	if len(e.Path) > s.left.Path {
+		return fmt.Errorf("a path of %d bytes, and a snapshot has none over %d: make directories less deep: %w", len(e.Path), s.left.Path, paddock.Exhausted)
+	}
+	same := 0
+	for same < len(s.last) && same < len(e.Path) && s.last[same] == e.Path[same] {
+		same++
+	}
+	s.last = e.Path
+	head := &Entry{
+		Same: same, Path: e.Path[same:], Kind: byte(e.Kind), Mode: e.Mode, UID: e.UID, GID: e.GID, ModTime: e.ModTime,
+		Target: e.Target, First: e.First, Device: e.Device, Opaque: e.Opaque, Shared: e.Shared, Size: e.Size,
+	}
+	if err := s.send(Piece{Entry: head}); err != nil || e.Data == nil {
+		return err
+	}
+	for x, err := range e.Data {
+		if err != nil {
+			return err
+		}
+		for at := 0; at < len(x.Bytes); at += maxBytes {
+			part := x.Bytes[at:min(at+maxBytes, len(x.Bytes))]
+			if err := s.send(Piece{Offset: x.Offset + int64(at), Bytes: string(part)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *sender) send(p Piece) error {
+	b, err := pack(p)
+	if err != nil {
+		return err
+	}
+	if len(b)-headSize > maxPiece || !s.left.take(&p, int64(len(b))) {
+		return fmt.Errorf("the files are more than a snapshot may have with this disk limit: remove some, or raise it: %w", paddock.Exhausted)
+	}
+	_, s.err = s.w.Write(b)
+	return s.err
 }
 
 // A Stream reads what [SendFiles] writes.
@@ -118,8 +147,7 @@ type Stream struct {
 	Ended bool
 	err   error
 
-	// Left is how much may come yet. The end of a stream of a child that was
-	// taken over must not be that child's affair.
+	// Left is how much may still come, because a child that was taken over could send files without end.
 	Left Room
 }
 
@@ -128,32 +156,51 @@ type Room struct {
 	Bytes   int64 // of contents, each piece of them counted as a block of a disk at least
 	Entries int64 // bytes of the messages of entries
 	Pieces  int64
-	Path    int // bytes of each path, which pieces together make longer than any of them
+	Path    int // bytes of each path: entries share prefixes, so a path can be longer than its message
+}
+
+// take counts a message of n bytes, and reports whether there was room for it.
+func (r *Room) take(p *Piece, n int64) bool {
+	r.Pieces--
+	if p.Entry != nil {
+		r.Entries -= n
+	} else {
+		r.Bytes -= max(n, block)
+	}
+	return r.Pieces >= 0 && r.Bytes >= 0 && r.Entries >= 0
 }
 
 // block is the unit in which a computer counts contents. A piece of one byte becomes a file on the host's
 // disk too.
 const block = 4096
 
-// Bounded returns a stream that fails when it exceeds bounds. The bounds are somewhat larger than
-// the limits of disk and inodes, so that only a child that was taken over exceeds them.
-func Bounded(r io.Reader, disk, inodes int64) *Stream {
-	return &Stream{R: r, Left: Room{
+// RoomOf returns the room for the files of a computer with these limits. It is somewhat larger than the
+// limits. Files of the host below a mount can still exceed it, if their attributes were changed.
+func RoomOf(disk, inodes, path int64) Room {
+	return Room{
 		Bytes:   2*disk + 64<<20,
 		Entries: 2*Names(inodes) + 64<<20,
 		Pieces:  4*(inodes+disk/block) + 100_000,
-		Path:    16 << 10, // of the computer, and of a mount
-	}}
+		Path:    int(min(vfs.Deepest(path), maxPiece)) + maxTarget,
+	}
 }
+
+// maxTarget is the maximum length of the target of a mount, in bytes.
+const maxTarget = 4096
+
+// Bounded returns a stream that fails when there is no room for what comes. A child sends no more than
+// the room that its order names, so only a child that was taken over exceeds it.
+func Bounded(r io.Reader, room Room) *Stream { return &Stream{R: r, Left: room} }
 
 // Names returns how many bytes the names of so many files, and the texts of links, take at most, each
 // counted with 64 bytes beside its own. A computer counts them so: a file may have many names.
 func Names(inodes int64) int64 { return inodes * 256 }
 
 // Trusted returns a stream of the host, which checked what it sends.
-func Trusted(r io.Reader) *Stream {
-	return &Stream{R: r, Left: Room{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt}}
-}
+func Trusted(r io.Reader) *Stream { return &Stream{R: r, Left: Unbounded()} }
+
+// Unbounded returns room for everything.
+func Unbounded() Room { return Room{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt} }
 
 // Look returns the next piece without consuming it.
 func (s *Stream) Look() (*Piece, error) {
@@ -174,12 +221,7 @@ func (s *Stream) Look() (*Piece, error) {
 	if s.err = Receive(in, &p, maxPiece); s.err != nil {
 		return nil, s.err
 	}
-	s.Left.Pieces--
-	if p.Entry != nil {
-		s.Left.Entries -= in.n
-	} else {
-		s.Left.Bytes -= max(in.n, block)
-	}
+	fits := s.Left.take(&p, in.n)
 	switch {
 	case p.End:
 		s.Ended = true
@@ -188,7 +230,7 @@ func (s *Stream) Look() (*Piece, error) {
 			s.err = Reply{Kind: p.Kind, Error: p.Error}.err()
 		}
 		return nil, s.err
-	case s.Left.Pieces < 0 || s.Left.Bytes < 0 || s.Left.Entries < 0:
+	case !fits:
 		s.err = fmt.Errorf("more files than there can be: %w", ErrNonsense)
 		return nil, s.err
 	case (p.Entry == nil) == (p.Bytes == ""):
