@@ -366,7 +366,7 @@ func (s Secret) GoString() string { return s.String() }
 // An Update changes an existing sandbox. Nil fields stay as they are. The network of a sandbox
 // that was made with NetworkList can change to other rules, to NetworkNone and back.
 type Update struct {
-	Limits *Limits           `json:"limits,omitempty"`
+	Limits *Limits           `json:"limits,omitempty"` // a limit of zero stays as it is
 	Policy *Policy           `json:"policy,omitempty"`
 	Labels map[string]string `json:"labels,omitzero"` // replaces all labels; nil keeps them
 }

@@ -91,6 +91,11 @@ func updateLimits(t *testing.T, s *suite) {
 	if err != nil || st.Limits != want {
 		t.Errorf("%+v, %v", st.Limits, err)
 	}
+	want.PIDs = 70
+	b.update(t, paddock.Update{Limits: &paddock.Limits{PIDs: 70}})
+	if st, err := b.Status(bounded(t)); err != nil || st.Limits != want {
+		t.Errorf("limits of zero changed: %+v, %v, and it should be %+v", st.Limits, err, want)
+	}
 	r := b.sh(t, "i=0; while [ $i -lt 150 ]; do sleep 1000 & i=$((i+1)); done; kill $(jobs -p)")
 	if r.exit.Code == 0 {
 		t.Errorf("150 processes were made under the new limit: %+v", r.exit)

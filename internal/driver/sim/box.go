@@ -42,6 +42,7 @@ type box struct {
 
 	mu        sync.Mutex
 	limits    paddock.Limits           // guarded by mu
+	asked     paddock.Limits           // guarded by mu: limits, without the defaults
 	labels    map[string]string        // guarded by mu
 	processes map[paddock.PID]*process // guarded by mu
 	ended     []*process               // guarded by mu: oldest first
@@ -64,7 +65,7 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 		return nil, err
 	}
 	told, counted := description.Limits(d.bounds(), spec.Limits)
-	b.limits = told
+	b.limits, b.asked = told, spec.Limits
 	tree, roots, err := d.root(spec, fileBounds(counted))
 	if err != nil {
 		return nil, err
@@ -213,39 +214,34 @@ func (b *box) Resume(context.Context) error {
 	return nil
 }
 
+// Update changes the limits first, because what is in use can forbid that.
 func (b *box) Update(_ context.Context, u paddock.Update) error {
 	if err := b.enter(); err != nil {
 		return err
 	}
 	defer b.gate.RUnlock()
-	if u.Limits != nil {
-		if err := description.CheckLimits(*u.Limits); err != nil {
-			return err
-		}
-		if err := b.fits(*u.Limits); err != nil {
-			return err
-		}
-	}
+	var rules *decide.Rules
 	if u.Policy != nil {
 		if err := b.d.checkPolicy(*u.Policy); err != nil {
 			return err
 		}
-		rules, err := b.newRules(u.Policy.Network)
-		if err != nil {
+		var err error
+		if rules, err = b.newRules(u.Policy.Network); err != nil {
 			return err
 		}
-		if err := b.policy(u.Policy.Files); err != nil {
-			return err
-		}
-		b.rules.Store(rules)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if u.Limits != nil {
-		told, counted := description.Limits(b.d.bounds(), *u.Limits)
-		b.limits = told
-		b.kernel.Relimit(counted, told.CPUs)
-		b.fs.Relimit(fileBounds(counted))
+		if err := b.relimit(*u.Limits); err != nil {
+			return err
+		}
+	}
+	if u.Policy != nil {
+		if err := b.policy(u.Policy.Files); err != nil {
+			return err
+		}
+		b.rules.Store(rules)
 	}
 	if u.Labels != nil {
 		b.labels = maps.Clone(u.Labels)
@@ -253,17 +249,24 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 	return nil
 }
 
-// fits refuses limits of memory and disk below what is in use. Whoever counts the limits as memory of the
-// host would count too little.
-func (b *box) fits(l paddock.Limits) error {
-	_, counted := description.Limits(b.d.bounds(), l)
-	files, _, _, _ := b.fs.Usage()
-	switch heap := b.kernel.Heap().Used(); {
-	case files > counted.Disk:
-		return fmt.Errorf("change limits: the files take %d bytes, and the new disk limit is %d; remove files first: %w", files, counted.Disk, paddock.Conflict)
-	case heap > counted.Heap:
-		return fmt.Errorf("change limits: %d bytes of memory are in use, and the new limit is %d; end processes first: %w", heap, counted.Heap, paddock.Conflict)
+// relimit changes the limits, unless more memory or disk is in use than the new ones permit. Otherwise
+// admission reserves less memory than the sandbox holds. The caller holds mu.
+func (b *box) relimit(l paddock.Limits) error {
+	if err := description.CheckLimits(l); err != nil {
+		return err
 	}
+	l = description.Changed(b.asked, l)
+	told, counted := description.Limits(b.d.bounds(), l)
+	if files, ok := b.fs.Fit(fileBounds(counted)); !ok {
+		return fmt.Errorf("change limits: the files take %d bytes, and the new disk limit is %d; remove files first: %w", files, counted.Disk, paddock.Conflict)
+	}
+	if heap := b.kernel.Heap(); !heap.Fit(counted.Heap) {
+		_, before := description.Limits(b.d.bounds(), b.asked)
+		b.fs.Relimit(fileBounds(before))
+		return fmt.Errorf("change limits: %d bytes of memory are in use, and the new limit is %d; end processes first: %w", heap.Used(), counted.Heap, paddock.Conflict)
+	}
+	b.kernel.Relimit(counted, told.CPUs)
+	b.limits, b.asked = told, l
 	return nil
 }
 

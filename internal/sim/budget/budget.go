@@ -75,6 +75,19 @@ func (c *Counter) Limit() int64 { return c.limit.Load() }
 // SetLimit moves the bound; what is counted stays.
 func (c *Counter) SetLimit(limit int64) { c.limit.Store(limit) }
 
+// Fit moves the bound, unless more is counted than that. It reports whether it did.
+func (c *Counter) Fit(limit int64) bool {
+	if c.used.Load() > limit {
+		return false
+	}
+	before := c.limit.Swap(limit)
+	if c.used.Load() > limit { // it grew in between
+		c.limit.Store(before)
+		return false
+	}
+	return true
+}
+
 // Check returns an [*Exceeded] where n by itself is over the limit of that name.
 func Check(name Name, n, limit int64) error {
 	if n > limit {

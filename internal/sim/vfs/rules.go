@@ -21,6 +21,22 @@ func (f *FS) SetRules(rules func(path string) (read, write bool)) {
 func (f *FS) Relimit(o Options) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.relimit(o)
+}
+
+// Fit is Relimit, unless there are more bytes of contents than o.Disk. It returns
+// their number, and whether the bounds changed.
+func (f *FS) Fit(o Options) (used int64, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.used > o.filled().Disk {
+		return f.used, false
+	}
+	f.relimit(o)
+	return f.used, true
+}
+
+func (f *FS) relimit(o Options) {
 	now := f.opts.Now
 	f.opts = o.filled()
 	if o.Now == nil {

@@ -216,6 +216,15 @@ const (
 	fewestInodes  = 2000
 )
 
+// Changed returns the limits of a sandbox that has some and gets others: zero keeps one. Both are as they
+// were asked for, so that a limit without a value keeps following the default.
+func Changed(has, l paddock.Limits) paddock.Limits {
+	return paddock.Limits{
+		Memory: cmp.Or(l.Memory, has.Memory), CPUs: cmp.Or(l.CPUs, has.CPUs), PIDs: cmp.Or(l.PIDs, has.PIDs), Disk: cmp.Or(l.Disk, has.Disk),
+		Files: cmp.Or(l.Files, has.Files), IO: cmp.Or(l.IO, has.IO), Lifetime: cmp.Or(l.Lifetime, has.Lifetime),
+	}
+}
+
 // Limits returns a sandbox's limits with defaults filled in, and what they are for its engine, on a
 // driver with these bounds.
 func Limits(b budget.Limits, l paddock.Limits) (paddock.Limits, budget.Limits) {

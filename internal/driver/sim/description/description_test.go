@@ -28,3 +28,15 @@ func TestFilesAndTheProcessAreMemoryOfTheHost(t *testing.T) {
 		t.Error("another tier is known")
 	}
 }
+
+func TestALimitOfZeroStaysAsItIs(t *testing.T) {
+	has := paddock.Limits{Memory: 64 << 20, CPUs: 2, Lifetime: 3}
+	l := Changed(has, paddock.Limits{PIDs: 30, CPUs: 1})
+	if want := (paddock.Limits{Memory: 64 << 20, CPUs: 1, PIDs: 30, Lifetime: 3}); l != want {
+		t.Errorf("%+v, want %+v", l, want)
+	}
+	// One that was never set stays the default in all that it implies.
+	if _, counted := Limits(budget.Limits{}, Changed(paddock.Limits{}, paddock.Limits{PIDs: 30})); counted.String != (budget.Limits{}).Filled().String {
+		t.Errorf("%+v", counted)
+	}
+}

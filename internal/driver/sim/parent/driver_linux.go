@@ -167,7 +167,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 	if err != nil {
 		return nil, err
 	}
-	sb := &sandbox{child: c, d: d, spec: spec, asking: make(chan struct{}, 1), link: protocol.Link{Conn: c.control}, out: from.out}
+	sb := &sandbox{child: c, d: d, spec: spec, asking: make(chan struct{}, 1), changing: make(chan struct{}, 1), link: protocol.Link{Conn: c.control}, out: from.out}
 	sb.begin()
 	defer func() {
 		if err != nil {
@@ -312,15 +312,21 @@ type sandbox struct {
 	link   protocol.Link  // guarded by asking
 	asks   sync.WaitGroup // of exchanges that Status began
 
+	changing chan struct{} // has an element while a call changes what the host alone decides
+
 	mu     sync.Mutex
 	limits paddock.Limits     // guarded by mu
+	asked  paddock.Limits     // guarded by mu: limits, without the defaults
 	most   paddock.Limits     // guarded by mu: the largest of each that it has had
 	labels map[string]string  // guarded by mu
-	files  paddock.FilePolicy // guarded by mu: what the child was told
+	files  paddock.FilePolicy // guarded by mu: what the child was told last
 	usage  paddock.Usage      // guarded by mu: the largest processor time and peak that the child told
 	paused bool               // guarded by mu
-	gone   bool               // guarded by mu
-	why    string             // guarded by mu: why the child was ended by the host; empty is that it was not
+
+	telling bool // guarded by mu: the child has not yet confirmed files
+
+	gone bool   // guarded by mu
+	why  string // guarded by mu: why the child was ended by the host; empty is that it was not
 }
 
 func (s *sandbox) kill() {

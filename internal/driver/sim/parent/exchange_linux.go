@@ -88,6 +88,8 @@ func (s *sandbox) exchange(exchange func() error) error {
 var (
 	errBusy   = errors.New("its process is busy with another request")
 	errHungUp = errors.New("it closed its connection and did not end")
+
+	errChanging = errors.New("its rules are being changed by another request")
 )
 
 // lost notes why the child is ended.
@@ -99,46 +101,89 @@ func (s *sandbox) lost(err error) {
 	}
 }
 
-// Update checks all of a change first, so that an honest child refuses none. The rules of the network
-// are the host's alone, and no child has a say in them: it is not asked if nothing else changes inside,
-// and if it refuses the rest, they are not undone.
+// Update first checks all of a change that the host can check. Then the child changes the limits, which it
+// may refuse because of what is in use; a child that does so keeps the sandbox as it was. The rest is the
+// host's decision. The rules of the network are the host's alone, and no child has a say in them: it is not
+// asked if only they and the labels change, and if it refuses rules about files, it is ended.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if err := s.checkUpdate(ctx, u); err != nil {
 		return err
 	}
-	if !s.concernsChild(u) {
-		if err := s.updateNetwork(ctx, u.Policy); err != nil {
+	if u.Limits == nil {
+		if inside, err := s.apply(ctx, u, true); err != nil || !inside {
 			return err
 		}
-		s.updated(u)
-		return nil
 	}
 	return s.converse(ctx, func() error {
 		if err := s.checkUpdate(ctx, u); err != nil { // it may have been paused meanwhile
 			return err
 		}
-		if err := s.updateNetwork(ctx, u.Policy); err != nil {
+		before := s.limitsAsked()
+		if u.Limits != nil {
+			if err := s.relimit(description.Changed(before, *u.Limits)); err != nil {
+				return err
+			}
+		}
+		inside, err := s.apply(ctx, u, false)
+		if err != nil {
+			if u.Limits != nil {
+				err = s.restore(before, err)
+			}
 			return err
 		}
-		o := protocol.Order{Op: "update", Update: u}
-		if u.Policy != nil {
-			p := *u.Policy
-			p.Network = hidden(p.Network)
-			o.Update.Policy = &p
+		if !inside {
+			return nil
 		}
-		if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
-			return s.link.Failed(err)
-		}
-		_, err := s.link.Ask(o)
-		switch {
-		case err == nil:
-			s.updated(u)
-		case u.Policy != nil && s.out != nil && !errors.Is(err, protocol.ErrSilent) && !errors.Is(err, protocol.ErrEnded):
-			// Half of the change is made. Not to undo it, the sandbox ends.
-			return fmt.Errorf("it refused a change that the host had checked: %s: %w: %w", protocol.Plain(err.Error()), protocol.ErrNonsense, paddock.Internal)
-		}
-		return err
+		return s.tellRules(*u.Policy)
 	})
+}
+
+// relimit has the child change the limits. The caller has an element in asking.
+func (s *sandbox) relimit(l paddock.Limits) error {
+	if err := s.order(paddock.Update{Limits: &l}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit(l)
+	return nil
+}
+
+// restore takes back a change of limits, whose other part failed with err.
+func (s *sandbox) restore(before paddock.Limits, err error) error {
+	back := s.relimit(before)
+	switch {
+	case back == nil:
+		return err
+	case errors.Is(back, protocol.ErrNonsense), errors.Is(back, protocol.ErrSilent), errors.Is(back, protocol.ErrEnded):
+		return errors.Join(err, back)
+	}
+	return fmt.Errorf("%w (the limits are the new ones, because more than before is in use)", err)
+}
+
+// tellRules tells the child which rules about files apply has noted. A child that refuses them is ended,
+// because the rest of the change is made.
+func (s *sandbox) tellRules(p paddock.Policy) error {
+	p.Network = hidden(p.Network)
+	err := s.order(paddock.Update{Policy: &p})
+	switch {
+	case err == nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.telling = false
+	case !errors.Is(err, protocol.ErrSilent) && !errors.Is(err, protocol.ErrEnded):
+		return fmt.Errorf("it refused a change that the host had checked: %s: %w: %w", protocol.Plain(err.Error()), protocol.ErrNonsense, paddock.Internal)
+	}
+	return err
+}
+
+// order has the child make a part of a change.
+func (s *sandbox) order(u paddock.Update) error {
+	if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
+		return s.link.Failed(err)
+	}
+	_, err := s.link.Ask(protocol.Order{Op: "update", Update: u})
+	return err
 }
 
 // checkUpdate returns an error if a change cannot be made.
@@ -175,34 +220,39 @@ func (s *sandbox) checkUpdate(ctx context.Context, u paddock.Update) error {
 	return nil
 }
 
-// concernsChild reports whether the child has to know of a change. It knows neither the rules of the
-// network nor the labels that the host shows.
-func (s *sandbox) concernsChild(u paddock.Update) bool {
+// apply makes the part of a change that is the host's alone, in one step: of two changes at once, one is
+// made after the other. It notes the rules about files, and reports whether the child must be told of them.
+// With alone it then makes no change. It never waits for the child.
+func (s *sandbox) apply(ctx context.Context, u paddock.Update, alone bool) (inside bool, err error) {
+	select {
+	case s.changing <- struct{}{}:
+	case <-ctx.Done():
+		return false, fmt.Errorf("sandbox %s: %w: %w", s.spec.ID, errChanging, endKind(ctx))
+	}
+	defer func() { <-s.changing }()
+	inside = u.Policy != nil && !s.hasRules(u.Policy.Files)
+	if inside && alone {
+		return true, nil
+	}
+	if err := s.updateNetwork(ctx, u.Policy); err != nil {
+		return false, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if u.Limits != nil {
-		return true
-	}
-	if u.Policy == nil {
-		return false
-	}
-	f, g := s.files, u.Policy.Files
-	return !slices.Equal(f.DenyRead, g.DenyRead) || !slices.Equal(f.DenyWrite, g.DenyWrite)
-}
-
-// updated notes a change that was made.
-func (s *sandbox) updated(u paddock.Update) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u.Limits != nil {
-		s.limit(*u.Limits)
-	}
 	if u.Labels != nil {
 		s.labels = maps.Clone(u.Labels)
 	}
-	if u.Policy != nil {
-		s.files = filesOf(*u.Policy)
+	if inside {
+		s.files, s.telling = filesOf(*u.Policy), true
 	}
+	return inside, nil
+}
+
+// hasRules reports whether the child has these rules about files.
+func (s *sandbox) hasRules(p paddock.FilePolicy) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.telling && slices.Equal(s.files.DenyRead, p.DenyRead) && slices.Equal(s.files.DenyWrite, p.DenyWrite)
 }
 
 // filesOf returns the rules about files that this tier has.

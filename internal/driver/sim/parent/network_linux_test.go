@@ -188,16 +188,24 @@ func TestNoChildHasASayInTheRulesOfTheNetwork(t *testing.T) {
 			t.Errorf("the link is free: %v", err)
 		}
 	}
+	files := *narrower
+	files.Files.DenyRead = []string{"/etc/passwd"}
+	labels, limits := map[string]string{"a": "b"}, &paddock.Limits{PIDs: 20}
 	for name, row := range map[string]struct {
 		before func(*testing.T, *sandbox)
 		update paddock.Update
+		obeys  func(paddock.Update) bool
 		err    error  // what it is
 		is     string // what holds afterwards
 	}{
-		"rules, and it refuses":            {nil, paddock.Update{Policy: narrower, Labels: map[string]string{"a": "b"}}, nil, "after"},
-		"rules, and it is busy":            {silence, paddock.Update{Policy: narrower, Labels: map[string]string{"a": "b"}}, nil, "after"},
-		"rules and limits, and it refuses": {nil, paddock.Update{Policy: narrower, Limits: &paddock.Limits{PIDs: 20}}, paddock.Internal, "dead"},
-		"rules and limits, and it is busy": {silence, paddock.Update{Policy: narrower, Limits: &paddock.Limits{PIDs: 20}, Labels: map[string]string{"a": "b"}}, paddock.Timeout, "before"},
+		"rules, and it refuses":                         {nil, paddock.Update{Policy: narrower, Labels: labels}, nil, nil, "after"},
+		"rules, and it is busy":                         {silence, paddock.Update{Policy: narrower, Labels: labels}, nil, nil, "after"},
+		"rules and limits, and it refuses":              {nil, paddock.Update{Policy: narrower, Limits: limits, Labels: labels}, nil, paddock.Denied, "before"},
+		"rules and limits, and it is busy":              {silence, paddock.Update{Policy: narrower, Limits: limits, Labels: labels}, nil, paddock.Timeout, "before"},
+		"rules and limits, and it obeys":                {nil, paddock.Update{Policy: narrower, Limits: limits, Labels: labels}, func(paddock.Update) bool { return true }, nil, "after"},
+		"rules about files, and it refuses":             {nil, paddock.Update{Policy: &files}, nil, paddock.Internal, "dead"},
+		"rules about files and limits, it refuses one":  {nil, paddock.Update{Policy: &files, Limits: limits}, func(u paddock.Update) bool { return u.Policy == nil }, paddock.Internal, "dead"},
+		"rules about files and limits, it refuses both": {nil, paddock.Update{Policy: &files, Limits: limits, Labels: labels}, nil, paddock.Denied, "before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := New(Options{Hosts: loopback("a.test", "b.test")})
@@ -209,7 +217,10 @@ func TestNoChildHasASayInTheRulesOfTheNetwork(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			sb, _ := usurped(t, d, paddock.Spec{Policy: paddock.Policy{Network: allow(port, "a.test")}}, func(protocol.Order) any {
+			sb, _ := usurped(t, d, paddock.Spec{Policy: paddock.Policy{Network: allow(port, "a.test")}}, func(o protocol.Order) any {
+				if o.Op == "update" && row.obeys != nil && row.obeys(o.Update) {
+					return protocol.Reply{}
+				}
 				return protocol.Reply{Kind: paddock.Denied, Error: "no"}
 			})
 			reach := func(host string) bool { return said(t, sb, fmt.Sprintf("curl -s http://%s:%d/", host, port)) == "yes" }
@@ -246,6 +257,92 @@ func TestNoChildHasASayInTheRulesOfTheNetwork(t *testing.T) {
 				t.Errorf("a.test %v, b.test %v, label %q", reach("a.test"), reach("b.test"), label)
 			}
 		})
+	}
+}
+
+// What is in use forbids limits, and nothing forbids rules.
+func TestAChangeThatAnHonestChildRefusesChangesNothing(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
+	defer s.Close()
+	port := portOf(t, s)
+	sb := boxOf(t, Options{Hosts: loopback("a.test", "b.test")}, paddock.Policy{Network: allow(port, "a.test")})
+	reach := func(host string) bool { return said(t, sb, fmt.Sprintf("curl -s http://%s:%d/", host, port)) == "yes" }
+	say(t, sb, "head -c 3M /dev/zero | tr '\\0' x > /tmp/f")
+	before, err := sb.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := paddock.Policy{Network: allow(port, "b.test"), Files: paddock.FilePolicy{DenyRead: []string{"/tmp/f"}}}
+	secret := policy
+	secret.Network.Secrets = []paddock.Secret{{Name: "NEW", Value: "sk-0123456789abcdefghij", Hosts: []string{"b.test"}}}
+	labels := map[string]string{"a": "b"}
+	for what, row := range map[string]struct {
+		update paddock.Update
+		kind   paddock.Kind
+	}{
+		"a disk that is too small": {paddock.Update{Limits: &paddock.Limits{Disk: 2 << 20}, Policy: &policy, Labels: labels}, paddock.Conflict},
+		"a late secret":            {paddock.Update{Limits: &paddock.Limits{Disk: 32 << 20}, Policy: &secret, Labels: labels}, paddock.Unsupported},
+	} {
+		if err := sb.Update(t.Context(), row.update); !errors.Is(err, row.kind) {
+			t.Errorf("%s: %v", what, err)
+		}
+		st, err := sb.Status(t.Context())
+		if err != nil || st.State != paddock.Ready || st.Limits != before.Limits || len(st.Labels) != 0 {
+			t.Errorf("%s: afterwards: %v, %v %q %+v %v", what, err, st.State, st.Reason, st.Limits, st.Labels)
+		}
+		if !reach("a.test") || reach("b.test") {
+			t.Errorf("%s: the rules changed", what)
+		}
+		say(t, sb, "head -c 1 /tmp/f")
+	}
+	if err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{PIDs: 30}, Policy: &policy, Labels: labels}); err != nil {
+		t.Fatal(err)
+	}
+	want := before.Limits
+	want.PIDs = 30
+	if st, err := sb.Status(t.Context()); err != nil || st.Limits != want || st.Labels["a"] != "b" {
+		t.Errorf("%v, %+v", err, st)
+	}
+	if reach("a.test") || !reach("b.test") || !strings.Contains(said(t, sb, "cat /tmp/f 2>&1 || :"), "ermission denied") {
+		t.Error("the rules did not change")
+	}
+}
+
+// While the child is told rules about files, the host does not know which ones it has.
+func TestRulesAboutFilesAreThoseOfTheLastUpdate(t *testing.T) {
+	begun, release := make(chan bool), make(chan bool)
+	var told []string // of the last order
+	sb, _ := usurped(t, driver(t), owned, func(o protocol.Order) any {
+		if o.Op == "update" && o.Update.Policy != nil {
+			told = o.Update.Policy.Files.DenyRead
+			begun <- true
+			<-release
+		}
+		return protocol.Reply{}
+	})
+	update := func(ctx context.Context, label string, deny ...string) error {
+		return sb.Update(ctx, paddock.Update{Policy: &paddock.Policy{Files: paddock.FilePolicy{DenyRead: deny}}, Labels: map[string]string{"is": label}})
+	}
+	first := make(chan error)
+	go func() { first <- update(t.Context(), "first", "/tmp/a") }()
+	<-begun
+	for _, deny := range [][]string{nil, {"/tmp/a"}} { // what it had, and what it may have now
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := update(ctx, "second", deny...); !errors.Is(err, paddock.Timeout) {
+			t.Errorf("%v did not wait for the child: %v", deny, err)
+		}
+		cancel()
+	}
+	release <- true
+	if err := <-first; err != nil || sb.known().Labels["is"] != "first" {
+		t.Errorf("%v, %v", err, sb.known().Labels)
+	}
+	if err := update(t.Context(), "third", "/tmp/a"); err != nil { // which it has
+		t.Error(err)
+	}
+	go func() { <-begun; release <- true }()
+	if err := update(t.Context(), "fourth"); err != nil || len(told) != 0 || sb.known().Labels["is"] != "fourth" {
+		t.Errorf("%v, %v, %v", err, told, sb.known().Labels)
 	}
 }
 

@@ -51,10 +51,18 @@ func (s *sandbox) place(told protocol.Status) {
 
 // limit sets the limits. The caller holds mu.
 func (s *sandbox) limit(l paddock.Limits) {
+	s.asked = l
 	s.limits, _ = description.Limits(s.d.o.Limits, l)
 	m := &s.most
 	m.Memory, m.Disk = max(m.Memory, s.limits.Memory), max(m.Disk, s.limits.Disk)
 	m.CPUs, m.PIDs = max(m.CPUs, s.limits.CPUs), max(m.PIDs, s.limits.PIDs)
+}
+
+// limitsAsked returns the limits as they were asked for, without the defaults.
+func (s *sandbox) limitsAsked() paddock.Limits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 // largest returns the largest limits that the sandbox has had.

@@ -183,7 +183,7 @@ func TestLimitsAndLabelsAreThoseOfTheLastUpdateThatWasNotRefused(t *testing.T) {
 	if err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: -1}}); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("a negative limit: %v", err)
 	}
-	want, err := d.Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Memory: 32 << 20}})
+	want, err := d.Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Memory: 32 << 20, Disk: owned.Limits.Disk, PIDs: owned.Limits.PIDs}})
 	if err != nil {
 		t.Fatal(err)
 	}
