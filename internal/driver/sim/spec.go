@@ -141,12 +141,6 @@ func sizeOf(env map[string]string) (size int) {
 	return size
 }
 
-// Limits returns a sandbox's limits with the driver's defaults filled in.
-func (d *Driver) Limits(l paddock.Limits) paddock.Limits {
-	told, _ := description.Limits(d.bounds(), l)
-	return told
-}
-
 func (d *Driver) bounds() budget.Limits {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -95,6 +95,7 @@ func serve() error {
 type Served struct {
 	conn   net.Conn
 	Driver *sim.Driver
+	data   int64 // bytes of memory that the process can have, which it cannot raise
 }
 
 // Create makes the sandbox. It first opens what the sandbox needs of the host, and then gives up
@@ -112,7 +113,7 @@ func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 		return nil, err
 	}
 	// Before anything of the sandbox is in memory.
-	if err := bound(c.Driver.Limits(o.Spec.Limits)); err != nil {
+	if err := c.bound(o.Spec.Limits); err != nil {
 		return nil, fmt.Errorf("bound the process: %w", err)
 	}
 	if o.Spec.Root.Kind == paddock.RootSnapshot {
@@ -132,30 +133,59 @@ func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 	return sb, nil
 }
 
-// slack is how much memory the process may have beside what its sandbox
-// counts: the runtime's own, garbage, and the engines of libraries. Half of it
-// is promised to a sandbox: see sim.Overhead.
-const slack = 2 * sim.Overhead
-
-// reserve is what it may have beyond that until it is ended: the runtime gives
-// back memory, but not its place, and whoever watches needs time to look.
+// reserve is the memory that the process can have beyond all that is counted, until it is ended: the
+// runtime gives back memory, but not its place, and whoever watches needs time to look.
 const reserve = 1 << 30
 
-// bound sets the limits of the process, for a sandbox with these.
-func bound(l paddock.Limits) error {
-	debug.SetMemoryLimit(l.Memory + l.Disk + slack/2)
+// counted returns the memory of the process with these limits: what its sandbox counts, and sim.Overhead.
+func (c *Served) counted(l paddock.Limits) int64 {
+	n, _ := c.Driver.HostMemory(paddock.Sim, l)
+	return min(n, math.MaxInt64/4)
+}
+
+// bound sets the limits of the process, for a sandbox with these. It can have twice the memory that is
+// counted: for garbage, and for the engines of libraries.
+func (c *Served) bound(l paddock.Limits) error {
+	debug.SetMemoryLimit(c.counted(l))
 	for _, r := range []struct {
 		what sys.Resource
 		n    uint64
 	}{
 		{sys.ResourceCore, 0}, {sys.ResourceSize, 0}, {sys.ResourceFiles, 4096}, {sys.ResourceSignals, 1024},
-		{sys.ResourceData, uint64(2*(l.Memory+l.Disk) + slack + reserve)},
+		{sys.ResourceData, uint64(2*c.counted(l) + reserve)},
 	} {
-		if _, err := sys.SetResource(r.what, r.n); err != nil {
+		n, err := sys.SetResource(r.what, r.n)
+		if err != nil {
 			return err
+		}
+		if r.what == sys.ResourceData {
+			c.data = int64(min(n, math.MaxInt64))
 		}
 	}
 	return nil
+}
+
+// update changes the sandbox, and with its limits the memory limit of the process. Where that becomes lower,
+// garbage is collected first, because it would count as memory of the sandbox.
+func (c *Served) update(ctx context.Context, sb paddock.Sandbox, u paddock.Update) error {
+	if u.Limits == nil {
+		return sb.Update(ctx, u)
+	}
+	before, after := debug.SetMemoryLimit(-1), c.counted(*u.Limits)
+	if most := c.data - sim.Overhead - reserve; after > before && after > most {
+		return fmt.Errorf("change limits: memory and disk of this sandbox can together have at most %d bytes; make another sandbox from a snapshot: %w",
+			max(0, most-sim.Overhead), paddock.Conflict)
+	}
+	if after < before {
+		debug.SetMemoryLimit(after)
+		debug.FreeOSMemory()
+	}
+	err := sb.Update(ctx, u)
+	if err != nil {
+		after = before
+	}
+	debug.SetMemoryLimit(after)
+	return err
 }
 
 // confine gives up what the process does not need. It fails closed.
@@ -240,7 +270,7 @@ func (c *Served) answer(ctx context.Context, sb paddock.Sandbox, o protocol.Orde
 		st, err = sb.Status(ctx)
 		r.Status = told(st)
 	case "update":
-		err = sb.Update(ctx, o.Update)
+		err = c.update(ctx, sb, o.Update)
 	case "pause":
 		err = sb.Pause(ctx)
 	case "resume":

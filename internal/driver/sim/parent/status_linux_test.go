@@ -298,3 +298,21 @@ func TestAChildThatClosesItsConnectionIsEnded(t *testing.T) {
 	}
 	<-sb.ended
 }
+
+// A process cannot raise its own bounds, and would end beyond them.
+func TestLimitsBeyondThoseOfTheProcessAreRefused(t *testing.T) {
+	sb, err := driver(t).Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Memory: 64 << 20, Disk: 64 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for memory, kind := range map[int64]paddock.Kind{192 << 20: 0, 193 << 20: paddock.Conflict, 1 << 62: paddock.Conflict} {
+		err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: memory}})
+		if kind == 0 && err != nil || kind != 0 && (!errors.Is(err, kind) || !strings.Contains(err.Error(), "268435456 bytes")) {
+			t.Errorf("%d: %v", memory, err)
+		}
+	}
+	st, err := sb.Status(t.Context())
+	if err != nil || st.State != paddock.Ready || st.Limits.Memory != 192<<20 || st.Limits.Disk != 64<<20 {
+		t.Errorf("%v, %v, %+v", err, st.State, st.Limits)
+	}
+}
