@@ -235,6 +235,33 @@ func TestATreeHasABoundOfDepth(t *testing.T) {
 	t.Error("a tree grew without bound")
 }
 
+// A payer counts what it is told to pay for.
+type payer struct{ entries int }
+
+func (p *payer) Traverse(n int) { p.entries += n }
+
+// A bound that only grows once made each later move look at all that is moved.
+func TestMovesBackAndForthStayCheap(t *testing.T) {
+	v := root(vfs.New(vfs.Options{Path: 1024}))
+	name := "/" + strings.Repeat("n", 99)
+	must(t, v.Mkdir("/d", 0o755))
+	must(t, v.Mkdir(name, 0o755))
+	const files, moves = 1000, 400 // 40 make up the bound
+	for i := range files {
+		must(t, v.WriteFile(fmt.Sprintf("/d/%d", i), nil, 0o644))
+	}
+	var p payer
+	v.Self = &p
+	for range moves {
+		must(t, v.Rename("/d", name+"/d"))
+		must(t, v.Rename(name+"/d", "/d"))
+	}
+	if p.entries < files || p.entries > moves/10*3*files {
+		t.Errorf("%d moves visited %d entries", moves, p.entries)
+	}
+	vfs.CheckForTest(t, v.FS)
+}
+
 // Each level once cost a path of its own until the end.
 func TestAnExportOfADeepTreeTakesLittleMemory(t *testing.T) {
 	v := root(vfs.New(vfs.Options{Path: 200_000}))

@@ -22,19 +22,20 @@ type Options struct {
 type FS struct {
 	opts Options
 
-	mu      sync.RWMutex
-	owner   *token                               // guarded by mu
-	nodes   trie[node]                           // guarded by mu
-	count   int64                                // guarded by mu: of nodes
-	clean   int64                                // guarded by mu: of nodes that came up from below, at most
-	next    Ino                                  // guarded by mu
-	used    int64                                // guarded by mu: bytes charged for contents
-	named   int64                                // guarded by mu: bytes charged for names and links
-	longest int64                                // guarded by mu: no path that was made here has more bytes
-	mounts  []*mount                             // guarded by mu; what it points to never changes
-	orphans map[Ino]bool                         // guarded by mu: open files without a name
-	watches []*Watch                             // guarded by mu
-	rules   func(path string) (read, write bool) // guarded by mu
+	mu       sync.RWMutex
+	owner    *token                               // guarded by mu
+	nodes    trie[node]                           // guarded by mu
+	count    int64                                // guarded by mu: of nodes
+	clean    int64                                // guarded by mu: of nodes that came up from below, at most
+	next     Ino                                  // guarded by mu
+	used     int64                                // guarded by mu: bytes charged for contents
+	named    int64                                // guarded by mu: bytes charged for names and links
+	longest  int64                                // guarded by mu: no path that was made here has more bytes
+	measured int64                                // guarded by mu: entries visited by measure, since all were
+	mounts   []*mount                             // guarded by mu; what it points to never changes
+	orphans  map[Ino]bool                         // guarded by mu: open files without a name
+	watches  []*Watch                             // guarded by mu
+	rules    func(path string) (read, write bool) // guarded by mu
 
 	hmu  sync.Mutex  // taken with mu held for reading at least
 	open map[Ino]int // guarded by hmu, or by mu held for writing: handles
@@ -241,37 +242,59 @@ func (f *FS) length(d *node) (n int64, err error) {
 
 // deepen reports whether a directory may move to a name of another, for which
 // there is room: the paths of all that is in it become longer by as much. What
-// lies below a mount and was not looked at yet is not counted.
-func (f *FS) deepen(n, dir *node, name string) error {
+// lies below a mount and was not looked at yet is not counted. It returns the
+// number of entries that it visited, for which the caller pays.
+func (f *FS) deepen(n, dir *node, name string) (visited int, err error) {
 	if !n.isDir() {
-		return nil
+		return 0, nil
 	}
 	was, err := f.length(n)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	is, err := f.length(dir)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	is += int64(len(name)) + 1
 	switch {
 	case is <= was:
-		return nil
+		return 0, nil
 	case f.longest+is-was < f.deepest(): // the usual case: nothing is near the bound
 		f.longest += is - was
-		return nil
+		return 0, nil
 	}
+	longest, visited := f.measure(n, is)
+	if longest >= f.deepest() {
+		return visited, linux.ENAMETOOLONG
+	}
+	// Moves back and forth make f.longest larger than all paths. So that this is not
+	// the end of the usual case, all paths are measured after as many visits as
+	// that takes.
+	if f.measured += int64(visited); f.measured >= f.count {
+		var all int
+		f.longest, all = f.measure(f.nodes.get(uint64(Root)), 0)
+		visited += all
+		f.measured = 0
+	}
+	f.longest = max(f.longest, longest)
+	return visited, nil
+}
+
+// measure returns the largest number of bytes of a path in a directory, whose own
+// has size bytes, or one that reaches the bound. It also returns the number of
+// entries that it visited.
+func (f *FS) measure(n *node, size int64) (longest int64, visited int) {
 	type item struct {
 		n    *node
 		size int64
 	}
-	todo, longest := []item{{n, is}}, is
+	todo, longest := []item{{n, size}}, size
 	for len(todo) > 0 && longest < f.deepest() {
 		x := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		longest = max(longest, x.size)
 		x.n.entries.after("", func(name string, ino Ino) bool {
+			visited++
 			if kid := f.nodes.get(uint64(ino)); kid != nil {
 				size := x.size + int64(len(name)) + 1
 				longest = max(longest, size)
@@ -282,11 +305,7 @@ func (f *FS) deepen(n, dir *node, name string) error {
 			return true
 		})
 	}
-	if longest >= f.deepest() {
-		return linux.ENAMETOOLONG
-	}
-	f.longest = max(f.longest, longest)
-	return nil
+	return longest, visited
 }
 
 // enter puts a name into an owned directory.

@@ -10,8 +10,12 @@ type View struct {
 	UID, GID int
 	Groups   []int
 	Umask    uint32
-	Self     any // what a Dynamic knows the asking task by
+	Self     any // what a Dynamic knows the asking task by; may be a [Traverser]
 }
+
+// A Traverser is a task that pays for the directory entries that an operation
+// visits.
+type Traverser interface{ Traverse(entries int) }
 
 // Stat returns the attributes of a file; a link is followed.
 func (v *View) Stat(path string) (Info, error) { return v.stat(path, following) }
@@ -287,7 +291,8 @@ func (v *View) removable(t *trip, p place, dir bool) error {
 // Rename moves a file, over one that is there.
 func (v *View) Rename(old, path string) error {
 	f := v.FS
-	return f.write(func(t *trip) error {
+	visited := 0
+	err := f.write(func(t *trip) error {
 		from, err := v.walk(t, old, naming)
 		if err != nil {
 			return err
@@ -299,24 +304,38 @@ func (v *View) Rename(old, path string) error {
 		if err := v.renamable(t, from, to); err != nil || to.node != nil && to.node.ino == from.node.ino {
 			return err
 		}
+		n, err := f.deepen(from.node, to.dir, to.name)
+		visited += n
+		if err != nil {
+			return err
+		}
 		if err := f.lift(from.node); err != nil {
 			return err
 		}
-		if to.node != nil {
-			n := f.unlink(to.dir, to.name, to.node)
-			if n.isDir() {
-				n.nlink = 0
-			}
-			f.tell(Removed, f.owned(to.dir), to.name, n)
-			f.release(n)
-		}
-		n := f.unlink(from.dir, from.name, from.node)
-		f.claim(n)
-		f.tell(Moved, f.owned(from.dir), from.name, n)
-		dir, n := f.link(to.dir, to.name, n)
-		f.tell(Made, dir, to.name, n)
+		f.rename(from, to)
 		return nil
 	})
+	if task, ok := v.Self.(Traverser); ok && visited > 0 {
+		task.Traverse(visited) // it may wait, and nothing is locked now
+	}
+	return err
+}
+
+// rename moves a file for which that is possible.
+func (f *FS) rename(from, to place) {
+	if to.node != nil {
+		n := f.unlink(to.dir, to.name, to.node)
+		if n.isDir() {
+			n.nlink = 0
+		}
+		f.tell(Removed, f.owned(to.dir), to.name, n)
+		f.release(n)
+	}
+	n := f.unlink(from.dir, from.name, from.node)
+	f.claim(n)
+	f.tell(Moved, f.owned(from.dir), from.name, n)
+	dir, n := f.link(to.dir, to.name, n)
+	f.tell(Made, dir, to.name, n)
 }
 
 // renamable tells why a file cannot be moved, in Linux's order.
@@ -374,10 +393,7 @@ func (v *View) renamable(t *trip, from, to place) error {
 			return err
 		}
 	}
-	if err := f.room(toDir, to.name); err != nil {
-		return err
-	}
-	return f.deepen(n, toDir, to.name)
+	return f.room(toDir, to.name)
 }
 
 // replaceable tells why a place cannot be moved to.

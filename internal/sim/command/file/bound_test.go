@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
 	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // after makes a program that prepares the working directory and then runs a
@@ -73,6 +74,41 @@ func TestManyFilesAreRemovedQuickly(t *testing.T) {
 		t.Errorf("status %d: %s", r.Status, r.Stderr)
 	}
 	t.Logf("made and removed in %v", time.Since(begun))
+}
+
+// A move of a directory looks at what is in it where its path may become too long.
+func TestAMoveNearTheBoundOfDepthIsCounted(t *testing.T) {
+	long := strings.Repeat("l", 200)
+	prepare := func(t *kernel.Task) error {
+		for i := range 50 {
+			if err := t.View.WriteFile(fmt.Sprintf("d/%d", i), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		own := t.View.Dir
+		defer func() { t.View.Dir = own }()
+		for {
+			switch err := t.View.Mkdir("nn", 0o755); err {
+			case nil:
+			case linux.ENAMETOOLONG:
+				return nil
+			default:
+				return err
+			}
+			if err := t.View.Chdir("nn"); err != nil {
+				return err
+			}
+		}
+	}
+	files := map[string]string{"d/x": ""}
+	args := []string{"after", "mv", "d", long}
+	if r := commandtest.RunWithin(t, after(prepare), commandtest.Case{Args: args, Files: files}, budget.Limits{Traversal: 60}); r.Status != 0 {
+		t.Errorf("60 entries: status %d: %s", r.Status, r.Stderr)
+	}
+	r := commandtest.RunWithin(t, after(prepare), commandtest.Case{Args: args, Files: files}, budget.Limits{Traversal: 20})
+	if r.Status != 137 || !strings.Contains(r.Stderr, `"traversal"`) {
+		t.Errorf("20 entries: status %d: %s", r.Status, r.Stderr)
+	}
 }
 
 func TestAWalkIsCounted(t *testing.T) {
