@@ -30,6 +30,18 @@ type fake struct {
 	guestpb.UnimplementedGuestHandler
 	start     func(context.Context, *guestpb.StartRequest, *connect.ServerStream[guestpb.ProcessEvent]) error
 	processes func(context.Context) (*guestpb.ProcessesResponse, error)
+	input     func(context.Context, *guestpb.InputRequest) error
+}
+
+// Input answers that it has written everything, where input returns no error.
+func (f *fake) Input(ctx context.Context, s *connect.ClientStream[guestpb.InputRequest]) (*connect.Response[guestpb.InputResponse], error) {
+	if !s.Receive() {
+		return nil, s.Err()
+	}
+	if err := f.input(ctx, s.Msg()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&guestpb.InputResponse{Written: int64(len(s.Msg().GetData()))}), nil
 }
 
 func (f *fake) Start(ctx context.Context, r *connect.Request[guestpb.StartRequest], s *connect.ServerStream[guestpb.ProcessEvent]) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
@@ -20,8 +21,10 @@ const maxInput = 64 << 10
 type input struct {
 	p     *process
 	has   bool
-	ctx   context.Context // ends with Close and Release
+	ctx   context.Context // of writes; ends with Close, with Release, and after the process
 	abort context.CancelFunc
+	life  context.Context // of every call; ends with Release
+	end   context.CancelFunc
 	turn  chan struct{} // holds one: whoever has it may write
 
 	mu     sync.Mutex
@@ -30,7 +33,20 @@ type input struct {
 
 func (in *input) init(p *process, has bool) {
 	in.p, in.has, in.turn = p, has, make(chan struct{}, 1)
-	in.ctx, in.abort = context.WithCancel(context.Background())
+	in.life, in.end = context.WithCancel(context.Background())
+	in.ctx, in.abort = context.WithCancel(in.life)
+}
+
+// finish ends writes, because the process has ended or can no longer be followed. A write that waits for the guest gets
+// a little time for the answer, which may be on its way: a process often ends when it has read its last input.
+func (in *input) finish(grace time.Duration) {
+	select {
+	case in.turn <- struct{}{}:
+		in.abort()
+		<-in.turn
+	default:
+		time.AfterFunc(grace, in.abort)
+	}
 }
 
 func (in *input) Write(b []byte) (int, error) {
@@ -49,13 +65,16 @@ func (in *input) Write(b []byte) (int, error) {
 		if len(piece) == 0 {
 			return written, nil
 		}
+		if in.over() {
+			return written, in.ended()
+		}
 		n, err := in.send(in.ctx, &guestpb.InputRequest{Pid: int32(in.p.pid), Data: piece})
 		if err == nil && n != int64(len(piece)) {
 			err = broken("%d of %d bytes of input written", n, len(piece))
 		}
 		if err != nil {
 			if in.ctx.Err() != nil {
-				err = in.ended()
+				return written, in.ended()
 			}
 			return written, fmt.Errorf("write input of process %d: %w", in.p.pid, err)
 		}
@@ -77,14 +96,15 @@ func (in *input) Close() error {
 	if again {
 		return nil
 	}
-	select {
-	case <-in.p.released:
+	if in.life.Err() != nil {
 		return in.ended()
-	default:
 	}
-	ctx, cancel := in.p.guest().bound(context.Background())
+	ctx, cancel := in.p.guest().bound(in.life)
 	defer cancel()
 	_, err := in.send(ctx, &guestpb.InputRequest{Pid: int32(in.p.pid), Close: true})
+	if err != nil && in.life.Err() != nil {
+		return in.ended()
+	}
 	if err != nil && paddock.KindOf(err) != paddock.NotFound {
 		return fmt.Errorf("close input of process %d: %w", in.p.pid, err)
 	}
@@ -94,17 +114,42 @@ func (in *input) Close() error {
 // check tells why nothing can be written.
 func (in *input) check() error {
 	in.mu.Lock()
-	defer in.mu.Unlock()
+	closed := in.closed
+	in.mu.Unlock()
 	switch {
 	case !in.has:
 		return fmt.Errorf("process %d was started without input: %w", in.p.pid, paddock.Conflict)
-	case in.closed:
+	case closed:
 		return in.ended()
 	}
 	return nil
 }
 
+// over reports whether the process has ended, or can no longer be followed.
+func (in *input) over() bool {
+	select {
+	case <-in.p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ended tells why a write ended early: by Close or Release, or with the process.
 func (in *input) ended() error {
+	in.mu.Lock()
+	closed := in.closed
+	in.mu.Unlock()
+	if !closed && in.life.Err() == nil && in.over() {
+		switch p := in.p; {
+		case p.err != nil:
+			return fmt.Errorf("input of process %d: %w", p.pid, p.err)
+		case p.exit.Cause == paddock.SandboxGone:
+			return fmt.Errorf("input of process %d: %s: %w", p.pid, p.exit.Reason, paddock.Unavailable)
+		default:
+			return fmt.Errorf("input of process %d, which has ended: %w", p.pid, paddock.NotFound)
+		}
+	}
 	return fmt.Errorf("input of process %d: %w: %w", in.p.pid, paddock.Canceled, io.ErrClosedPipe)
 }
 

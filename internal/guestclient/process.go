@@ -239,6 +239,7 @@ func (p *process) finish(exit paddock.Exit, err error) {
 		p.watch.stop()
 		p.stop()
 		close(p.done)
+		p.in.finish(p.guest().grace)
 	})
 }
 
@@ -298,7 +299,7 @@ func (p *process) Wait(ctx context.Context) (paddock.Exit, error) {
 func (p *process) Release() {
 	p.release.Do(func() {
 		close(p.released)
-		p.in.abort()
+		p.in.end()
 		p.stop()
 	})
 }
