@@ -40,8 +40,8 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 		if e.rec.Wall {
 			l.Ends = e.rec.Deadline
 		}
-		if e.unsure && at(e.again).After(l.Ends) { // it has a grace period
-			l.Ends = at(e.again)
+		if e.unsure && at(e.settled).After(l.Ends) { // it has a grace period
+			l.Ends = at(e.settled)
 		}
 	}
 	if l.Terms.KeepAlive > 0 {
@@ -50,8 +50,8 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 	if e.calls == 0 {
 		l.Idle = at(e.active)
 	}
-	if e.failure != nil {
-		l.Failure = e.failure.Error()
+	if a := e.trouble(); a.failure != nil {
+		l.Failure = a.failure.Error()
 	}
 	return l, nil
 }

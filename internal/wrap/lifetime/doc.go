@@ -35,6 +35,9 @@
 // log give the cause. For one day, calls for a removed sandbox say that and why it was
 // removed.
 //
+// A sandbox can make its pause fail. So a failed pause delays no removal, and a pause at the
+// end of a sandbox's time that fails for an hour becomes a removal.
+//
 // # Clocks
 //
 // While the driver runs, the monotonic clock counts. A jump of the wall clock changes no

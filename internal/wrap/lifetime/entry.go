@@ -36,13 +36,40 @@ type entry struct {
 	waking   *waking             // guarded by mu
 	gone     bool                // guarded by mu; it was removed
 	slow     bool                // guarded by mu; it took long to tell what runs in it, the last time
-	failures int                 // guarded by mu; consecutive failures
-	again    time.Time           // guarded by mu; time of the next attempt
-	failure  error               // guarded by mu; the last error
+	settled  time.Time           // guarded by mu; end of the grace period, before which nothing is due
+	own      attempts            // guarded by mu; at actions that the host carries out alone
+	asked    attempts            // guarded by mu; at actions that need the sandbox
+	unpaused time.Time           // guarded by mu; the first failure of the stored pause, or zero
 	acting   bool                // guarded by mu; an action is in progress
 
 	due   time.Time // guarded by Driver.mu; not later than the next action
 	index int       // guarded by Driver.mu; index in the heap, or -1
+}
+
+// Attempts are consecutive failures of actions. Those that need the sandbox, which may make them fail, delay none that
+// the host carries out alone.
+type attempts struct {
+	failures int
+	failure  error     // the last one
+	again    time.Time // time of the next attempt
+}
+
+// failed notes a failure.
+func (a *attempts) failed(err error) {
+	a.again = time.Now().Add(min(longestPause, firstPause<<min(a.failures, 10)))
+	a.failures++
+	a.failure = err
+}
+
+// succeeded notes a success.
+func (a *attempts) succeeded() { a.failures, a.failure = 0, nil }
+
+// trouble returns the attempts to tell callers of, which may have no failure. mu is held.
+func (e *entry) trouble() attempts {
+	if e.own.failure != nil {
+		return e.own
+	}
+	return e.asked
 }
 
 // A waking is a resume that callers may wait for.
@@ -212,7 +239,9 @@ func (e *entry) runs(ctx context.Context) {
 	e.mu.Lock()
 	e.active, e.renewed = time.Now(), time.Now()
 	paused := e.rec.Paused
-	e.pending, e.failures, e.failure = false, 0, nil
+	e.pending, e.unpaused = false, time.Time{}
+	e.own.succeeded()
+	e.asked.succeeded()
 	e.mu.Unlock()
 	if paused == "" {
 		return
@@ -304,9 +333,9 @@ func (e *entry) reckon() {
 func (e *entry) found() {
 	e.reckon()
 	now, grace := time.Now(), e.d.o.Grace
-	e.again = now.Add(grace)
+	e.settled = now.Add(grace)
 	e.made = now.Add(-max(0, e.d.clock.now().Sub(e.rec.Created)))
-	e.unsure = !e.end.IsZero() && e.end.Before(e.again)
+	e.unsure = !e.end.IsZero() && e.end.Before(e.settled)
 	e.pending = e.rec.Ending != "" || e.rec.Paused != "" && e.rec.Paused != ByPerson
 	if e.rec.Paused != "" && !e.rec.Active.IsZero() {
 		e.active = now.Add(-max(0, e.d.clock.now().Sub(e.rec.Active)))
@@ -338,24 +367,29 @@ type task uint8
 
 const (
 	nothing task = iota
-	finish       // carry out the action in the record
+	finish       // carry out the removal in the record
 	restate      // store the adjusted record
 	expire       // the longest life is over, whatever the terms
 	deadline
 	lapse
 	idleRemove
+	giveUp // the pause in the record has failed for too long: remove the sandbox
+	repause
 	idlePause
 )
 
-// next returns the next action, and when to ask again, or zero for never. mu is held.
+// next returns the next action, and when to ask again, or zero for never. mu is held. An end stands before a pause in
+// the record that was not carried out, because the sandbox can make that fail for ever.
 func (e *entry) next(now time.Time) (task, time.Time) {
 	if e.gone {
 		return nothing, time.Time{}
 	}
 	soonest := time.Duration(math.MaxInt64)
-	due := func(at time.Time) bool {
-		if at.Before(e.again) {
-			at = e.again
+	due := func(a *attempts, at time.Time) bool {
+		for _, earliest := range []time.Time{e.settled, a.again} {
+			if at.Before(earliest) {
+				at = earliest
+			}
 		}
 		soonest = min(soonest, at.Sub(now))
 		return !at.After(now)
@@ -370,21 +404,34 @@ func (e *entry) next(now time.Time) (task, time.Time) {
 	if e.calls > 0 {
 		quiet = now
 	}
+	ending, idling := &e.own, &e.own
+	if t.OnEnd == Pause {
+		ending = &e.asked
+	}
+	if paused == "" {
+		idling = &e.asked
+	}
+	final := paused == ByDeadline || paused == ByLease
 	switch {
-	case e.pending && due(e.again):
-		return finish, now
 	case e.rec.Ending != "":
-	case e.shift && due(e.again):
+		if e.pending && due(&e.own, time.Time{}) {
+			return finish, now
+		}
+	case e.shift && due(&e.own, time.Time{}):
 		return restate, now
-	case !e.last.IsZero() && due(e.last):
+	case !e.last.IsZero() && due(&e.own, e.last):
 		return expire, now
-	case !end.IsZero() && paused != ByDeadline && due(end):
+	case !end.IsZero() && paused != ByDeadline && due(ending, end):
 		return deadline, now
-	case t.KeepAlive > 0 && paused != ByDeadline && paused != ByLease && due(e.renewed.Add(t.KeepAlive)):
+	case t.KeepAlive > 0 && !final && due(ending, e.renewed.Add(t.KeepAlive)):
 		return lapse, now
-	case t.IdleRemove > 0 && due(quiet.Add(t.IdleRemove)):
+	case t.IdleRemove > 0 && due(idling, quiet.Add(t.IdleRemove)):
 		return idleRemove, now
-	case t.IdlePause > 0 && paused == "" && due(quiet.Add(t.IdlePause)):
+	case e.pending && final && !e.unpaused.IsZero() && due(&e.own, e.unpaused.Add(stubborn)):
+		return giveUp, now
+	case e.pending && due(&e.asked, time.Time{}):
+		return repause, now
+	case t.IdlePause > 0 && paused == "" && due(&e.asked, quiet.Add(t.IdlePause)):
 		return idlePause, now
 	}
 	if soonest == math.MaxInt64 {

@@ -3,6 +3,7 @@ package lifetime_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,6 +43,7 @@ type box struct {
 	mute            bool                  // guarded by f.mu; its guest answers nothing
 	late            time.Duration         // guarded by f.mu; how long its guest takes to answer
 	drag            time.Duration         // guarded by f.mu; how long it takes to pause
+	restless        bool                  // guarded by f.mu; its guest lets every pause fail
 }
 
 func newFake() *fake { return &fake{boxes: make(map[paddock.ID]*box)} }
@@ -192,9 +194,14 @@ func (b *box) FS() paddock.FS { return fakeFiles{b: b} }
 
 func (b *box) Pause(ctx context.Context) error {
 	var drag time.Duration
-	b.f.set(func() { drag = b.drag })
+	var restless bool
+	b.f.set(func() { drag, restless = b.drag, b.restless })
 	if err := wait(ctx, drag); err != nil {
 		return err
+	}
+	if restless {
+		b.f.set(func() { b.f.paused++ })
+		return errRestless
 	}
 	return b.f.does(ctx, &b.f.paused, func() { b.state = paddock.Paused })
 }
@@ -210,6 +217,8 @@ func (b *box) Remove(ctx context.Context) error {
 		}
 	})
 }
+
+var errRestless = errors.New("the guest does not hold still")
 
 type proc struct {
 	paddock.Process // nil: what is not below is not used

@@ -33,10 +33,11 @@ func (e *entry) told(err error) error {
 func (e *entry) amend(st *paddock.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.failure == nil || st.Reason != "" && st.State == paddock.Dead {
+	a := e.trouble()
+	if a.failure == nil || st.Reason != "" && st.State == paddock.Dead {
 		return
 	}
-	why := fmt.Sprintf("its terms could not be applied, %d times so far: %v", e.failures, e.failure)
+	why := fmt.Sprintf("its terms could not be applied, %d times so far: %v", a.failures, a.failure)
 	if st.Reason != "" { // the sandbox itself may have caused it, and must not hide this one
 		why += "; " + st.Reason
 	}
@@ -136,17 +137,15 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	if err := s.Sandbox.Pause(bound); err != nil {
 		return s.e.told(err)
 	}
+	defer s.e.d.schedule(s.e)
+	s.e.mu.Lock()
+	s.e.pending, s.e.unpaused = false, time.Time{}
+	s.e.asked.succeeded()
+	s.e.mu.Unlock()
 	if paused == ByPerson || paused == ByDeadline || paused == ByLease {
 		return nil
 	}
-	defer s.e.d.schedule(s.e)
-	if err := s.e.save(ctx, func(r *Record) { r.Paused, r.Active = ByPerson, active }); err != nil {
-		return err
-	}
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	s.e.pending = false
-	return nil
+	return s.e.save(ctx, func(r *Record) { r.Paused, r.Active = ByPerson, active })
 }
 
 // Resume resumes a paused sandbox, but not past its deadline. It renews the lease.

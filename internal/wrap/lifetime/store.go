@@ -24,10 +24,11 @@ type Record struct {
 	Wall     bool      `json:"wall,omitempty"`    // the deadline is by the wall clock
 	Written  time.Time `json:"written"`
 
-	Paused Why       `json:"paused,omitempty"` // cause of a pause; stored before the pause
-	Active time.Time `json:"active,omitzero"`  // end of the last activity, of a paused sandbox
-	Ending Why       `json:"ending,omitempty"` // cause of a removal in progress
-	Ended  time.Time `json:"ended,omitzero"`   // time of the removal; only the record is left, for later questions
+	Paused   Why       `json:"paused,omitempty"`   // cause of a pause; stored before the pause
+	Active   time.Time `json:"active,omitzero"`    // end of the last activity, of a paused sandbox
+	Ending   Why       `json:"ending,omitempty"`   // cause of a removal in progress
+	Stubborn bool      `json:"stubborn,omitempty"` // it is removed because the pause at its end failed for too long
+	Ended    time.Time `json:"ended,omitzero"`     // time of the removal; only the record is left, for later questions
 }
 
 // A Store keeps the records of one driver's sandboxes. Servers with a common database have

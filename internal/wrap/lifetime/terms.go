@@ -120,6 +120,14 @@ type Lease struct {
 
 // words returns the text after "removed" or "paused" for a cause.
 func (r Record) words(why Why) string {
+	words := r.cause(why)
+	if r.Stubborn && why == r.Ending {
+		words += fmt.Sprintf(", where it could not be paused for %v", stubborn)
+	}
+	return words
+}
+
+func (r Record) cause(why Why) string {
 	switch why {
 	case ByDeadline:
 		return "at its deadline of " + r.Deadline.UTC().Format(time.RFC3339)

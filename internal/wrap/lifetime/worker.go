@@ -31,6 +31,10 @@ const (
 
 	firstPause   = time.Second
 	longestPause = time.Minute
+
+	// stubborn is how long the pause at the end of a sandbox's time may fail before the sandbox is removed, because code
+	// inside can make it fail, and would go on for as long.
+	stubborn = time.Hour
 )
 
 // A lane is a kind of actions that wait for each other. A sandbox that does not answer, or late, because its guest is
@@ -152,20 +156,18 @@ func (e *entry) lane() lane {
 	switch what {
 	case nothing:
 		return noLane
-	case finish:
-		asks = e.rec.Ending == ""
 	case deadline, lapse:
 		asks = e.rec.Terms.OnEnd == Pause
 	case idleRemove:
 		asks = e.rec.Paused == ""
-	case idlePause:
+	case repause, idlePause:
 		asks = true
-	case restate, expire:
+	case finish, restate, expire, giveUp:
 	}
 	switch {
 	case !asks:
 		return ends
-	case e.failures > 0 || e.slow:
+	case e.asked.failures > 0 || e.slow:
 		return repeats
 	}
 	return questions
@@ -314,14 +316,16 @@ func (e *entry) act(ctx context.Context, l lane) {
 	err := e.do(bound, l)
 	e.mu.Lock()
 	e.acting = false
-	if err == nil {
-		e.failures, e.failure = 0, nil
-	} else {
-		e.again = time.Now().Add(min(longestPause, firstPause<<min(e.failures, 10)))
-		e.failures++
-		e.failure = err
+	a := &e.asked
+	if l == ends {
+		a = &e.own
 	}
-	failures, again := e.failures, e.again
+	if err == nil {
+		a.succeeded()
+	} else {
+		a.failed(err)
+	}
+	failures, again := a.failures, a.again
 	e.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		e.d.log.Error("a sandbox's terms could not be applied", "id", e.id, "failures", failures, "again", again, "err", err)
@@ -336,14 +340,15 @@ func (e *entry) do(ctx context.Context, l lane) error {
 	if e.lane() != l {
 		what = nothing // it is judged again
 	}
-	ending, onEnd := e.rec.Ending, e.rec.Terms.OnEnd
+	onEnd, paused := e.rec.Terms.OnEnd, e.rec.Paused
 	e.mu.Unlock()
 	switch what {
 	case finish:
-		if ending != "" {
-			return e.remove(ctx)
-		}
+		return e.remove(ctx)
+	case repause:
 		return e.pause(ctx)
+	case giveUp:
+		return e.dismiss(ctx, paused)
 	case restate:
 		return lost(e.save(ctx, func(*Record) {}))
 	case expire:
@@ -446,9 +451,9 @@ func (e *entry) still(why Why) bool {
 	what, _ := e.next(time.Now())
 	switch why {
 	case ByDeadline:
-		return what == deadline || what == expire
+		return what == deadline || what == expire || what == giveUp && e.rec.Paused == why
 	case ByLease:
-		return what == lapse
+		return what == lapse || what == giveUp && e.rec.Paused == why
 	case ByIdle:
 		return what == idlePause || what == idleRemove
 	}
@@ -476,7 +481,7 @@ func (e *entry) pauseFor(ctx context.Context, why Why) error {
 		return lost(err)
 	}
 	e.mu.Lock()
-	e.pending = true
+	e.pending, e.unpaused = true, time.Time{}
 	e.mu.Unlock()
 	return e.pause(ctx)
 }
@@ -488,11 +493,16 @@ func (e *entry) pause(ctx context.Context) error {
 		err = sb.Pause(ctx)
 	}
 	if err != nil {
+		e.mu.Lock()
+		if e.unpaused.IsZero() {
+			e.unpaused = time.Now()
+		}
+		e.mu.Unlock()
 		return e.vanished(ctx, fmt.Errorf("pause: %w", err))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pending = false
+	e.pending, e.unpaused = false, time.Time{}
 	return nil
 }
 
@@ -500,13 +510,14 @@ func (e *entry) pause(ctx context.Context) error {
 func (e *entry) dismiss(ctx context.Context, why Why) error {
 	e.mu.Lock()
 	ok, paused := e.still(why), e.rec.Paused
+	what, _ := e.next(time.Now())
 	e.mu.Unlock()
 	if !ok {
 		return nil
 	}
 	if err := e.save(ctx, func(r *Record) {
-		r.Ending = why
-		if why == ByDeadline && paused == ByDeadline { // report the end of the longest life as the deadline
+		r.Ending, r.Stubborn = why, what == giveUp
+		if what == expire && paused == ByDeadline { // report the end of the longest life as the deadline
 			r.Deadline = r.Created.Add(e.d.o.Longest)
 		}
 	}); err != nil {

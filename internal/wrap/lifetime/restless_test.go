@@ -1,0 +1,150 @@
+package lifetime_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
+)
+
+// restless makes a sandbox whose guest lets every pause fail, as one that is taken over can.
+func (r *rig) restless(t *testing.T, terms lifetime.Terms) paddock.Sandbox {
+	t.Helper()
+	sb := r.create(t, "a", terms)
+	r.f.set(func() { r.f.boxes["a"].restless = true })
+	return sb
+}
+
+func (r *rig) pausedBy(t *testing.T, want lifetime.Why) {
+	t.Helper()
+	if l, err := r.Terms(t.Context(), "a"); err != nil || l.Paused != want {
+		t.Errorf("paused by %q, want %q, %v", l.Paused, want, err)
+	}
+}
+
+func TestAPauseThatFailsKeepsNoSandboxFromItsEnd(t *testing.T) {
+	inBubble(t, map[string]func(t *testing.T){
+		"its deadline": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, lifetime.Terms{IdlePause: second, Lifetime: 10 * minute})
+			pass(10*minute - second)
+			r.want(t, "a", paddock.Ready)
+			pass(second)
+			r.want(t, "a", "")
+		},
+		"its lease": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, lifetime.Terms{IdlePause: second, KeepAlive: 10 * minute})
+			pass(10 * minute)
+			r.want(t, "a", "")
+		},
+		"its idle time": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, lifetime.Terms{IdlePause: second, IdleRemove: 10 * minute})
+			pass(10 * minute)
+			r.want(t, "a", "")
+		},
+		"the longest life": func(t *testing.T) {
+			r := set(t, lifetime.Options{Longest: hour})
+			r.restless(t, lifetime.Terms{IdlePause: second})
+			pass(hour)
+			r.want(t, "a", "")
+		},
+		"the longest life, after a deadline that pauses": func(t *testing.T) {
+			r := set(t, lifetime.Options{Longest: hour})
+			r.restless(t, lifetime.Terms{IdlePause: second, Lifetime: 10 * minute, OnEnd: lifetime.Pause})
+			pass(hour)
+			r.want(t, "a", "")
+		},
+		"of others on a server that starts again": func(t *testing.T) {
+			r := set(t, lifetime.Options{Longest: hour})
+			r.restless(t, lifetime.Terms{IdlePause: second, Lifetime: 50 * minute})
+			pass(10 * minute)
+			r.restart(t, 2*hour, lifetime.Options{Longest: hour})
+			pass(minute)
+			r.want(t, "a", "")
+		},
+	})
+}
+
+func TestAPauseAtTheEndThatFailsForAnHourIsARemoval(t *testing.T) {
+	terms := lifetime.Terms{IdlePause: second, Lifetime: 10 * minute, OnEnd: lifetime.Pause, Wake: true}
+	inBubble(t, map[string]func(t *testing.T){
+		"at the deadline": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			sb := r.restless(t, terms)
+			pass(11 * minute)
+			r.pausedBy(t, lifetime.ByDeadline) // so that no call wakes it
+			wantKind(t, "stat", stat(t.Context(), sb), paddock.Conflict, "extend")
+			if st, err := sb.Status(t.Context()); err != nil || !strings.Contains(st.Reason, errRestless.Error()) {
+				t.Errorf("status: %q, %v", st.Reason, err)
+			}
+			pass(58 * minute)
+			r.want(t, "a", paddock.Ready)
+			pass(2 * minute)
+			r.want(t, "a", "")
+			_, err := r.Open(t.Context(), "a")
+			wantKind(t, "open", err, paddock.NotFound, "at its deadline", "could not be paused for 1h0m0s")
+		},
+		"after a missed renewal": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, lifetime.Terms{KeepAlive: 10 * minute, OnEnd: lifetime.Pause})
+			pass(11 * minute)
+			r.pausedBy(t, lifetime.ByLease)
+			pass(60 * minute)
+			r.want(t, "a", "")
+			_, err := r.Open(t.Context(), "a")
+			wantKind(t, "open", err, paddock.NotFound, "lease was not renewed", "could not be paused")
+		},
+		"unless it succeeds in time": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, terms)
+			pass(60 * minute)
+			r.f.set(func() { r.f.boxes["a"].restless = false })
+			pass(100 * hour)
+			r.want(t, "a", paddock.Paused)
+		},
+		"unless a person pauses it": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			sb := r.restless(t, terms)
+			pass(60*minute + 30*second)
+			r.f.set(func() { r.f.boxes["a"].restless = false })
+			if err := sb.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.f.set(func() { r.f.boxes["a"].restless = true })
+			pass(100 * hour)
+			r.want(t, "a", paddock.Paused)
+		},
+		"unless it gets more time": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, terms)
+			pass(60 * minute)
+			if err := r.Extend(t.Context(), "a", hour); err != nil {
+				t.Fatal(err)
+			}
+			pass(hour - second)
+			r.want(t, "a", paddock.Ready)
+			pass(59 * minute)
+			r.want(t, "a", paddock.Ready)
+			pass(2 * minute)
+			r.want(t, "a", "")
+		},
+		"but none of a sandbox that was paused long ago, when a server starts again": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.create(t, "a", terms)
+			pass(10 * minute)
+			r.want(t, "a", paddock.Paused)
+			r.restart(t, 100*hour, lifetime.Options{})
+			pass(100 * hour)
+			r.want(t, "a", paddock.Paused)
+		},
+		"and none of a sandbox that is only idle": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, lifetime.Terms{IdlePause: second})
+			pass(100 * hour)
+			r.want(t, "a", paddock.Ready)
+		},
+	})
+}
