@@ -252,14 +252,22 @@ func (k *kernel) early() string {
 	return cut(text.String(), 500)
 }
 
-// watch waits for the end of the kernel's process.
+// watch waits for the end of the kernel's process, and releases it then: a write to it that the sandbox never answers
+// would wait for ever.
 func (k *kernel) watch(p paddock.Process) {
 	k.p = p
 	k.i.wg.Go(func() {
+		defer p.Release()
 		exit, err := p.Wait(k.i.ctx)
 		k.how, k.lost = exit, err != nil
 		close(k.exited)
 	})
+}
+
+// discard kills a kernel that no session keeps, and lets go of it even if it could not be killed.
+func (k *kernel) discard(ctx context.Context) error {
+	defer k.p.Release()
+	return k.kill(context.WithoutCancel(ctx))
 }
 
 // over tells whether the kernel has ended, or the way to it has.

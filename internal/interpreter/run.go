@@ -212,6 +212,7 @@ func (r *running) kill(ctx context.Context) {
 	r.k.i.wg.Go(func() {
 		if err := r.k.kill(context.WithoutCancel(ctx)); err != nil {
 			r.k.i.log.Warn("kill a kernel", "err", err)
+			r.k.p.Release() // or the cell waits for ever for an end that the sandbox does not tell
 		}
 	})
 }

@@ -175,7 +175,7 @@ func (s *session) answers(ctx context.Context, k *kernel) (bool, error) {
 func (s *session) begun(ctx context.Context, k *kernel) (*kernel, error) {
 	s.set(k)
 	if s.gone.Load() {
-		return nil, errors.Join(fmt.Errorf("context %s: it was removed: %w", s.context.ID, paddock.NotFound), k.kill(ctx))
+		return nil, errors.Join(fmt.Errorf("context %s: it was removed: %w", s.context.ID, paddock.NotFound), k.discard(ctx))
 	}
 	return k, nil
 }
@@ -293,7 +293,7 @@ func (s *session) start(ctx context.Context) (*kernel, error) {
 	k.send(l.source(t.mark))
 	if err := k.await(ctx, first, startTime); err != nil {
 		why := k.early()
-		err = errors.Join(err, k.kill(context.WithoutCancel(ctx)))
+		err = errors.Join(err, k.discard(ctx))
 		if exit, ok := k.exit(); ok && exit.Code == 127 {
 			return nil, lacks(s.context.Language, l)
 		}
@@ -352,5 +352,5 @@ func (s *session) rejoin(ctx context.Context, left *leftover) (*kernel, error) {
 		return nil, err
 	}
 	s.i.log.Info("a kernel could not be joined again", "context", s.context.ID, "err", err)
-	return nil, k.kill(context.WithoutCancel(ctx))
+	return nil, k.discard(ctx)
 }
