@@ -253,6 +253,22 @@ func (b *box) cut() {
 	}
 }
 
+// shed cuts without waiting for the handlers of ports: the sandbox, which may be hostile, must not keep anybody from
+// removing it. Close of the Handler waits for them.
+func (b *box) shed() {
+	b.mu.Lock()
+	in := b.in
+	b.in = nil
+	b.mu.Unlock()
+	if in == nil {
+		return
+	}
+	in.cancel()
+	if !b.h.spawn(func() { in.close(b.h.log) }) {
+		in.close(b.h.log)
+	}
+}
+
 func (in *inside) close(log *slog.Logger) {
 	in.cancel()
 	for _, p := range []Port{in.envd, in.code} {
@@ -281,7 +297,7 @@ func (b *box) end(ctx context.Context) error {
 	b.gone = true
 	rec := b.rec
 	b.mu.Unlock()
-	b.cut()
+	b.shed()
 	b.h.mu.Lock()
 	if b.h.boxes[rec.ID] == b {
 		delete(b.h.boxes, rec.ID)

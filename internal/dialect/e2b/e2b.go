@@ -237,12 +237,25 @@ func (h *Handler) Close() error {
 		return nil
 	}
 	h.cancel()
+	var cuts sync.WaitGroup
 	for _, b := range boxes {
-		b.cut()
+		cuts.Go(b.cut) // at once, because a sandbox may be slow to let go
 	}
+	cuts.Wait()
 	h.wg.Wait()
 	h.ports.Close()
 	return nil
+}
+
+// spawn runs f in a goroutine that Close waits for. It reports false, and runs nothing, after Close.
+func (h *Handler) spawn(f func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.wg.Go(f)
+	return true
 }
 
 // each calls f again and again, until Close. f may take long.

@@ -232,6 +232,8 @@ func (w *work) exec(ctx context.Context, who string, cmd paddock.Cmd, in io.Read
 		return paddock.Exit{}, err
 	}
 	defer p.Release()
+	stop := context.AfterFunc(ctx, p.Release) // which ends a write that the command does not read
+	defer stop()
 	if in != nil {
 		_, copied := io.Copy(p.Input(), in)
 		// A command that needs no more input ends, and its exit has the cause.

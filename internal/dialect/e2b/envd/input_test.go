@@ -11,9 +11,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
 // An agent starts processes with the numbers that it likes. They read no input until they
@@ -21,7 +23,8 @@ import (
 type agent struct {
 	nothing
 
-	pid func(started int) paddock.PID
+	pid  func(started int) paddock.PID
+	mute bool // a write is not answered before its process is released
 
 	mu      sync.Mutex
 	started []*busy // guarded by mu
@@ -31,7 +34,7 @@ func (a *agent) Start(context.Context, paddock.Cmd) (paddock.Process, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := &busy{
-		pid:    a.pid(len(a.started)),
+		pid: a.pid(len(a.started)), mute: a.mute,
 		begins: make(chan struct{}, 1), goOn: make(chan struct{}), released: make(chan struct{}), end: make(chan struct{}),
 	}
 	a.started = append(a.started, p)
@@ -49,6 +52,7 @@ type busy struct {
 	paddock.Process
 
 	pid      paddock.PID
+	mute     bool
 	begins   chan struct{} // gets an element when a write waits
 	goOn     chan struct{} // closed when the process reads
 	end      chan struct{} // closed when the process ends
@@ -86,9 +90,13 @@ func (p *busy) Write(data []byte) (int, error) {
 	case p.begins <- struct{}{}:
 	default:
 	}
+	end := p.end
+	if p.mute {
+		end = nil
+	}
 	select {
 	case <-p.goOn:
-	case <-p.end:
+	case <-end:
 		return 0, paddock.NotFound
 	case <-p.released:
 		return 0, paddock.Canceled
@@ -237,5 +245,40 @@ func TestLargeInputsOfSeveralCallsDoNotMix(t *testing.T) {
 	}
 	if len(text) != 800_000 || changes != 3 {
 		t.Errorf("%d bytes, and %d times another letter", len(text), changes)
+	}
+}
+
+func TestAnInputThatIsNeverAnsweredKeepsNoBoxFromClosing(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"while the process is known": 0, "later": keptFor + time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // where a Close that waits for ever is a failure at once
+				a := &agent{mute: true, pid: func(n int) paddock.PID { return paddock.PID(100 + n) }}
+				b, err := New(Options{Sandbox: a})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := run(t, b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				put := make(chan error, 1)
+				go func() {
+					put <- p.put(t.Context(), &envdpb.ProcessInput{Input: &envdpb.ProcessInput_Stdin{Stdin: []byte("x")}})
+				}()
+				<-a.all()[0].begins
+				close(a.all()[0].end)
+				<-p.ended
+				time.Sleep(wait)
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+				if err := <-put; err == nil {
+					t.Error("the input was taken")
+				}
+				if n := b.held.Load(); n != 0 {
+					t.Errorf("%d bytes are held", n)
+				}
+			})
+		})
 	}
 }

@@ -185,8 +185,10 @@ func (p *process) ending() ending {
 // errLetGo reports that the API was closed while a process ran.
 var errLetGo = fmt.Errorf("the process was released: %w", paddock.Canceled)
 
-// watch waits for the end of a process, and drops it some time later.
+// watch waits for the end of a process, and drops it some time later. It releases it then, because an input that the
+// sandbox never answers would keep pump for ever.
 func (p *process) watch() {
+	defer p.p.Release()
 	exit, err := p.p.Wait(p.b.ctx)
 	switch {
 	case err != nil && p.b.ctx.Err() != nil:
