@@ -160,10 +160,12 @@ func (a *account) close() error {
 	for _, in := range inputs {
 		in.release()
 	}
-	var errs []error
-	for _, it := range interpreters {
-		errs = append(errs, it.in.Close())
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	for _, it := range interpreters { // beside what follows, because a sandbox may be slow to let go
+		closing.Go(func() { _ = it.in.Close() }) // it never fails
 	}
+	var errs []error
 	for _, l := range leases {
 		errs = append(errs, a.endLease(context.Background(), l))
 	}

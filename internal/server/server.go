@@ -176,10 +176,12 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.cancel()
-	var errs []error
-	for _, a := range accounts {
-		errs = append(errs, a.close())
+	errs := make([]error, len(accounts))
+	var closing sync.WaitGroup
+	for n, a := range accounts { // none waits for a sandbox of another
+		closing.Go(func() { errs[n] = a.close() })
 	}
+	closing.Wait()
 	err := s.Drain(context.Background())
 	s.wg.Wait()
 	return errors.Join(append(errs, err)...)
