@@ -11,10 +11,16 @@ type views struct {
 	scheme  string
 	methods []string
 	paths   []string // none if servers would not agree
-	query   url.Values
-	deeper  url.Values // the query decoded again, if that differs
-	unclear bool       // servers would not agree on the query
+	queries []queryView
+	unclear bool // servers would not agree on the query
 	header  map[string][]string
+}
+
+// A queryView is one interpretation of the query.
+type queryView struct {
+	raw    string
+	plain  url.Values
+	deeper url.Values // the query decoded again, if that differs
 }
 
 // overrides returns the headers that ask a server to use another method. Many servers obey
@@ -27,59 +33,119 @@ func overrides() []string {
 // them.
 func rewrites() []string { return []string{"X-Original-Url", "X-Rewrite-Url"} }
 
-// readPaths sets the views of the path, and of paths in headers.
-func (v *views) readPaths(path string) {
+// readPaths sets the views of the path and the query, and of those in headers.
+func (v *views) readPaths(path, query string) {
 	v.paths = pathViews(path)
+	v.readQuery(query)
+	agreed := len(v.paths) > 0
+	encoded := strings.Contains(path, "%")
 	for _, name := range rewrites() {
-		for _, value := range v.values(name) {
-			value, _, _ = strings.Cut(strings.TrimSpace(value), "?")
+		for _, value := range v.alike(name) {
+			value, query, _ := strings.Cut(strings.TrimSpace(value), "?")
+			v.readQuery(query)
 			more := pathViews(value)
-			if len(v.paths) == 0 || len(more) == 0 {
-				v.paths = nil // servers would not agree
-				return
-			}
+			agreed = agreed && len(more) > 0
+			encoded = encoded || strings.Contains(value, "%")
 			v.paths = append(v.paths, more...)
+		}
+	}
+	if !agreed {
+		v.paths = nil
+		v.unclear = v.unclear || encoded // it may hold an encoded "?"
+		return
+	}
+	for _, p := range v.paths {
+		if _, query, ok := strings.Cut(p, "?"); ok { // it was encoded
+			v.readQuery(query)
 		}
 	}
 }
 
-func viewsOf(q Request) views {
-	v := views{scheme: q.Scheme, methods: []string{q.Method}, header: q.Header}
-	v.readPaths(q.Path)
-	for _, name := range overrides() {
-		for _, value := range v.values(name) {
-			v.methods = append(v.methods, strings.TrimSpace(value))
-		}
+// maxQueries bounds the views of a query. A plain request has one.
+const maxQueries = 64
+
+// readQuery adds a view of the query.
+func (v *views) readQuery(raw string) {
+	if slices.ContainsFunc(v.queries, func(have queryView) bool { return have.raw == raw }) {
+		return
 	}
-	if q.RawQuery == "" {
-		return v
+	if before, _, ok := strings.Cut(raw, "#"); ok {
+		v.readQuery(before)
 	}
-	query, err := url.ParseQuery(q.RawQuery)
-	if err != nil || len(q.RawQuery) > maxQuery {
+	if len(raw) > maxQuery || len(v.queries) == maxQueries {
 		v.unclear = true
-		return v
+		return
 	}
-	v.query = query
-	for name, values := range query {
+	plain, err := url.ParseQuery(raw)
+	if err != nil {
+		v.unclear = true
+		return
+	}
+	one := queryView{raw: raw, plain: plain, deeper: url.Values{}}
+	for name, values := range plain {
 		for _, value := range values {
 			n, _ := decode(name, "")
 			d, _ := decode(value, "")
 			if n != name || d != value {
-				if v.deeper == nil {
-					v.deeper = url.Values{}
+				one.deeper.Add(n, d)
+			}
+		}
+	}
+	v.queries = append(v.queries, one)
+}
+
+func viewsOf(q Request) views {
+	v := views{scheme: q.Scheme, methods: []string{q.Method}, header: q.Header}
+	v.readPaths(q.Path, q.RawQuery)
+	for _, name := range overrides() {
+		for _, value := range v.alike(name) {
+			v.methods = append(v.methods, strings.TrimSpace(value))
+			if strings.Contains(value, ",") { // one line may hold several
+				for part := range strings.SplitSeq(value, ",") {
+					v.methods = append(v.methods, strings.TrimSpace(part))
 				}
-				v.deeper.Add(n, d)
 			}
 		}
 	}
 	return v
 }
 
+// SameHeader reports whether a server may take two names of headers for the same one. Case
+// does not matter, and CGI and its successors read every sign that is neither a letter nor a
+// digit as "_".
+func SameHeader(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if folded(a[i]) != folded(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// folded returns a character of a header's name as CGI reads it.
+func folded(c byte) byte {
+	switch {
+	case c >= 'A' && c <= 'Z':
+		return c - 'A' + 'a'
+	case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		return c
+	}
+	return '_'
+}
+
 // values returns the values of a header, whatever the case of its name.
-func (v *views) values(name string) []string {
+func (v *views) values(name string) []string { return v.named(name, strings.EqualFold) }
+
+// alike returns the values of all headers that a server may take for the named one.
+func (v *views) alike(name string) []string { return v.named(name, SameHeader) }
+
+func (v *views) named(name string, same func(have, name string) bool) []string {
 	var all []string
 	for have, values := range v.header {
-		if strings.EqualFold(have, name) {
+		if same(have, name) {
 			all = append(all, values...)
 		}
 	}
@@ -113,20 +179,29 @@ func (c *compiled) meetsQuery(v views) bool {
 		return c.Deny
 	}
 	for name, want := range c.Query {
-		values := v.query[name]
-		if c.Deny {
-			values = slices.Concat(values, v.deeper[name])
-		}
-		if !meetsValue(values, want, c.Deny) {
+		if !c.meetsParameter(v, name, want) {
 			return false
 		}
 	}
 	return true
 }
 
+func (c *compiled) meetsParameter(v views, name, want string) bool {
+	for _, q := range v.queries {
+		values := q.plain[name]
+		if c.Deny {
+			values = slices.Concat(values, q.deeper[name])
+		}
+		if met := meetsValue(values, want, c.Deny); met == c.Deny {
+			return met
+		}
+	}
+	return !c.Deny
+}
+
 func (c *compiled) meetsHeaders(v views) bool {
 	for name, want := range c.Headers {
-		values := v.values(name)
+		values := v.alike(name)
 		if c.Deny {
 			// One line may hold several values of a header.
 			for _, line := range values {
@@ -136,6 +211,10 @@ func (c *compiled) meetsHeaders(v views) bool {
 			}
 		}
 		if !meetsValue(values, want, c.Deny) {
+			return false
+		}
+		// Not every server takes a similar name for this one.
+		if !c.Deny && len(v.values(name)) == 0 {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,6 +65,11 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		for i := 0; i < len(headers); i += 2 {
 			q.Header[headers[i]] = append(q.Header[headers[i]], headers[i+1])
 		}
+		return q
+	}
+	asked := func(target string, headers ...string) Request {
+		q := method("GET", headers...)
+		q.Path, q.RawQuery, _ = strings.Cut(target, "?")
 		return q
 	}
 	https := rule(func(nr *paddock.NetworkRule) { nr.Scheme = "https" })
@@ -143,6 +149,13 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		{"a deny of a method by another name", []paddock.NetworkRule{all, methods(true, "DELETE")}, method("POST", "x-http-method-override", "DELETE"), 1},
 		{"an allow of a method by another name", []paddock.NetworkRule{methods(false, "POST")}, method("POST", "X-Method-Override", "DELETE"), -1},
 
+		{"a deny of a method by a name with other signs", []paddock.NetworkRule{all, methods(true, "DELETE")}, method("POST", "X_HTTP_METHOD_OVERRIDE", "DELETE"), 1},
+		{"an allow of a method by a name with other signs", []paddock.NetworkRule{methods(false, "POST")}, method("POST", "X_Method.Override", "DELETE"), -1},
+		{"an allow of the method by a name with other signs", []paddock.NetworkRule{methods(false, "POST")}, method("POST", "X_HTTP_METHOD_OVERRIDE", "POST"), 0},
+		{"a deny of a method in a list", []paddock.NetworkRule{all, methods(true, "DELETE")}, method("POST", "X-Http-Method", "PUT, DELETE"), 1},
+		{"a deny of a path by a name with other signs", []paddock.NetworkRule{all, paths(true, "/admin/**")}, method("GET", "X_ORIGINAL_URL", "/admin/x"), 1},
+		{"an allow of a path by a name with other signs", []paddock.NetworkRule{paths(false, "/open/**", "/")}, method("GET", "X_Rewrite-URL", "/admin/x"), -1},
+
 		{"the scheme", []paddock.NetworkRule{https}, get("/"), 0},
 		{"another scheme", []paddock.NetworkRule{https}, plain, -1},
 
@@ -160,6 +173,20 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		{"a deny of a value encoded twice", []paddock.NetworkRule{all, query(true, "q", "a")}, get("/?q=%2561"), 1},
 		{"a deny and a query that nobody understands", []paddock.NetworkRule{all, query(true, "q", "2")}, get("/?q=2;r"), 1},
 
+		{"a deny of a query in a header", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "/x?q=2"), 1},
+		{"a deny of a query in a header, encoded twice", []paddock.NetworkRule{all, query(true, "q", "a")}, method("GET", "X-Rewrite-Url", "/x?q=%2561"), 1},
+		{"a deny of another query than that in a header", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "/x?q=1"), 0},
+		{"a deny of a query before a fragment in a header", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "/x?q=2#y"), 1},
+		{"a deny of a query, and a path that nobody understands", []paddock.NetworkRule{all, query(true, "q", "2")}, get("/x%00%3fq=2"), 1},
+		{"a deny of a query, and no path", []paddock.NetworkRule{all, query(true, "q", "2")}, Request{Scheme: "https", Method: "OPTIONS", Path: "*"}, 0},
+		{"a deny and a query in a header that nobody understands", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "/x?q=2;r"), 1},
+		{"a deny of a query, and a header that is no path", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "https://b.example/x?q=2"), 1},
+		{"a deny of a query behind an encoded question mark", []paddock.NetworkRule{all, query(true, "q", "2")}, get("/x%3fq=2"), 1},
+		{"an allow of a query, and another in a header", []paddock.NetworkRule{query(false, "q", "1")}, asked("/?q=1", "X-Original-Url", "/?q=2"), -1},
+		{"an allow of a query, and none in a header", []paddock.NetworkRule{query(false, "q", "1")}, asked("/?q=1", "X-Original-Url", "/"), -1},
+		{"an allow of a query, and the same in a header", []paddock.NetworkRule{query(false, "q", "1")}, asked("/?q=1", "X-Original-Url", "/y?r=3&q=1"), 0},
+		{"an allow of a query, and another behind an encoded question mark", []paddock.NetworkRule{query(false, "q", "1")}, get("/x%3fq=2?q=1"), -1},
+
 		{"a header", []paddock.NetworkRule{header(false, "x-a", "1")}, method("GET", "X-A", "1"), 0},
 		{"a header in other letters", []paddock.NetworkRule{header(false, "X-A", "1")}, method("GET", "x-a", "1"), 0},
 		{"two values of a header", []paddock.NetworkRule{header(false, "X-A", "1")}, method("GET", "X-A", "1", "x-a", "2"), -1},
@@ -167,6 +194,12 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		{"a deny of a header", []paddock.NetworkRule{all, header(true, "X-A", "2")}, method("GET", "X-A", "1", "x-a", "2"), 1},
 		{"a deny of a header in a list", []paddock.NetworkRule{all, header(true, "X-A", "2")}, method("GET", "X-A", "1, 2"), 1},
 		{"a deny of another header", []paddock.NetworkRule{all, header(true, "X-A", "2")}, method("GET", "X-A", "1"), 0},
+
+		{"a deny of a header by a name with other signs", []paddock.NetworkRule{all, header(true, "X-A", "2")}, method("GET", "x_a", "2"), 1},
+		{"a deny of a header by a name of another length", []paddock.NetworkRule{all, header(true, "X-A", "2")}, method("GET", "x-ab", "2"), 0},
+		{"a header by a name with other signs alone", []paddock.NetworkRule{header(false, "X-A", "1")}, method("GET", "X_A", "1"), -1},
+		{"a header, and another value by a name with other signs", []paddock.NetworkRule{header(false, "X-A", "1")}, method("GET", "X-A", "1", "X_A", "2"), -1},
+		{"a header, and the same by a name with other signs", []paddock.NetworkRule{header(false, "X-A", "1")}, method("GET", "X-A", "1", "X_A", "1"), 0},
 
 		{"the first allow that is met", []paddock.NetworkRule{paths(false, "/a"), paths(false, "/b"), all}, get("/b"), 1},
 		{"what none meets", []paddock.NetworkRule{paths(false, "/a"), paths(false, "/b"), all}, get("/c"), 2},
@@ -185,6 +218,17 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 				t.Errorf("the words are missing or too many: %+v", v)
 			}
 		})
+	}
+}
+
+func TestQueriesInHeadersAreBounded(t *testing.T) {
+	q := get("/")
+	q.Header = map[string][]string{}
+	for i := range 1000 {
+		q.Header["X-Original-Url"] = append(q.Header["X-Original-Url"], "/?q="+strconv.Itoa(i))
+	}
+	if v := viewsOf(q); !v.unclear || len(v.queries) != maxQueries {
+		t.Errorf("%d views of the query, unclear: %v", len(v.queries), v.unclear)
 	}
 }
 

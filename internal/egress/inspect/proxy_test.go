@@ -448,6 +448,11 @@ func TestOtherProtocolsAreRefused(t *testing.T) {
 func TestRulesChangeHeadersAnswerAndProxy(t *testing.T) {
 	w := secure(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%q %q", r.Header.Get("X-Set"), r.Header.Get("X-Gone"))
+		for name := range r.Header {
+			if strings.Contains(name, "_") { // CGI takes it for the other
+				_, _ = fmt.Fprintf(w, " and %s", name)
+			}
+		}
 	})
 	w.rules = func(q decide.Request) Decision {
 		d := Decision{Verdict: decide.Verdict{Allow: true}}
@@ -465,6 +470,8 @@ func TestRulesChangeHeadersAnswerAndProxy(t *testing.T) {
 	r := request(t, "GET", w.url("/headers"), nil)
 	r.Header.Set("X-Set", "old")
 	r.Header.Set("X-Gone", "there")
+	r.Header.Set("X_SET", "old")
+	r.Header["x_gone"] = []string{"there"}
 	if _, body := get(t, c, r); body != `"new" ""` {
 		t.Error(body)
 	}

@@ -227,7 +227,10 @@ func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Reque
 	}
 	out := &http.Request{Method: e.r.Method, URL: u, Host: host, Header: header, ContentLength: e.r.ContentLength, Trailer: e.r.Trailer, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	for _, name := range e.d.Rule.RemoveHeaders {
-		out.Header.Del(name)
+		removeHeader(out.Header, name)
+	}
+	for name := range e.d.Rule.SetHeaders {
+		removeHeader(out.Header, name)
 	}
 	for name, value := range e.d.Rule.SetHeaders {
 		out.Header.Set(name, value)
@@ -236,6 +239,15 @@ func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Reque
 		out.Header["User-Agent"] = nil // otherwise the transport would add one
 	}
 	return out.WithContext(ctx)
+}
+
+// removeHeader removes a header, and others that a server may take for it.
+func removeHeader(h http.Header, name string) {
+	for have := range h {
+		if decide.SameHeader(have, name) {
+			delete(h, have)
+		}
+	}
 }
 
 // headSize estimates the size of a head in bytes.
