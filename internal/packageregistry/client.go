@@ -22,7 +22,9 @@ func pip(r *reading) {
 		files = append(files, path.Join(dir, "pip/pip.conf"))
 	}
 	if env := r.env("VIRTUAL_ENV"); env != "" {
-		files = append(files, path.Join(env, "pip.conf"))
+		file := path.Join(env, "pip.conf")
+		r.own = append(r.own, file) // an environment belongs to a project
+		files = append(files, file)
 	}
 	for _, file := range append(files, r.env("PIP_CONFIG_FILE")) {
 		inside := false

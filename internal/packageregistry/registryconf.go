@@ -25,6 +25,10 @@ type Group struct {
 	Name  string
 	Hosts []string // each with its port where that is neither 443 nor 80
 	From  []string // the files and variables that named them
+
+	// Project is set for hosts that only files of the project name. Who wrote the project
+	// chose them, which may be a stranger or a command in a sandbox.
+	Project bool
 }
 
 // Bounds of what is read.
@@ -34,27 +38,35 @@ const (
 	maxHosts = 256     // of one client
 )
 
-// Read returns a group for each client whose configuration names hosts.
+// Read returns a group for each client whose configuration names hosts. Hosts that only files of
+// the project name are in a group of their own, behind the others.
 func Read(m Machine) []Group {
-	var list []Group
+	var list, projects []Group
 	for _, c := range []struct {
 		name string
 		read func(*reading)
 	}{{"pip", pip}, {"npm", npm}, {"cargo", cargo}, {"go", goModules}, {"apt", apt}} {
-		r := &reading{m: m, g: Group{Name: c.name}}
+		r := &reading{m: m, g: Group{Name: c.name}, p: Group{Name: c.name, Project: true}}
 		c.read(r)
+		r.p.Hosts = slices.DeleteFunc(r.p.Hosts, func(h string) bool { return slices.Contains(r.g.Hosts, h) })
 		if len(r.g.Hosts) > 0 {
 			slices.Sort(r.g.Hosts)
 			list = append(list, r.g)
 		}
+		if len(r.p.Hosts) > 0 {
+			slices.Sort(r.p.Hosts)
+			projects = append(projects, r.p)
+		}
 	}
-	return list
+	return append(list, projects...)
 }
 
 // A reading is one client's.
 type reading struct {
-	m Machine
-	g Group
+	m   Machine
+	g   Group    // of the user and the system
+	p   Group    // of the project
+	own []string // the project's files, wherever they are
 }
 
 // url adds the host of a URL, if it is one of the network's.
@@ -79,12 +91,33 @@ func (r *reading) url(text, from string) {
 		}
 		host += ":" + strconv.FormatUint(n, 10)
 	}
-	if !slices.Contains(r.g.From, from) {
-		r.g.From = append(r.g.From, from)
+	g := &r.g
+	if r.ofProject(from) {
+		g = &r.p
 	}
-	if !slices.Contains(r.g.Hosts, host) && len(r.g.Hosts) < maxHosts {
-		r.g.Hosts = append(r.g.Hosts, host)
+	if !slices.Contains(g.From, from) {
+		g.From = append(g.From, from)
 	}
+	if !slices.Contains(g.Hosts, host) && len(g.Hosts) < maxHosts {
+		g.Hosts = append(g.Hosts, host)
+	}
+}
+
+// ofProject reports whether a file is the project's. A variable may name one too.
+func (r *reading) ofProject(file string) bool {
+	if slices.Contains(r.own, file) {
+		return true
+	}
+	if r.m.Dir == "" || r.m.Home != "" && below(r.m.Home, r.m.Dir) || below("/etc", r.m.Dir) {
+		return false // the directory holds the files of the user, or of the system
+	}
+	return below(file, r.m.Dir)
+}
+
+// below reports whether an absolute path is a directory, or is below it.
+func below(file, dir string) bool {
+	file, dir = path.Clean(file), path.Clean(dir)
+	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // env gives a variable, or nothing.
@@ -128,7 +161,11 @@ func (r *reading) project(name string) string {
 	if r.m.Dir == "" {
 		return ""
 	}
-	return path.Join(r.m.Dir, name)
+	file := path.Join(r.m.Dir, name)
+	if file != r.home(name) { // or it is the user's
+		r.own = append(r.own, file)
+	}
+	return file
 }
 
 // config gives the directory of the user's configuration, or nothing.
