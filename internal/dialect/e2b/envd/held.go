@@ -68,7 +68,7 @@ func (b *heldBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decoded replaces the count of the bytes read by the size of the decoded message.
+// decoded replaces the count of the bytes read by what the decoded message takes.
 func (b *heldBody) decoded(n int64) error {
 	b.begun = false
 	b.patient.wait(forever) // handling the message may take longer
@@ -96,14 +96,20 @@ func (b *Box) counted(next http.Handler) http.Handler {
 	})
 }
 
-// arrived replaces the count of a message's bytes by the size of the decoded message.
+// arrived replaces the count of a message's bytes by the memory that the decoded message takes.
 func arrived(ctx context.Context, m any) error {
-	body, ok := heldOf(ctx)
 	message, is := m.(proto.Message)
-	if !ok || !is {
+	if !is {
 		return nil
 	}
-	return body.decoded(int64(proto.Size(message)))
+	if isRefused(message) {
+		return connect.NewError(connect.CodeResourceExhausted, errHeld)
+	}
+	body, ok := heldOf(ctx)
+	if !ok {
+		return nil
+	}
+	return body.decoded(costOfMessage(message.ProtoReflect()))
 }
 
 // A counter counts the messages of calls, and the answers that are not streams.
@@ -173,7 +179,7 @@ func (u *unpacker) Close() error {
 
 // callOptions returns the bounds of calls. Only input may be large.
 func (b *Box) callOptions() []connect.HandlerOption {
-	return []connect.HandlerOption{
+	options := []connect.HandlerOption{
 		connect.WithSendMaxBytes(maxAnswer),
 		connect.WithInterceptors(counter{}),
 		connect.WithCompression("gzip",
@@ -186,4 +192,8 @@ func (b *Box) callOptions() []connect.HandlerOption {
 			return []connect.HandlerOption{connect.WithReadMaxBytes(maxMessage)}
 		}),
 	}
+	for _, c := range codecs(b) {
+		options = append(options, connect.WithCodec(c))
+	}
+	return options
 }

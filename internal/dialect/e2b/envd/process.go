@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
@@ -320,13 +318,13 @@ func (t *table) release() {
 	}
 }
 
-// maxConfig bounds the size of the config of a process to keep for lists. It is kept until
+// maxConfig bounds the memory of the config of a process to keep for lists. It is kept until
 // the process ends.
 const maxConfig = 16 << 10
 
 // newProcess returns a process that is about to be started or attached.
 func (b *Box) newProcess(config *envdpb.ProcessConfig, tag *string, pty bool) *process {
-	if proto.Size(config) > maxConfig {
+	if costOfMessage(config.ProtoReflect()) > maxConfig {
 		config = nil
 	}
 	return &process{
