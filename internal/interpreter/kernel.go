@@ -114,6 +114,7 @@ func (k *kernel) take(s *stream, d *decoder, kind Kind, end int, p []byte) error
 		}
 		return nil
 	}, func(b []byte, took int) error {
+		b, took = whole(b, took, k.i.room)
 		if b == nil {
 			b = []byte(lostMessage)
 		}

@@ -141,12 +141,28 @@ const (
 // lostMessage is told in place of one that there was no room for.
 const lostMessage = `{"t":"error","name":"` + ErrorRoom + `","value":"a result was dropped: others, of this sandbox, of its owner or of the whole server, are not taken yet, and there is no room for more"}`
 
-// parseMessage reads a message of a kernel.
+// whole makes a message that holds took bytes of room valid, and takes room for what is longer then:
+// two bytes may become four. It answers the bytes of room that it holds now. Without room it gives all
+// back, and nothing is left of the message.
+func whole(b []byte, took int, room *budget) ([]byte, int) {
+	if utf8.Valid(b) {
+		return b, took
+	}
+	valid := bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	more := len(valid) - len(b)
+	switch {
+	case took == 0 || more <= 0: // of one piece, or not longer
+		return valid, took
+	case !room.take(more):
+		room.give(took)
+		return nil, 0
+	}
+	return valid, took + more
+}
+
+// parseMessage reads a message of a kernel, which is valid UTF-8.
 func parseMessage(b []byte) (message, error) {
 	var m message
-	if !utf8.Valid(b) {
-		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
-	}
 	if err := json.Unmarshal(b, &m); err != nil {
 		return m, broken("a message that is no JSON")
 	}
@@ -202,7 +218,7 @@ const (
 	TypeChart = "application/vnd.paddock.chart+json" // what a picture shows: docs/server/interpreter.md
 )
 
-// cut shortens text that is too long, between two characters.
+// cut shortens text that is too long, between two characters. The rest is not kept in memory.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -210,7 +226,7 @@ func cut(text string, n int) string {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return text[:n]
+	return strings.Clone(text[:n])
 }
 
 // A decoder makes text of bytes that arrive in pieces: a character that is cut
