@@ -77,7 +77,7 @@ func (d *Driver) Import(id paddock.SnapshotID, l paddock.Limits, entries iter.Se
 
 // fileBounds are the limits that a file system counts.
 func fileBounds(l budget.Limits) vfs.Options {
-	return vfs.Options{Disk: l.Disk, Inodes: l.Inodes, FileSize: l.FileSize, Path: l.Path}
+	return vfs.Options{Disk: l.Disk, Inodes: l.Inodes, FileSize: l.FileSize, Path: l.Path, Deepest: l.Deepest()}
 }
 
 // Snapshot keeps the files as they are now, in constant time; where the driver

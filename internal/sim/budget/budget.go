@@ -8,6 +8,7 @@ package budget
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -148,6 +149,10 @@ type Limits struct {
 	ScriptTime time.Duration `json:"script_time,omitempty"` // of one JavaScript, Python or SQL program: 60 s
 	Request    time.Duration `json:"request,omitempty"`     // of one network request: 30 s
 }
+
+// Deepest returns the bound of the absolute paths of a computer, in bytes: four times the limit of a path in
+// a call.
+func (l Limits) Deepest() int64 { return 4 * min(l.Filled().Path, math.MaxInt64/4) }
 
 // Filled returns the limits with the default in every zero field.
 func (l Limits) Filled() Limits {

@@ -14,7 +14,8 @@ type Options struct {
 	Disk     int64            // bytes of contents, in blocks of 4096
 	Inodes   int64            // files
 	FileSize int64            // bytes of one file, holes too
-	Path     int64            // bytes of a path in a call; see [Deepest] for those of the tree
+	Path     int64            // bytes of a path in a call
+	Deepest  int64            // no absolute path that is made has so many bytes; zero is four times Path
 	Now      func() time.Time // nil is the host's clock
 }
 
@@ -62,8 +63,6 @@ func New(o Options) *FS {
 	return f
 }
 
-const defaultPath = 4096
-
 func (o Options) filled() Options {
 	if o.Disk <= 0 {
 		o.Disk = 1 << 30
@@ -75,7 +74,10 @@ func (o Options) filled() Options {
 		o.FileSize = 4 << 30
 	}
 	if o.Path <= 0 {
-		o.Path = defaultPath
+		o.Path = 4096
+	}
+	if o.Deepest <= 0 {
+		o.Deepest = 4 * min(o.Path, math.MaxInt64/4)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -200,19 +202,11 @@ func (f *FS) spare(d *node, name string) error {
 	return nil
 }
 
-// Deepest returns the bound of the absolute paths in a tree whose Options.Path
-// is path; zero is the default. Each path that is made there has fewer bytes.
-// As on Linux, relative paths make trees that are deeper than a path argument
-// can say. Everything that looks at whole paths pays for them, and each entry of
-// a snapshot is one, so there is a bound. What lies below a mount can be deeper.
-func Deepest(path int64) int64 {
-	if path <= 0 {
-		path = defaultPath
-	}
-	return 4 * min(path, math.MaxInt64/4)
-}
-
-func (f *FS) deepest() int64 { return Deepest(f.opts.Path) }
+// deepest bounds a path from the root. As on Linux, relative paths make trees
+// that are deeper than a path argument can say. Everything that looks at whole
+// paths pays for them, and each entry of a snapshot is one, so there is a bound.
+// What lies below a mount can be deeper.
+func (f *FS) deepest() int64 { return f.opts.Deepest }
 
 // room reports whether there is room for one more name in d, and whether its
 // path stays within bounds. The FS is locked for writing.

@@ -349,5 +349,5 @@ func (f *FS) path(n *node) (string, error) {
 }
 
 // maxPath is the maximum length of a path that the FS returns. [FS.room] keeps
-// paths shorter than [Deepest]; what lies below a mount can be deeper.
+// paths shorter than [Options.Deepest]; what lies below a mount can be deeper.
 const maxPath = 1 << 20

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
@@ -181,7 +181,7 @@ func RoomOf(disk, inodes, path int64) Room {
 		Bytes:   2*disk + 64<<20,
 		Entries: 2*Names(inodes) + 64<<20,
 		Pieces:  4*(inodes+disk/block) + 100_000,
-		Path:    int(min(vfs.Deepest(path), maxPiece)) + maxTarget,
+		Path:    int(min(budget.Limits{Path: path}.Deepest(), maxPiece)) + maxTarget,
 	}
 }
 
