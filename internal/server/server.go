@@ -184,7 +184,7 @@ func (s *Server) Close() error {
 	closing.Wait()
 	err := s.Drain(context.Background())
 	s.wg.Wait()
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errors.Join(errs...), err)
 }
 
 // enter counts a request. It reports false if the server is closed.

@@ -470,7 +470,7 @@ func TestRulesChangeHeadersAnswerAndProxy(t *testing.T) {
 	r := request(t, "GET", w.url("/headers"), nil)
 	r.Header.Set("X-Set", "old")
 	r.Header.Set("X-Gone", "there")
-	r.Header.Set("X_SET", "old")
+	r.Header["X_SET"] = []string{"old"}
 	r.Header["x_gone"] = []string{"there"}
 	if _, body := get(t, c, r); body != `"new" ""` {
 		t.Error(body)
