@@ -126,8 +126,9 @@ func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()
 	st := paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}}
+	late := b.f.tells
 	b.f.mu.Unlock()
-	<-time.After(b.f.tells)
+	<-time.After(late)
 	return st, nil
 }
 
