@@ -45,11 +45,11 @@ func TestJobs(t *testing.T) {
 	})
 	for _, tier := range []string{"jail", "gvisor"} {
 		t.Run(tier, func(t *testing.T) {
-			most := 8
+			turns := 8
 			if os.Geteuid() != 0 {
-				most = 3
+				turns = 16
 			}
-			tried, left := sample.Part(sample.Seed("jobs"), tier, files, most)
+			tried, left := sample.Part(sample.Seed("jobs"), tier, files, turns)
 			for _, f := range left {
 				t.Log(sample.LeftOut + filepath.Base(f))
 			}
@@ -99,7 +99,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func TestJobsAsUser(t *testing.T) { drivertest.SomeAsAccount(t, "^TestJobs$", 4) }
+func TestJobsAsUser(t *testing.T) { drivertest.SomeAsAccount(t, "^TestJobs$", 3) }
 
 // online reports whether the registry of the host's npm can be reached, and with it the others.
 func online() bool {
