@@ -298,7 +298,8 @@ func networkNeighbours(t *testing.T, s *suite) {
 // neighbours returns how many neighbours of IPv6 the host's kernel keeps, of all network namespaces.
 func neighbours(t *testing.T) (n int, ok bool) {
 	t.Helper()
-	data, err := os.ReadFile("/proc/net/stat/ndisc_cache")
+	// Of this thread, because another one may be in a network namespace of its own, which has no such file.
+	data, err := os.ReadFile("/proc/thread-self/net/stat/ndisc_cache")
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false
 	}
