@@ -132,6 +132,9 @@ type GuestKernelConfig struct {
 	Layered bool `json:"layered,omitempty"`
 	Memory  bool `json:"memory,omitempty"` // FileImage also holds memory
 
+	// SavedParts is how many parts of a saved box are mounted at SavedPart. If it is zero, they come as FileImage.
+	SavedParts int `json:"saved_parts,omitempty"`
+
 	// Audit lists the kinds of events that the guest kernel writes to FileEvents.
 	Audit []paddock.AuditKind `json:"audit,omitempty"`
 
@@ -165,7 +168,12 @@ const (
 	// Engine is the tree in which a guest kernel runs programs of the host, if it needs
 	// some, such as a machine's emulator.
 	Engine = "/engine"
+
+	saved = "/saved" // see SavedPart
 )
+
+// SavedPart returns where a part of a saved box is mounted, if it does not come as a FileImage.
+func SavedPart(i int) string { return fmt.Sprintf("%s/%d", saved, i) }
 
 // An Op is a request of the host on the control descriptor: the first byte of a packet that
 // carries a descriptor for the answer.

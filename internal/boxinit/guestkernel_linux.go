@@ -106,7 +106,7 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	if k == nil || len(k.Token) != guestinit.TokenSize {
 		return fmt.Errorf("the configuration has no guest kernel: %w", paddock.Internal)
 	}
-	files := GuestKernelFiles{Link: p.giveLink, Watch: p.watchHost, Events: came.One(FileEvents), Image: came.Of(FileImage), Supplies: came}
+	files := GuestKernelFiles{Link: p.giveLink, Watch: p.watchHost, Events: came.One(FileEvents), Supplies: came}
 	var guard *guard
 	files.Seal = func() error {
 		if err := guard.complete(p.guestKernel.Processes()); err != nil {
@@ -120,6 +120,15 @@ func (p *initProcess) runGuestKernel(came *Files, report func(Report)) error {
 	if written := came.One(FileWritten); written != nil {
 		files.Template = &Template{Files: came.Of(FileTemplate), Room: k.Room, told: written}
 	}
+	p.step = "open the saved sandbox"
+	for i := range k.SavedParts {
+		f, err := os.Open(SavedPart(i))
+		if err != nil {
+			return fmt.Errorf("part %d of the saved sandbox: %w", i, err)
+		}
+		came.Add(FileImage, f)
+	}
+	files.Image = came.Of(FileImage)
 	if err := p.confineGuestKernel(); err != nil {
 		return err
 	}

@@ -61,10 +61,35 @@ func configure(b *box.Box, c *box.Configuration) error {
 		k.Audit = nil
 	}
 	c.Files.Append(&p.Files)
-	c.Files.Append(&p.First)
+	if err := b.Impossible(addSaved(c, &p.First)); err != nil {
+		return err
+	}
 	image := p.First.Of(boxinit.FileImage)
 	k.Memory = len(image) == len(memoryParts)
 	k.Layered = k.Layered || len(image) == len(fileParts)
+	return nil
+}
+
+// addSaved adds the files with which a box begins. Parts of a saved box that have names are mounted read-only for a box
+// whose user owns them: other boxes begin with them too, and whoever took over the box's init could open a descriptor
+// again for writing, by its name in /proc. The parts of a paused ephemeral sandbox have no names and are nobody else's.
+func addSaved(c *box.Configuration, first *boxinit.Files) error {
+	c.Layout.Config.GuestKernel.SavedParts = 0
+	for i, f := range first.All() {
+		name := first.Names()[i]
+		if parts := &c.Layout.Config.GuestKernel.SavedParts; name == boxinit.FileImage && !c.Layout.ID.Root {
+			switch shown, err := ShowFile(c, f, boxinit.SavedPart(*parts)); {
+			case err != nil:
+				return err
+			case shown:
+				*parts++
+				continue
+			case *parts > 0:
+				return fmt.Errorf("a part of the saved sandbox was removed meanwhile; begin again: %w", paddock.Unavailable)
+			}
+		}
+		c.Files.Add(name, f)
+	}
 	return nil
 }
 

@@ -194,22 +194,16 @@ func configure(b *box.Box, c *box.Configuration) error {
 
 // showFiles mounts the machine's files read-only in a box whose user owns them, and does not send their descriptors.
 // Whoever takes over the box's init could open those again, for writing, by their names in /proc. A copy in memory is
-// sealed and is sent, and so is every file to a box of a root caller, whose user owns none. The memory of a paused
-// ephemeral sandbox has no name and is nobody else's, so it is sent too.
+// sealed and is sent, and so is every file to a box of a root caller, whose user owns none.
 func showFiles(c *box.Configuration) error {
 	if c.Layout.ID.Root {
 		return nil
 	}
 	var sent boxinit.Files
-	images := 0
 	for i, f := range c.Files.All() {
 		name := c.Files.Names()[i]
 		place := protocol.Place(name)
-		switch {
-		case name == boxinit.FileImage:
-			place = protocol.ImagePlace(images)
-			images++
-		case place != "" && c.Layout.Config.GuestKernel.Memory:
+		if place != "" && c.Layout.Config.GuestKernel.Memory {
 			continue // the machine of before began from it; this one goes on from its own memory
 		}
 		if place == "" || inMemory(f) {
@@ -220,8 +214,6 @@ func showFiles(c *box.Configuration) error {
 		case err != nil:
 			return err
 		case shown:
-		case name == boxinit.FileImage && images-1 == len(sent.Of(name)): // and so were those before
-			sent.Add(name, f)
 		default:
 			return fmt.Errorf("a file of the machine (%s) was removed while the sandbox was made; make it again: %w", name, paddock.Unavailable)
 		}

@@ -24,11 +24,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
-// First arguments that make this program the init process of an observed box, or of a box
-// with a replaced sentry.
+// First arguments that make this program the init process of an observed box, of a box
+// with a replaced sentry, or of one whose supervisor is taken over.
 const (
 	observedArgv0 = "paddock-test-observed"
 	hostileArgv0  = "paddock-test-hostile"
+	takenArgv0    = "paddock-test-taken"
 )
 
 // reports is a directory of the host in which such a box leaves its reports.
@@ -41,6 +42,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == observedArgv0:
 		boxinit.Main(&observed{})
+	case os.Args[0] == takenArgv0:
+		boxinit.Main(taken())
 	case os.Args[0] == nestedArgv0:
 		inNested()
 		return
@@ -70,7 +73,7 @@ func exists(path string) bool {
 }
 
 func runtimes() []*box.Runtime {
-	return []*box.Runtime{gvisor.RuntimeOf(observedArgv0), gvisor.RuntimeOf(hostileArgv0)}
+	return []*box.Runtime{gvisor.RuntimeOf(observedArgv0), gvisor.RuntimeOf(hostileArgv0), gvisor.RuntimeOf(takenArgv0)}
 }
 
 func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {

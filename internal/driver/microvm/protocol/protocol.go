@@ -68,9 +68,6 @@ func Place(name string) string {
 	return ""
 }
 
-// ImagePlace returns the place of a part of a saved box.
-func ImagePlace(part int) string { return fmt.Sprintf("/paddock/image-%d", part) }
-
 // An Accel is how the processors of a machine run.
 type Accel string
 

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Args[0] == Argv0 {
-		boxinit.Main(taken{&supervisor{}})
+		boxinit.Main(taken())
 	}
 	if box.Main(microvm.Runtime()) || Main() {
 		return

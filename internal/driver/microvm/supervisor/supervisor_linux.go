@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"sync"
@@ -98,13 +97,6 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 		return fmt.Errorf("decode the machine's configuration: %w", err)
 	}
 	again := c.GuestKernel.Memory
-	if len(f.Image) == 0 {
-		var err error
-		if f.Image, err = shownImage(); err != nil {
-			return err
-		}
-		defer closeAll(f.Image)
-	}
 	spec, state, err := m.plan(c, &f)
 	if err != nil {
 		return err
@@ -229,29 +221,6 @@ func (m *supervisor) supplied(came *boxinit.Files, name string) (*os.File, error
 		return nil, errors.Join(fmt.Errorf("the machine's file %q changed while the sandbox was made; make it again: %w", name, paddock.Unavailable), err, file.Close())
 	}
 	return file, nil
-}
-
-// shownImage opens the parts of a saved box, if they are mounted instead of sent.
-func shownImage() ([]*os.File, error) {
-	var list []*os.File
-	for i := range savedFiles {
-		f, err := os.Open(boxinit.Engine + protocol.ImagePlace(i))
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			closeAll(list)
-			return nil, fmt.Errorf("part %d of the saved sandbox: %w", i, err)
-		}
-		list = append(list, f)
-	}
-	return list, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
 }
 
 // newWay makes the machine's network and returns the machine's end. A relay joins the other

@@ -2,103 +2,30 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/boxinit/boxinittest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
 
-// taken is a supervisor that somebody takes over as soon as its machine runs. It tries to change the host's files. If it
-// can, no sandbox is made, and the error says what it changed.
-type taken struct{ *supervisor }
-
-func (m taken) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
-	if err := m.supervisor.Start(c, f); err != nil {
-		return err
+// taken returns a supervisor that somebody takes over.
+func taken() boxinittest.Taken {
+	return boxinittest.Taken{
+		GuestKernel: &supervisor{}, Mounted: []string{boxinit.Engine + "/paddock/*", filepath.Dir(boxinit.SavedPart(0)) + "/*"},
+		Own: func(name string) bool {
+			return strings.HasPrefix(name, "/memfd:ledger") || strings.HasSuffix(name, "/pages (deleted)") || strings.HasSuffix(name, "/state (deleted)") ||
+				strings.HasSuffix(name, "/index (deleted)") // the memory of a paused ephemeral sandbox
+		},
 	}
-	tried, changed, err := changeFiles()
-	switch {
-	case err != nil:
-		return err
-	case len(changed) > 0:
-		return fmt.Errorf("the supervisor changed %q: %w", changed, paddock.Denied)
-	case len(tried) == 0:
-		return fmt.Errorf("the supervisor has no file that it could try to change: %w", paddock.Denied)
-	}
-	return nil
-}
-
-// changeFiles tries to write to every file of the host that this process has open, and to those that are mounted for
-// QEMU.
-func changeFiles() (tried, changed []string, err error) {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return nil, nil, err
-	}
-	var paths []string
-	for _, e := range entries {
-		path := "/proc/self/fd/" + e.Name()
-		var fs syscall.Statfs_t
-		if err := syscall.Statfs(path, &fs); err != nil || fs.Type == procFS {
-			continue // it was closed meanwhile, or is the process's own
-		}
-		name, err := os.Readlink(path)
-		own := strings.HasPrefix(name, "/memfd:ledger") || strings.HasSuffix(name, "/pages (deleted)") || strings.HasSuffix(name, "/state (deleted)") ||
-			strings.HasSuffix(name, "/index (deleted)") // the memory of a paused ephemeral sandbox
-		if err == nil && !own {
-			paths = append(paths, path)
-		}
-	}
-	mounted, err := filepath.Glob(boxinit.Engine + "/paddock/*")
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, path := range mounted {
-		_ = unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
-	}
-	for _, path := range append(paths, mounted...) {
-		st, err := os.Stat(path)
-		if err != nil || !st.Mode().IsRegular() {
-			continue
-		}
-		name, _ := os.Readlink(path) // a mounted file is no link
-		name = path + " " + name
-		tried = append(tried, name)
-		if changes := rewrite(path); changes {
-			changed = append(changed, name)
-		}
-	}
-	return tried, changed, nil
-}
-
-// procFS is the type of the file system of processes.
-const procFS = 0x9fa0
-
-// rewrite reports whether the first byte of a file can be written.
-func rewrite(path string) bool {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b := make([]byte, 1)
-	if _, err := f.ReadAt(b, 0); err != nil {
-		return false
-	}
-	_, err = f.WriteAt(b, 0)
-	return err == nil
 }
 
 // The caller owns the kernel, too.
