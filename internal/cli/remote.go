@@ -100,15 +100,22 @@ func (a *App) connect(ctx context.Context, f *RemoteFlags) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !named {
-		stop := a.progress("starting a server of your own")
-		p.Address, err = a.Private(ctx)
-		stop()
-		if err != nil {
-			return nil, err
+	var d paddock.Driver
+	const tries = 3 // the caller's own server may be about to end when it answers, as after a logout
+	for i := range tries {
+		if !named {
+			stop := a.progress("starting a server of your own")
+			p.Address, err = a.Private(ctx)
+			stop()
+			if err != nil {
+				return nil, err
+			}
+		}
+		d, err = a.Dial(ctx, p)
+		if err == nil || named || i == tries-1 || !errors.Is(err, paddock.Unavailable) {
+			break
 		}
 	}
-	d, err := a.Dial(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", p.Address, err)
 	}

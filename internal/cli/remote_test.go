@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -394,5 +395,27 @@ func TestKeptOutputIsToldToProgramsWithHowItEnded(t *testing.T) {
 	}
 	if said := r.fail(t, 125, "logs", "-f", "--json", id); !strings.Contains(said, "leave one out") {
 		t.Errorf("said %q", said)
+	}
+}
+
+func TestAServerOfTheCallersOwnThatEndsMeanwhileIsStartedAnew(t *testing.T) {
+	r := newRack(t)
+	for _, c := range []struct {
+		args         []string
+		ends, status int
+	}{{[]string{"ls"}, 2, 0}, {[]string{"ls"}, 3, 125}, {[]string{"ls", "--server", "unix:/named"}, 1, 125}} {
+		v := r.invoke(c.args...)
+		dial, ended, started := v.App.Dial, 0, 0
+		v.App.Private = func(context.Context) (string, error) { started++; return "unix:/private", nil }
+		v.App.Dial = func(ctx context.Context, s Site) (paddock.Driver, error) {
+			if ended < c.ends {
+				ended++
+				return nil, fmt.Errorf("no such socket: %w", paddock.Unavailable)
+			}
+			return dial(ctx, s)
+		}
+		if code := v.Run(t.Context()); code != c.status {
+			t.Errorf("%q, of which %d servers end: status %d and not %d, after %d starts: %s", c.args, c.ends, code, c.status, started, v.Stderr.String())
+		}
 	}
 }
