@@ -56,14 +56,35 @@ func newGnuPG(t *testing.T, passphrase, pinentry string) *gnupg {
 		t.Fatalf("keygrips %q", g.grips)
 	}
 	g.run("gpgconf", "--kill", "gpg-agent") // which forgets the passphrase
-	// It waits five seconds for an agent to start, which is not enough on a busy machine.
-	for range 20 {
-		if g.command("gpgconf", "--launch", "gpg-agent").Run() == nil {
-			break
+	g.extra = strings.TrimSpace(g.run("gpgconf", "--list-dirs", "agent-extra-socket"))
+	// It waits five seconds for an agent to start, which is not enough on a busy machine. There it also takes the agent
+	// that is about to end for one that runs.
+	for range 100 {
+		if g.command("gpgconf", "--launch", "gpg-agent").Run() == nil && g.answers() {
+			return g
 		}
 	}
-	g.extra = strings.TrimSpace(g.run("gpgconf", "--list-dirs", "agent-extra-socket"))
-	return g
+	t.Fatal("the agent of GnuPG does not start")
+	return nil
+}
+
+// answers reports whether the agent greets whoever connects, and stays.
+func (g *gnupg) answers() bool {
+	c, err := net.Dial("unix", g.extra)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	lines := bufio.NewReader(c)
+	for _, request := range []string{"", "NOP\n", "NOP\n"} {
+		if _, err := io.WriteString(c, request); err != nil {
+			return false
+		}
+		if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "OK") {
+			return false
+		}
+	}
+	return g.command("gpg-connect-agent", "--no-autostart", "/bye").Run() == nil
 }
 
 func (g *gnupg) command(args ...string) *exec.Cmd {
