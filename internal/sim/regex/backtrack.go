@@ -17,6 +17,7 @@ type backtracker struct {
 	stack []frame
 	seen  visits
 	steps int
+	paid  int // of steps, what the meter was told of
 	held  int // bytes that the meter counts
 }
 
@@ -139,7 +140,7 @@ func (k *backtracker) release() {
 // from the next.
 func (k *backtracker) begin() {
 	k.seen.clear()
-	k.steps = 0
+	k.steps, k.paid = 0, 0
 }
 
 // run tries a match that starts at from, and says whether there is one; then
@@ -215,8 +216,9 @@ func (k *backtracker) save(slot, pos int) {
 func (k *backtracker) walk(pc uint32, pos int) (end int, ok bool, err error) {
 	for {
 		k.steps++
-		if k.steps&63 == 0 {
-			if err := k.m.backtrack(64); err != nil {
+		if n := k.steps - k.paid; n >= 64 {
+			k.paid = k.steps
+			if err := k.m.backtrack(n); err != nil {
 				return 0, false, err
 			}
 			if len(k.stack) > maxStack {
@@ -267,11 +269,10 @@ func (k *backtracker) walk(pc uint32, pos int) (end int, ok bool, err error) {
 				return 0, false, nil
 			}
 		case cBackref:
-			n := k.backref(int(in.arg), pos, in.fold)
-			if n < 0 {
+			n, ok := k.backref(int(in.arg), pos, in.fold)
+			if !ok {
 				return 0, false, nil
 			}
-			k.steps += n >> 3
 			pos += n
 		case cKeep:
 			k.save(0, pos)
@@ -298,34 +299,48 @@ func (k *backtracker) visited(pc uint32, pos int) bool {
 	return k.seen.add(v)
 }
 
-// backref returns the length of what group matched if it stands at pos, or -1.
-func (k *backtracker) backref(group, pos int, fold bool) int {
+// backref reports whether what group matched stands at pos, and the length that it
+// has there. What is compared counts as steps, whether it is the same or not.
+func (k *backtracker) backref(group, pos int, fold bool) (n int, ok bool) {
 	from, to := k.slots[2*group], k.slots[2*group+1]
 	if from < 0 || to < from {
-		return -1
+		return 0, false
 	}
 	text := k.s.b[from:to]
 	rest := k.s.b[pos:]
-	if bytes.HasPrefix(rest, text) {
-		return len(text)
+	if k.same(text, rest) {
+		return len(text), true
 	}
 	if !fold {
-		return -1
+		return 0, false
 	}
-	n := 0
-	for len(text) > 0 {
-		if n >= len(rest) {
-			return -1
-		}
+	for n < len(rest) && len(text) > 0 {
 		a, an := utf8.DecodeRune(text)
 		b, bn := utf8.DecodeRune(rest[n:])
 		if a != b && !sameFold(a, b) || a == utf8.RuneError && text[0] != rest[n] {
-			return -1
+			break
 		}
 		text = text[an:]
 		n += bn
 	}
-	return n
+	k.steps += n
+	return n, len(text) == 0
+}
+
+// same reports whether rest begins with text. It looks at ever larger pieces, so
+// that what does not count costs no more than what does.
+func (k *backtracker) same(text, rest []byte) bool {
+	if len(text) > len(rest) {
+		return false
+	}
+	for at, size := 0, 64; at < len(text); at, size = at+size, 2*size {
+		size = min(size, len(text)-at)
+		k.steps += size >> 3
+		if !bytes.Equal(text[at:at+size], rest[at:at+size]) {
+			return false
+		}
+	}
+	return true
 }
 
 func sameFold(a, b rune) bool {

@@ -91,6 +91,39 @@ func TestBacktrackingEnds(t *testing.T) {
 	}
 }
 
+// What a back-reference compares is work, also where it is in vain, and where the
+// steps between two of them are a round number.
+func TestBackReferencesArePaidFor(t *testing.T) {
+	t.Parallel()
+	const n = 1500
+	for _, c := range []struct {
+		name, pattern, text string
+		opt                 Options
+		least               int
+	}{
+		{"in vain, without case", `^\(a*\)x.*\1[bc]`, strings.Repeat("a", n) + "xb" + strings.Repeat("A", n), Options{IgnoreCase: true}, n * n / 4},
+		{"in vain", `^\(a*d\)x.*\1[bc]`, strings.Repeat("a", n) + "dx" + strings.Repeat("a", 2*n) + "b", Options{}, n * n / 16},
+		{"all the same", `^(a{480})(\1)*$`, strings.Repeat("a", 480*400), Options{Flavour: ERE}, 399 * 60},
+		{"all the same, without case", `^(a{480})(\1)*$`, strings.Repeat("a", 480) + strings.Repeat("A", 480*399), Options{Flavour: ERE, IgnoreCase: true}, 399 * 480},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const most = 1 << 40
+			meter := &countdown{most}
+			c.opt.Meter = meter
+			r, err := Compile(c.pattern, c.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = r.Find([]byte(c.text), 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			if paid := most - meter.left; paid < c.least {
+				t.Errorf("%d steps were paid, and at least %d were done", paid, c.least)
+			}
+		})
+	}
+}
+
 func TestModesAreThoseOfTheTools(t *testing.T) {
 	t.Parallel()
 	bash := realTool(t, "bash")
