@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -39,6 +40,9 @@ type box struct {
 	gate   sync.RWMutex
 	paused bool // guarded by gate
 	gone   bool // guarded by gate
+
+	ending sync.Mutex // held by whoever removes it
+	empty  bool       // guarded by ending: nothing runs, and nothing is held
 
 	mu        sync.Mutex
 	limits    paddock.Limits           // guarded by mu
@@ -82,11 +86,11 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	}
 	b.kernel = kernel.New(kernel.Options{
 		FS: b.fs, Limits: counted, Programs: d.programs.find, Hostname: hostname, Refused: b.refuse, CPUs: told.CPUs, Dial: dial,
-		ProcessorTime: processorTime,
+		ProcessorTime: processorTime, Patience: d.o.Patience,
 	})
 	defer func() {
 		if err != nil {
-			b.end()
+			err = errors.Join(err, b.end())
 		}
 	}()
 	if err := b.furnish(hostname); err != nil {
@@ -270,28 +274,36 @@ func (b *box) relimit(l paddock.Limits) error {
 	return nil
 }
 
+// Remove ends everything on the computer. It fails where a command cannot be
+// ended, and may then be called again.
 func (b *box) Remove(context.Context) error {
 	b.gate.Lock()
 	gone := b.gone
 	b.gone = true
 	b.gate.Unlock()
-	if gone {
+	b.ending.Lock()
+	defer b.ending.Unlock()
+	if gone && b.empty {
 		return nil
 	}
-	b.end()
+	if err := b.end(); err != nil {
+		return fmt.Errorf("remove sandbox %s: %w: end this process: %w", b.id, err, paddock.Unavailable)
+	}
+	b.empty = true
 	b.d.boxes.Forget(b.id)
 	return nil
 }
 
-// end stops everything and lets go of the host's directories.
-func (b *box) end() {
+// end stops everything and lets go of the host's directories. If something
+// cannot be stopped, it keeps those.
+func (b *box) end() error {
 	b.mu.Lock()
 	list := slices.Collect(maps.Values(b.processes))
 	b.mu.Unlock()
 	for _, p := range list {
 		p.run.Stop(errGone{})
 	}
-	b.kernel.Close()
+	stuck := b.kernel.Close()
 	for _, p := range list {
 		p.out.Close()
 		p.closeInput()
@@ -302,9 +314,13 @@ func (b *box) end() {
 	for _, w := range watching {
 		_ = w.Close()
 	}
+	if stuck != nil {
+		return stuck
+	}
 	for _, m := range b.mounts {
 		m.root.drop()
 	}
+	return nil
 }
 
 // An errGone stops the runs of a sandbox that is removed.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
@@ -55,6 +56,10 @@ type Options struct {
 	// called, as far as hosts and ports go; others are refused at Create. It
 	// must lead no name to addresses that the computer shall not reach.
 	Dial Dial
+
+	// Patience bounds how long a removal waits for commands that were killed; 0
+	// is half a minute.
+	Patience time.Duration
 
 	// Walls are the controls around the process that the driver runs in.
 	Walls []paddock.Finding
@@ -160,8 +165,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, err
 	}
 	if err := d.boxes.Add(b); err != nil {
-		b.end()
-		return nil, err
+		return nil, errors.Join(err, b.end())
 	}
 	return b, nil
 }
@@ -217,4 +221,21 @@ func (d *Driver) OutOfMemory() {
 		}
 		b.mu.Unlock()
 	}
+}
+
+// stuckTime is how much processor time the process may have until a command that
+// was to end has reached a checkpoint. The longest step of a tool takes less.
+const stuckTime = 10 * time.Second
+
+// Stuck returns the program of a command that was to end and does not stop
+// computing, or nothing. It is asked every now and then. No means of this
+// process ends such a command. The name is guest data.
+func (d *Driver) Stuck() string {
+	ran := processorTime()
+	for _, b := range d.boxes.All() {
+		if name := b.kernel.Overdue(ran, stuckTime); name != "" {
+			return name
+		}
+	}
+	return ""
 }

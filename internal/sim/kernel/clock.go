@@ -13,7 +13,7 @@ import (
 // this process no processor for a while, nobody is taken to have had one.
 type clock struct {
 	since time.Time
-	among *atomic.Int64 // clocks of the computer that run
+	share *share // of the computer
 
 	processor func() time.Duration // [Options.ProcessorTime]
 	had       time.Duration        // its answer at asked, which is at most a stall before since
@@ -27,7 +27,7 @@ const stall = 10 * time.Millisecond
 
 func (c *clock) start() {
 	if c.since.IsZero() {
-		c.among.Add(1)
+		c.share.running.Add(1)
 	}
 	c.read()
 }
@@ -53,18 +53,21 @@ func (c *clock) read() time.Duration {
 
 // part is what of d the goroutine had of a processor.
 func (c *clock) part(d time.Duration) time.Duration {
-	if n, have := c.among.Load(), int64(runtime.NumCPU()); n > have {
+	if n, have := c.share.running.Load(), int64(runtime.GOMAXPROCS(0)); n > have {
 		return d * time.Duration(have) / time.Duration(n)
 	}
 	return d
 }
 
 // stop counts what has passed for a run; what passes from now on is waiting.
+// Whoever of the computer's tasks pays next, pays for that too.
 func (c *clock) stop(r *Run) {
 	if !c.since.IsZero() {
-		r.busy.Add(int64(c.read()))
+		d := c.read()
+		r.busy.Add(int64(d))
+		_ = c.share.owed(d)
 		c.since = time.Time{}
-		c.among.Add(-1)
+		c.share.running.Add(-1)
 	}
 }
 
@@ -79,7 +82,8 @@ func (c *clock) lap(r *Run) time.Duration {
 }
 
 // A share is processors' worth of time that all tasks of a computer have.
-// Whoever ran pays, and waits when there is nothing left.
+// Whoever ran pays, and waits when there is nothing left. What a task had
+// before it ended or waited, where it does not pay, is a debt of all.
 type share struct {
 	running atomic.Int64 // clocks
 
@@ -92,7 +96,7 @@ type share struct {
 // burst is how much time may be saved up.
 const burst = float64(20 * time.Millisecond)
 
-func (k *Kernel) clock() *clock { return &clock{among: &k.share.running, processor: k.ProcessorTime} }
+func (k *Kernel) clock() *clock { return &clock{share: &k.share, processor: k.ProcessorTime} }
 
 func (s *share) set(cpus float64) {
 	s.mu.Lock()
@@ -109,6 +113,8 @@ func (s *share) pay(t *Task, ran time.Duration) {
 	}
 }
 
+// owed takes what was had from the share, and returns how long it takes until
+// there is something left.
 func (s *share) owed(ran time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

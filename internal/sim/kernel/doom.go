@@ -2,8 +2,10 @@ package kernel
 
 import (
 	"context"
+	"path"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
@@ -12,6 +14,42 @@ import (
 func (t *Task) Doomed() bool {
 	const kill = 1<<uint(linux.SIGKILL) | 1<<uint(linux.SIGTERM) | 1<<uint(linux.SIGINT) | 1<<uint(linux.SIGHUP)
 	return t.Run.cause.Load() != nil || t.pending.Load()&kill != 0
+}
+
+// Overdue returns the program of a task that was to end while the computer's
+// process had more than patience of processor time, and reached no checkpoint
+// in it. The argument ran is what the process has had so far. The answer is
+// guest data, and empty if there is no such task.
+func (k *Kernel) Overdue(ran, patience time.Duration) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.tasks {
+		switch {
+		case t.Run.cause.Load() == nil && t.pending.Load()&bit(linux.SIGKILL) == 0:
+			t.late = 0
+		case t.late == 0:
+			t.late = max(ran, 1)
+		case ran-t.late > patience:
+			return t.program()
+		}
+	}
+	return ""
+}
+
+// program returns the name of what the task runs.
+func (t *Task) program() string {
+	if args := t.known().args; len(args) > 0 {
+		return path.Base(args[0])
+	}
+	return "a task"
+}
+
+// EndAfter ends the task's run by a limit of time, of which a program that
+// reaches no checkpoint learns nothing. The caller calls release at its end.
+func (t *Task) EndAfter(name budget.Name, limit time.Duration) (release func()) {
+	run := t.Run
+	timer := time.AfterFunc(limit, func() { run.Stop(&budget.Exceeded{Name: name, Limit: int64(limit / time.Second)}) })
+	return func() { timer.Stop() }
 }
 
 // how often somebody looks whether a task is doomed.

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -32,6 +34,9 @@ type Options struct {
 	// Dial is the way to the network; nil is no network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Patience bounds how long Close waits; 0 is half a minute.
+	Patience time.Duration
+
 	// Refused is told what a task tried and may not; nil is nobody.
 	Refused func(what, target, rule string)
 }
@@ -56,6 +61,7 @@ type Kernel struct {
 	fifos map[vfs.Ino]*pipe     // guarded by mu: named pipes that are open
 	locks map[lockKey]*fileLock // guarded by mu
 	ended bool                  // guarded by mu: nothing may start any more
+	empty chan struct{}         // guarded by mu: after Close, closed when no task runs
 	wg    sync.WaitGroup        // of goroutines that run tasks
 }
 
@@ -67,6 +73,9 @@ func New(o Options) *Kernel {
 	o.Limits = o.Limits.Filled()
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
 	}
 	if o.Hostname == "" {
 		o.Hostname = "paddock"
@@ -141,17 +150,40 @@ func (k *Kernel) Resume() {
 }
 
 // Close kills every task, waits for their ends, and lets nothing start any
-// more.
-func (k *Kernel) Close() {
+// more. A task that reaches no checkpoint cannot be ended: after
+// [Options.Patience] that is an error, and Close may be called again.
+func (k *Kernel) Close() error {
 	k.mu.Lock()
 	k.ended = true
+	if k.empty == nil {
+		k.empty = make(chan struct{})
+		go func() { // nothing starts any more, so it ends with the last task
+			k.wg.Wait()
+			close(k.empty)
+		}()
+	}
 	k.mu.Unlock()
 	for _, t := range k.Tasks() {
 		t.Signal(linux.SIGKILL)
 	}
 	k.Resume()
-	k.wg.Wait()
+	timer := time.NewTimer(k.Patience)
+	defer timer.Stop()
+	select {
+	case <-k.empty:
+		return nil
+	case <-timer.C:
+	}
+	var names []string
+	for _, t := range k.Tasks() {
+		names = append(names, t.program())
+	}
+	return fmt.Errorf("%w: %q", ErrStuck, names)
 }
+
+// ErrStuck is the error of a computer on which a task computes and reaches no
+// checkpoint.
+var ErrStuck = errors.New("a command was killed and does not stop computing")
 
 // A Run is a command that was started from outside, with all that it started.
 type Run struct {

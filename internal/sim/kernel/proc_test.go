@@ -18,7 +18,7 @@ func computer(t *testing.T, limits budget.Limits) (*kernel.Kernel, *kernel.Task)
 	t.Helper()
 	fs := vfs.New(vfs.Options{})
 	k := kernel.New(kernel.Options{FS: fs, Limits: limits, Programs: func(string) (kernel.Program, bool) { return nil, false }})
-	t.Cleanup(k.Close)
+	t.Cleanup(func() { _ = k.Close() })
 	task, err := k.NewRun().NewTask(vfs.View{FS: fs, Dir: vfs.Root, Umask: 0o022}, []string{"test"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestWhatTheHostDidNotGiveIsNotUsed(t *testing.T) {
 	const stall = 500 * time.Millisecond
 	fs := vfs.New(vfs.Options{})
 	k := kernel.New(kernel.Options{FS: fs, ProcessorTime: func() time.Duration { return time.Hour }})
-	t.Cleanup(k.Close)
+	t.Cleanup(func() { _ = k.Close() })
 	task, err := k.NewRun().NewTask(vfs.View{FS: fs, Dir: vfs.Root}, []string{"test"}, nil)
 	if err != nil {
 		t.Fatal(err)

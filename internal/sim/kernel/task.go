@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
@@ -66,6 +67,8 @@ type Task struct {
 
 	out *bufio.Writer
 	in  *bufio.Reader
+
+	late time.Duration // guarded by K.mu: see [Kernel.Overdue]
 
 	mu     sync.Mutex
 	status Status // guarded by mu until done is closed
@@ -240,6 +243,7 @@ func (t *Task) try(run func(*Task) int) (s Status, other *unwind) {
 		}
 	}()
 	t.Check()
+	t.K.share.pay(t, 0) // what ended tasks owe
 	s.Code = run(t) & 0xff
 	if err := t.Flush(); err != nil {
 		t.complain(err)

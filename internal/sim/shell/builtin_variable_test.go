@@ -42,7 +42,7 @@ func sim(t *testing.T, script string) (string, int) {
 		}
 	}
 	s := task.Do(shell.Program)
-	k.Close()
+	_ = k.Close()
 	return string(stdout.Bytes()), s.Shell()
 }
 

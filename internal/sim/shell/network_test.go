@@ -67,7 +67,7 @@ func dialing(t *testing.T, dial func(context.Context, string, string) (net.Conn,
 	_, err = f.Write(kernel.ProgramFile("cat"))
 	must(t, err, f.Close())
 	k := kernel.New(kernel.Options{FS: fs, Programs: programs, Dial: dial})
-	defer k.Close()
+	defer func() { _ = k.Close() }()
 	r := k.NewRun()
 	defer r.End()
 	task, err := r.NewTask(vfs.View{FS: fs, Dir: vfs.Root}, []string{"bash", "-c", script}, []string{"PATH=/bin"})

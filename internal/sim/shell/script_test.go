@@ -76,7 +76,7 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 		p, ok := programs[name]
 		return p, ok
 	}})
-	defer k.Close()
+	defer func() { _ = k.Close() }()
 	r := k.NewRun()
 	view := vfs.View{FS: fs, Dir: vfs.Root, UID: 1000, GID: 1000, Umask: 0o022}
 	must(t, view.Chdir("/tmp"))
@@ -103,7 +103,7 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 		t.Fatal("the script does not end")
 	}
 	st, _ := task.Status()
-	k.Close()
+	_ = k.Close()
 	return result{string(stdout.Bytes()), string(stderr.Bytes()), st.Shell(), r.Cause()}
 }
 

@@ -99,7 +99,7 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	case <-time.After(time.Minute):
 		t.Fatalf("%q does not end", c.Args)
 	}
-	k.Close()
+	_ = k.Close()
 	s, _ := task.Status()
 	if cause := run.Cause(); cause != nil {
 		if bug := (*kernel.Broken)(nil); errors.As(cause, &bug) {

@@ -102,7 +102,7 @@ func fetched(t *testing.T, limits budget.Limits, args ...string) (stdout, stderr
 		return 127
 	})
 	<-task.Done()
-	k.Close()
+	_ = k.Close()
 	s, _ := task.Status()
 	return string(stdoutBuffer.Bytes()), string(stderrBuffer.Bytes()), s.Shell(), &view, run.Cause()
 }

@@ -66,6 +66,7 @@ func run(t *kernel.Task, tools Caller, lib *library) (code int) {
 	}
 	p.e = e
 	defer e.Close()
+	defer t.EndAfter("script_time", t.K.Limits.ScriptTime)() // a function of the engine may take long
 	defer func() {
 		switch r := recover().(type) {
 		case nil:

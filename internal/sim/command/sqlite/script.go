@@ -129,6 +129,7 @@ func (c *console) statement(text string) {
 }
 
 func (c *console) wrong(err error) {
+	c.settle()
 	c.t.Check()
 	text := err.Error()
 	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) {

@@ -41,6 +41,9 @@ type console struct {
 	status    int
 	done      bool
 	reading   int64 // files that read each other
+
+	handler *handler // of the engine's progress, which it calls as long as the connection is open
+	ended   any      // the panic that ends the task
 }
 
 // raw is what the engine's connections can do beyond database/sql.
@@ -63,6 +66,7 @@ func run(t *kernel.Task) int {
 	}
 	ctx, release := t.Bounded(t.K.Limits.ScriptTime)
 	defer release()
+	defer t.EndAfter("script_time", t.K.Limits.ScriptTime)() // one instruction may take long
 	c.ctx = ctx
 	if err := c.open(); err != nil {
 		t.Errorf("%v", err)
@@ -195,6 +199,9 @@ func (c *console) open() error {
 		if _, err := sqlite.Limit(c.conn, id, n); err != nil {
 			return err
 		}
+	}
+	if err := c.watch(); err != nil {
+		return err
 	}
 	pages := c.t.K.Limits.Database / 4096
 	for _, pragma := range []string{

@@ -108,4 +108,23 @@ func TestAnEndlessQueryEndsByItsLimit(t *testing.T) {
 	}
 }
 
+// The first row comes at once, and the step to the second never ends.
+const endlessSecond = "SELECT 1 UNION ALL SELECT count(*) FROM (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c) SELECT i FROM c)"
+
+func TestEveryRowOfAnEndlessQueryIsEndedAndPaidFor(t *testing.T) {
+	for name, query := range map[string]string{
+		"the first": "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c) SELECT count(*) FROM c", "the second": endlessSecond,
+		"an insertion": "CREATE TABLE t(x); INSERT INTO t " + strings.Replace(endlessSecond, "1 UNION", "0 UNION", 1), "a script": ".print x\n" + endlessSecond + ";",
+	} {
+		for limit, limits := range map[string]budget.Limits{"script_time": shortLimits(), "steps": {Steps: 100_000}} {
+			t.Run(name+" by "+limit, func(t *testing.T) {
+				r := commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", query}}, limits)
+				if r.Status != 137 || !strings.Contains(r.Stderr, `"`+limit+`"`) {
+					t.Errorf("%+v", r)
+				}
+			})
+		}
+	}
+}
+
 func shortLimits() budget.Limits { return budget.Limits{ScriptTime: 200 * time.Millisecond} }

@@ -264,7 +264,7 @@ func newMini(t testing.TB) *mini {
 	}
 	k := kernel.New(kernel.Options{FS: fs})
 	run := k.NewRun()
-	t.Cleanup(func() { run.End(); k.Close() })
+	t.Cleanup(func() { run.End(); _ = k.Close() })
 	task, err := run.NewTask(view, []string{"bash"}, nil)
 	if err != nil {
 		t.Fatal(err)
