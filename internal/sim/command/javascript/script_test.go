@@ -111,6 +111,29 @@ func TestWhatHasNoEndInTheEngineThrows(t *testing.T) {
 	}
 }
 
+// A length that is small when it is looked at, and has no end when the engine asks.
+func TestALengthThatChangesHasNoEndEither(t *testing.T) {
+	for _, code := range []string{
+		"let n=0; print(Array.prototype.lastIndexOf.call({get length(){return n++?2**53-1:3},1:'x'},'x'))",
+		"let n=0; print(Array.prototype.lastIndexOf.call({length:{valueOf(){return n++?2**53-1:3}},1:'x'},'x'))",
+		"let n=0; print(Array.prototype.lastIndexOf.call(new Proxy([0,'x',0],{get(t,k){return k==='length'&&n++?2**53-1:t[k]}}),'x'))",
+		"let n=0; print(Array.prototype.lastIndexOf.call(new Proxy({length:3,1:'x'},{get(t,k){return k==='length'&&n++?2**53-1:t[k]}}),'x'))",
+		"try{[].concat({length:2**53-1,[Symbol.isConcatSpreadable]:true})}catch(e){print(1)}",
+		"let n=0; print([].concat({length:2**53-1,get [Symbol.isConcatSpreadable](){return n++>0}}).length)",
+		"let n=0; print([7].concat({get length(){return n++?2**53-1:1},0:0,[Symbol.isConcatSpreadable]:true}).length-1)",
+		"let own; const a=Reflect.apply; Reflect.apply=(f,t,x)=>{own=f;return a(f,t,x)}; [].lastIndexOf(0); print(own?'leaked':1)",
+		"const o={length:2,1:'x'}; print(Array.prototype.fill.call(o,'y')===o&&o[1]==='y'?1:0)",
+		"let n=0; const o={get length(){return n++?2**53-1:2}}; print(Array.prototype.fill.call(o,'y')===o&&o[1]==='y'?1:0)",
+		"(function(){print([].concat([1],arguments.length,Array.prototype.slice.call(arguments,1))[2])})(0,1)",
+		"print([].concat(1,[1,[2]],'x').length-3)",
+	} {
+		r := limited(t, budget.Limits{ScriptTime: 5 * time.Minute}, "const print=console.log; "+code)
+		if r.Stdout != "1\n" || r.Status != 0 {
+			t.Errorf("%s: %+v", code, r)
+		}
+	}
+}
+
 func TestAPanicOfTheTaskEndsTheScriptWhereverItIs(t *testing.T) {
 	r := limited(t, budget.Limits{}, "try{[1].map(()=>process.kill(process.pid,'SIGTERM'))}catch(e){console.log('caught')}finally{console.log('finally')}; console.log('on')")
 	if r.Stdout != "" || r.Status != 143 {

@@ -31,15 +31,40 @@ const bare = (name) => name.startsWith('node:') ? name.slice(5) : name;
 const isBuiltin = (name) => builtins.has(bare(name));
 
 // What costs by a length that a script invents, and never looks up from it,
-// must not run on lengths that nothing stands behind.
-const longest = 1 << 26;
+// must not run on lengths that nothing stands behind. A script may change any
+// global: nothing here looks at one later.
+const longest = 1 << 24;
+const { apply, get } = Reflect, { isArray } = Array, { isView } = ArrayBuffer, { getOwnPropertyDescriptor } = Object;
+const toNumber = Number, Through = Proxy, OutOfRange = RangeError, spreads = Symbol.isConcatSpreadable;
+const isObject = (o) => typeof o === 'object' && o !== null || typeof o === 'function';
+
+// even gives what has the same length whenever it is asked, which is the one
+// that was looked at: a getter, what becomes a number, and a proxy may answer
+// the engine otherwise.
+function even(o) {
+  if (!isObject(o)) return o;
+  const length = toNumber(o.length);
+  if (length > longest) throw new OutOfRange('Invalid array length');
+  if (host.proxied(o) === undefined) {
+    if (isArray(o) || isView(o)) return o;
+    const own = getOwnPropertyDescriptor(o, 'length');
+    if (own && typeof own.value === 'number') return o;
+  }
+  return new Through(o, { get: (target, key) => key === 'length' ? length : get(target, key) });
+}
 for (const name of ['concat', 'copyWithin', 'every', 'fill', 'filter', 'find', 'findIndex', 'findLast', 'findLastIndex', 'flat', 'flatMap', 'forEach',
   'includes', 'indexOf', 'join', 'lastIndexOf', 'map', 'reduce', 'reduceRight', 'reverse', 'shift', 'slice', 'some', 'sort', 'splice', 'toReversed',
   'toSorted', 'toSpliced', 'unshift', 'with']) {
   const original = Array.prototype[name];
   const f = { [name](...args) {
-    if (this != null && this.length > longest) throw new RangeError('Invalid array length');
-    return Reflect.apply(original, this, args);
+    const self = even(this);
+    if (name === 'concat') { // each is spread or not for good
+      for (let i = 0; i < args.length; i++) {
+        if (isObject(args[i])) args[i] = args[i][spreads] ?? isArray(args[i]) ? even(args[i]) : [args[i]];
+      }
+    }
+    const result = apply(original, self, args);
+    return result === self ? this : result;
   } }[name];
   Object.defineProperty(f, 'length', { value: original.length, configurable: true });
   Object.defineProperty(Array.prototype, name, { value: f, writable: true, configurable: true, enumerable: false });
@@ -47,7 +72,7 @@ for (const name of ['concat', 'copyWithin', 'every', 'fill', 'filter', 'find', '
 const slow = (s, p) => typeof s === 'string' && typeof p === 'string' && p.length > 32 && s.length > 4096;
 function guardString(name, mine) {
   const original = String.prototype[name];
-  const f = { [name](p, ...rest) { return slow(this.valueOf(), p) ? mine(String(this), p, ...rest) : Reflect.apply(original, this, arguments.length ? [p, ...rest] : []); } }[name];
+  const f = { [name](p, ...rest) { return slow(typeof this === 'string' ? this : this.valueOf(), p) ? mine(String(this), p, ...rest) : apply(original, this, arguments.length ? [p, ...rest] : []); } }[name];
   Object.defineProperty(f, 'length', { value: original.length, configurable: true });
   Object.defineProperty(String.prototype, name, { value: f, writable: true, configurable: true, enumerable: false });
 }
