@@ -356,6 +356,36 @@ func cpuLimit(t *testing.T, s *suite) {
 	if exit.Usage.CPU > exit.Usage.Wall/2 {
 		t.Errorf("used %v in %v with a quarter of a processor", exit.Usage.CPU, exit.Usage.Wall)
 	}
+	if b.run(t, b.shell("command -v sqlite3")).exit.Code == 0 {
+		cpuLimitOfLibrary(t, b)
+	}
+}
+
+// cpuLimitOfLibrary has a library compute, in the background and without end: a tier that runs
+// tools by itself has no other process to hold to the limit.
+func cpuLimitOfLibrary(t *testing.T, b box) {
+	const query = "SELECT 1 UNION ALL SELECT count(*) FROM (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c)"
+	b.must(t, "for i in 1 2 3; do sqlite3 :memory: '"+query+"' >/dev/null 2>&1 & done")
+	usage := func() paddock.Usage {
+		st, err := b.Status(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Usage
+	}
+	before := usage()
+	if before.CPU < 0 {
+		return // such a status is not known
+	}
+	var had, of time.Duration
+	until(t, "it computes for a while", func() bool {
+		now := usage()
+		had, of = now.CPU-before.CPU, now.Wall-before.Wall
+		return of > 4*time.Second && had > 100*time.Millisecond
+	})
+	if had > of/2 {
+		t.Errorf("a library used %v in %v with a quarter of a processor", had, of)
+	}
 }
 
 // limitless lists the limits whose control Info does not list. A spec that sets one of them

@@ -40,6 +40,10 @@ type Options struct {
 	// May be nil.
 	Paused func() bool
 
+	// Refuse returns the error of a new call while the guest stands still and cannot answer, and nil
+	// otherwise. May be nil.
+	Refuse func() error
+
 	// Again returns another connection to the guest if this one has ended under a process that is
 	// followed. It waits while the sandbox is paused; a nil result means that no connection is left.
 	// May be nil.

@@ -87,6 +87,11 @@ type holder struct{ g *Guest }
 
 func (h holder) Do(req *http.Request) (*http.Response, error) {
 	defer runtime.KeepAlive(h.g)
+	if h.g.o.Refuse != nil {
+		if err := h.g.o.Refuse(); err != nil {
+			return nil, err
+		}
+	}
 	res, err := h.g.wire.Do(req)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -88,6 +89,7 @@ func serve() error {
 		return err
 	}
 	go watchMemory(ctx, c.Driver)
+	go watchTasks(ctx, c.Driver)
 	return c.serve(ctx, sb)
 }
 
@@ -95,6 +97,7 @@ func serve() error {
 type Served struct {
 	conn   net.Conn
 	Driver *sim.Driver
+	most   int   // processors that Go uses by itself
 	data   int64 // bytes of memory that the process can have, which it cannot raise
 }
 
@@ -147,6 +150,7 @@ func (c *Served) counted(l paddock.Limits) int64 {
 // counted: for garbage, and for the engines of libraries.
 func (c *Served) bound(l paddock.Limits) error {
 	debug.SetMemoryLimit(c.counted(l))
+	c.processors(l)
 	for _, r := range []struct {
 		what sys.Resource
 		n    uint64
@@ -183,6 +187,8 @@ func (c *Served) update(ctx context.Context, sb paddock.Sandbox, u paddock.Updat
 	err := sb.Update(ctx, u)
 	if err != nil {
 		after = before
+	} else {
+		c.processors(*u.Limits)
 	}
 	debug.SetMemoryLimit(after)
 	return err
@@ -233,6 +239,36 @@ func watchMemory(ctx context.Context, d *sim.Driver) {
 			debug.FreeOSMemory()
 		}
 	}
+}
+
+// watchTasks ends the process when a command was to end and does not stop computing: nothing else
+// ends that. The host tells why.
+func watchTasks(ctx context.Context, d *sim.Driver) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if name := d.Stuck(); name != "" {
+			fmt.Fprintf(os.Stderr, "paddock: %s %.40q\n", protocol.Stuck, name)
+			os.Exit(1)
+		}
+	}
+}
+
+// processors has Go use no more processors than a sandbox may have, whatever its commands do.
+func (c *Served) processors(l paddock.Limits) {
+	if c.most == 0 {
+		c.most = runtime.GOMAXPROCS(0)
+	}
+	cpus := l.CPUs
+	if cpus == 0 {
+		cpus = 1
+	}
+	runtime.GOMAXPROCS(int(min(math.Ceil(cpus), float64(c.most))))
 }
 
 // serve answers orders until the host has gone.

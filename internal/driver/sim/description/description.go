@@ -53,6 +53,10 @@ func Controls(walls []paddock.Finding) []paddock.Finding {
 	full := func(c paddock.Control, how string) paddock.Finding {
 		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
 	}
+	processors := "tasks are made to wait at their checkpoints, also for what a library did since the one before"
+	if len(walls) > 0 { // there is a process of its own
+		processors += "; the host stops the process for as long as it has had more, by the kernel's count"
+	}
 	return append([]paddock.Finding{
 		full(paddock.ControlUserNS, none),
 		full(paddock.ControlMountNS, "a file system in memory; a mount is read through a directory that was opened beforehand, and no link of it is followed on the host"),
@@ -71,7 +75,7 @@ func Controls(walls []paddock.Finding) []paddock.Finding {
 			Control: paddock.ControlMemory, Strength: paddock.Full,
 			How: "counted by the interpreter and the tools; libraries that hold memory of their own have a bound each",
 		},
-		full(paddock.ControlCPU, "tasks are made to wait at their checkpoints"),
+		full(paddock.ControlCPU, processors),
 		full(paddock.ControlPIDs, "counted"),
 		full(paddock.ControlDisk, "counted"),
 		full(paddock.ControlFiles, "counted"),

@@ -197,7 +197,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		// ends, and this with it: its answer says why.
 		var ended error
 		sb.Guest, ended = guestclient.New(c.conn, guestclient.Options{
-			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
+			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.stuck, Paused: sb.isPaused, Refuse: sb.refuse,
 		})
 		if r, err = sb.link.Answer(); err == nil {
 			err = ended
@@ -218,6 +218,9 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		return nil, fmt.Errorf("the child answered nothing: %w", paddock.Internal)
 	}
 	sb.place(*r.Status)
+	if sb.cpu, err = govern(c, sb.known().Limits.CPUs); err != nil {
+		return nil, err
+	}
 	return sb, nil
 }
 
@@ -305,6 +308,7 @@ type sandbox struct {
 	d    *Driver
 	spec paddock.Spec
 	out  *gatewayclient.Gateway // nil is no network
+	cpu  *governor              // nil until the child has made the sandbox
 	made paddock.Status         // what the host knows and nothing changes
 	born time.Time              // made.Created by the clock that nobody sets
 
@@ -320,8 +324,9 @@ type sandbox struct {
 	most   paddock.Limits     // guarded by mu: the largest of each that it has had
 	labels map[string]string  // guarded by mu
 	files  paddock.FilePolicy // guarded by mu: what the child was told last
-	usage  paddock.Usage      // guarded by mu: the largest processor time and peak that the child told
+	usage  paddock.Usage      // guarded by mu: the largest peak that the child told
 	paused bool               // guarded by mu
+	told   *protocol.Status   // guarded by mu: before it was paused; nil while it is not
 
 	telling bool // guarded by mu: the child has not yet confirmed files
 
@@ -331,12 +336,33 @@ type sandbox struct {
 
 func (s *sandbox) kill() {
 	s.end()
+	if s.cpu != nil {
+		<-s.cpu.done
+	}
 	if s.out != nil {
 		s.out.Stop()
 	}
 	if s.Guest != nil {
 		_ = s.Close()
 	}
+}
+
+// stuck ends a child that did not end a command in time.
+func (s *sandbox) stuck() {
+	s.lost(errStuck)
+	s.kill()
+}
+
+// refuse returns the error of a call while the sandbox is paused: its child stands still.
+func (s *sandbox) refuse() error {
+	if s.isPaused() {
+		return s.standing()
+	}
+	return nil
+}
+
+func (s *sandbox) standing() error {
+	return fmt.Errorf("sandbox %s is paused: %w", s.spec.ID, paddock.Conflict)
 }
 
 // patience is how long the end of a child may take to be known.
@@ -360,15 +386,26 @@ func (s *sandbox) reason() string {
 	}
 	text := s.last.String()
 	switch {
+	case strings.Contains(text, protocol.Stuck):
+		return "its process was ended: " + protocol.Plain(line(text, protocol.Stuck))
 	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"):
 		return "its process ran out of memory that no limit had counted"
 	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
 		return "its process nested deeper than a limit had counted"
 	case strings.Contains(text, "panic:"), strings.Contains(text, "fatal error:"):
-		line, _, _ := strings.Cut(text[max(strings.Index(text, "panic:"), strings.Index(text, "fatal error:")):], "\n")
-		return "its process failed: " + protocol.Plain(line[:min(len(line), 200)])
+		return "its process failed: " + protocol.Plain(line(text, "panic:", "fatal error:"))
 	}
 	return "its process ended: " + s.state.String()
+}
+
+// line returns the rest of a line from the last of some words on that it has, cut.
+func line(text string, words ...string) string {
+	from := 0
+	for _, w := range words {
+		from = max(from, strings.Index(text, w))
+	}
+	text, _, _ = strings.Cut(text[from:], "\n")
+	return text[:min(len(text), 200)]
 }
 
 func (s *sandbox) isPaused() bool {

@@ -29,17 +29,6 @@ func (s *sandbox) isGone() bool {
 	return s.gone
 }
 
-// ask sends an order. Before another exchange can begin it calls done, if the child obeyed.
-func (s *sandbox) ask(ctx context.Context, o protocol.Order, done func()) error {
-	return s.converse(ctx, func() error {
-		_, err := s.link.Ask(o)
-		if err == nil {
-			done()
-		}
-		return err
-	})
-}
-
 // converse holds the control socket for an exchange, alone. It waits for other exchanges until ctx
 // ends.
 func (s *sandbox) converse(ctx context.Context, exchange func() error) error {
@@ -87,10 +76,16 @@ func (s *sandbox) exchange(exchange func() error) error {
 
 var (
 	errBusy   = errors.New("its process is busy with another request")
+	errStuck  = errors.New("a command was not ended after its timeout")
 	errHungUp = errors.New("it closed its connection and did not end")
 
 	errChanging = errors.New("its rules are being changed by another request")
 )
+
+// ended reports whether an exchange failed so that it ends the child.
+func ended(err error) bool {
+	return errors.Is(err, protocol.ErrNonsense) || errors.Is(err, protocol.ErrSilent) || errors.Is(err, protocol.ErrEnded)
+}
 
 // lost notes why the child is ended.
 func (s *sandbox) lost(err error) {
@@ -144,8 +139,10 @@ func (s *sandbox) relimit(l paddock.Limits) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.limit(l)
+	cpus := s.limits.CPUs
+	s.mu.Unlock()
+	s.cpu.limit(cpus)
 	return nil
 }
 
@@ -155,7 +152,7 @@ func (s *sandbox) restore(before paddock.Limits, err error) error {
 	switch {
 	case back == nil:
 		return err
-	case errors.Is(back, protocol.ErrNonsense), errors.Is(back, protocol.ErrSilent), errors.Is(back, protocol.ErrEnded):
+	case ended(back):
 		return errors.Join(err, back)
 	}
 	return fmt.Errorf("%w (the limits are the new ones, because more than before is in use)", err)
@@ -214,10 +211,7 @@ func (s *sandbox) checkUpdate(ctx context.Context, u paddock.Update) error {
 			return description.LateNetwork(p.Network)
 		}
 	}
-	if s.isPaused() {
-		return fmt.Errorf("sandbox %s is paused: %w", s.spec.ID, paddock.Conflict)
-	}
-	return nil
+	return s.refuse()
 }
 
 // apply makes the part of a change that is the host's alone, in one step: of two changes at once, one is
@@ -260,16 +254,56 @@ func filesOf(p paddock.Policy) paddock.FilePolicy {
 	return paddock.FilePolicy{DenyRead: slices.Clone(p.Files.DenyRead), DenyWrite: slices.Clone(p.Files.DenyWrite)}
 }
 
+// Pause has the child hold all tasks, and then stops the child: what reaches no checkpoint stands
+// still too. What only the child knows is asked before.
 func (s *sandbox) Pause(ctx context.Context) error {
-	return s.ask(ctx, protocol.Order{Op: "pause"}, func() { s.setPaused(true) })
+	return s.converse(ctx, func() error {
+		if s.isPaused() {
+			return nil
+		}
+		if _, err := s.link.Ask(protocol.Order{Op: "pause"}); err != nil {
+			return err
+		}
+		r, err := s.link.Ask(protocol.Order{Op: "status"})
+		if ended(err) {
+			return err // the child is, or is ended
+		}
+		s.setPaused(true, r.Status)
+		s.cpu.pause(true)
+		return nil
+	})
 }
 
+// Resume undoes Pause. A child that does not obey is paused still.
 func (s *sandbox) Resume(ctx context.Context) error {
-	return s.ask(ctx, protocol.Order{Op: "resume"}, func() { s.setPaused(false) })
+	return s.converse(ctx, func() error {
+		s.cpu.pause(false)
+		if _, err := s.link.Ask(protocol.Order{Op: "resume"}); err != nil {
+			s.cpu.pause(s.isPaused())
+			return err
+		}
+		s.setPaused(false, nil)
+		return nil
+	})
 }
 
-func (s *sandbox) setPaused(paused bool) {
+// awake has a child that is paused go on for an exchange, which the caller has begun. Its tasks
+// stand still meanwhile, where they can be made to.
+func (s *sandbox) awake(exchange func() error) error {
+	s.cpu.pause(false)
+	defer func() { s.cpu.pause(s.isPaused()) }()
+	return exchange()
+}
+
+func (s *sandbox) setPaused(paused bool, told *protocol.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.paused = paused
+	s.paused, s.told = paused, told
+}
+
+// before returns what a child told before it was paused, and whether it is.
+func (s *sandbox) before() (told *protocol.Status, paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told, s.paused
 }

@@ -111,24 +111,26 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ pa
 	defer func() { err = errors.Join(err, store.Close()) }()
 	meta := description.NewMeta(o.Name, s.spec.Root.Snapshot)
 	err = s.converse(ctx, func() error {
-		room := protocol.RoomOf(disk, limits.Inodes, limits.Path)
-		if err := protocol.Send(s.control, protocol.Order{Op: "snapshot", Room: room}); err != nil {
-			return s.link.Failed(err)
-		}
-		x := protocol.Bounded(s.control, room)
-		last := time.Now().Add(snapshotTime)
-		x.Ready = func() error {
-			until := time.Now().Add(s.d.answer)
-			if until.After(last) {
-				until = last
+		return s.awake(func() error {
+			room := protocol.RoomOf(disk, limits.Inodes, limits.Path)
+			if err := protocol.Send(s.control, protocol.Order{Op: "snapshot", Room: room}); err != nil {
+				return s.link.Failed(err)
 			}
-			return s.control.SetDeadline(until)
-		}
-		err := store.Write(ctx, meta, x.Entries())
-		if rest := x.Drain(); rest != nil {
-			return s.link.Failed(rest)
-		}
-		return err
+			x := protocol.Bounded(s.control, room)
+			last := time.Now().Add(snapshotTime)
+			x.Ready = func() error {
+				until := time.Now().Add(s.d.answer)
+				if until.After(last) {
+					until = last
+				}
+				return s.control.SetDeadline(until)
+			}
+			err := store.Write(ctx, meta, x.Entries())
+			if rest := x.Drain(); rest != nil {
+				return s.link.Failed(rest)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return "", fmt.Errorf("snapshot of sandbox %s: %w", s.spec.ID, err)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"path"
-	"runtime"
 	"slices"
 	"time"
 
@@ -72,8 +71,8 @@ func (s *sandbox) largest() paddock.Limits {
 	return s.most
 }
 
-// Status returns what the host knows. Refusals, and the use of processor and memory, come from the
-// child, which may be hostile: it can hide them, which the status then says, and what it tells is
+// Status returns what the host knows. Refusals, and the use of memory, come from the child, which may
+// be hostile: it can hide them, which the status then says, and what it tells is
 // bounded. It cannot make the status fail, and delays it only for a short time.
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if s.out != nil {
@@ -108,6 +107,9 @@ func (s *sandbox) known() paddock.Status {
 		st.State = paddock.Paused
 	}
 	st.Usage = paddock.Usage{Wall: time.Since(s.born), CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}
+	if s.cpu != nil {
+		st.Usage.CPU = s.cpu.used()
+	}
 	return st
 }
 
@@ -126,6 +128,13 @@ func (s *sandbox) inside(ctx context.Context) (protocol.Status, error) {
 	case s.asking <- struct{}{}:
 	case <-turn.Done():
 		return protocol.Status{}, errBusy
+	}
+	if told, paused := s.before(); paused { // it stands still
+		<-s.asking
+		if told == nil {
+			return protocol.Status{}, errNothing
+		}
+		return *told, nil
 	}
 	answer := make(chan protocol.Reply, 1)
 	failed := make(chan error, 1)
@@ -180,14 +189,11 @@ func (s *sandbox) unlessGone(begin func()) bool {
 func (s *sandbox) believe(st *paddock.Status, told protocol.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cores := max(float64(runtime.NumCPU()), min(s.most.CPUs, 1<<20))
-	busiest := time.Duration(min(float64(st.Usage.Wall)*cores, math.MaxInt64/2))
 	memory := s.most.Memory + min(s.most.Disk, math.MaxInt64-s.most.Memory) // files are in memory
 	u := told.Usage
-	// Neither ever falls: a counter that does is taken for one that began again.
-	s.usage.CPU = max(s.usage.CPU, min(u.CPU, busiest))
+	// It never falls: a counter that does is taken for one that began again.
 	s.usage.MemoryPeak = max(s.usage.MemoryPeak, min(u.MemoryPeak, memory))
-	st.Usage.CPU, st.Usage.MemoryPeak = s.usage.CPU, s.usage.MemoryPeak
+	st.Usage.MemoryPeak = s.usage.MemoryPeak
 	st.Usage.Memory, st.Usage.PIDs = min(max(u.Memory, 0), memory), min(max(u.PIDs, 0), s.most.PIDs)
 	st.Refused = refusals(told.Refused, st.Created, st.Created.Add(st.Usage.Wall))
 }

@@ -77,6 +77,10 @@ func (r Reply) err() error {
 	return &told{Plain(r.Error), kind}
 }
 
+// Stuck are the words with which a child ends that cannot end a command. The name of its program
+// follows.
+const Stuck = "a command was to end and did not stop computing:"
+
 // MaxText is the maximum length of a text from a child, in bytes.
 const MaxText = 4096
 
