@@ -361,11 +361,11 @@ func cpuLimit(t *testing.T, s *suite) {
 	}
 }
 
-// cpuLimitOfLibrary has a library compute, in the background and without end: a tier that runs
-// tools by itself has no other process to hold to the limit.
+// cpuLimitOfLibrary has a library compute without end: a tier that runs tools by itself has no other
+// process to hold to the limit.
 func cpuLimitOfLibrary(t *testing.T, b box) {
 	const query = "SELECT 1 UNION ALL SELECT count(*) FROM (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c)"
-	b.must(t, "for i in 1 2 3; do sqlite3 :memory: '"+query+"' >/dev/null 2>&1 & done")
+	p := b.start(t, b.shell("for i in 1 2 3; do sqlite3 :memory: '"+query+"' >/dev/null 2>&1 & done; wait"))
 	usage := func() paddock.Usage {
 		st, err := b.Status(bounded(t))
 		if err != nil {
@@ -375,7 +375,7 @@ func cpuLimitOfLibrary(t *testing.T, b box) {
 	}
 	before := usage()
 	if before.CPU < 0 {
-		return // such a status is not known
+		return // it is not known
 	}
 	var had, of time.Duration
 	until(t, "it computes for a while", func() bool {
@@ -386,6 +386,8 @@ func cpuLimitOfLibrary(t *testing.T, b box) {
 	if had > of/2 {
 		t.Errorf("a library used %v in %v with a quarter of a processor", had, of)
 	}
+	kill(t, p)
+	wait(t, p)
 }
 
 // limitless lists the limits whose control Info does not list. A spec that sets one of them

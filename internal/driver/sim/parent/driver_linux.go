@@ -197,7 +197,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		// ends, and this with it: its answer says why.
 		var ended error
 		sb.Guest, ended = guestclient.New(c.conn, guestclient.Options{
-			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.stuck, Paused: sb.isPaused, Refuse: sb.refuse,
+			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.stuck, Paused: sb.isPaused, Refuse: sb.refuse, Amend: sb.amend,
 		})
 		if r, err = sb.link.Answer(); err == nil {
 			err = ended
@@ -351,6 +351,11 @@ func (s *sandbox) kill() {
 func (s *sandbox) stuck() {
 	s.lost(errStuck)
 	s.kill()
+}
+
+// amend bounds the processor time that the child tells of a command by that of the child.
+func (s *sandbox) amend(_ guestclient.Start, exit *paddock.Exit) {
+	exit.Usage.CPU = min(exit.Usage.CPU, s.cpu.used())
 }
 
 // refuse returns the error of a call while the sandbox is paused: its child stands still.
