@@ -55,7 +55,8 @@ func stopped(ctx context.Context) error {
 }
 
 // answered reads an error that the guest sent. Nothing in it is trusted: the
-// text is cleaned and cut, and a kind that does not exist is Internal.
+// text is cleaned and cut, and a kind that does not exist, or that the call
+// cannot have, is Internal.
 func answered(err error) error {
 	var known paddock.Kind
 	if !connect.IsWireError(err) && errors.As(err, &known) {
@@ -68,6 +69,10 @@ func answered(err error) error {
 	kind, start := detail(wire)
 	if !connect.IsWireError(err) && wire.Code() == connect.CodeInvalidArgument {
 		kind = paddock.Internal // Connect could not read the answer; it does not say that a request was wrong
+	}
+	var from *heardError
+	if !errors.As(err, &from) || !from.may.has(kind) {
+		kind = paddock.Internal
 	}
 	out := &guestError{text: text(wire.Message()), kind: kind}
 	if out.text == "" {

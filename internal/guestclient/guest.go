@@ -110,6 +110,7 @@ func New(conn net.Conn, o Options) (*Guest, error) {
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCodec(meteredCodec{}),
 		connect.WithAcceptCompression("gzip", nil, nil),
+		connect.WithInterceptors(hearing{}),
 	)
 	// A sandbox that is opened for one call is dropped after it, and HTTP/2 keeps
 	// the connection, with a goroutine and its buffers, for as long as it stands.

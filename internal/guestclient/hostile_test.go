@@ -591,6 +591,45 @@ func TestErrorsOfTheGuestAreChecked(t *testing.T) {
 	}
 }
 
+// By a kind a caller learns what the driver says of the sandbox. So the guest has none of these in a call that names
+// nothing inside.
+func TestAGuestHasNoKindThatTheDriverSays(t *testing.T) {
+	of := func(kind paddock.Kind) error {
+		err := connect.NewError(connect.CodeUnknown, errors.New("as the guest says"))
+		d, e := connect.NewErrorDetail(&guestpb.ErrorDetail{Kind: uint32(kind)})
+		if e != nil {
+			t.Fatal(e)
+		}
+		err.AddDetail(d)
+		return err
+	}
+	for _, kind := range []paddock.Kind{paddock.NotFound, paddock.Exists, paddock.Denied, paddock.Unavailable, paddock.Canceled} {
+		g := (&fake{
+			processes: func(context.Context) (*guestpb.ProcessesResponse, error) { return nil, of(kind) },
+			start: func(context.Context, *guestpb.StartRequest, *connect.ServerStream[guestpb.ProcessEvent]) error {
+				return of(kind)
+			},
+		}).serve(t, guestclient.Options{})
+		if _, err := g.Processes(limit(t)); paddock.KindOf(err) != paddock.Internal || !strings.Contains(err.Error(), "as the guest says") {
+			t.Errorf("processes, %v: %v", kind, err)
+		}
+		want := kind
+		if kind == paddock.Exists || kind == paddock.Canceled {
+			want = paddock.Internal
+		}
+		if _, err := g.Start(limit(t), paddock.Cmd{Args: []string{"x"}}); paddock.KindOf(err) != want {
+			t.Errorf("start, %v: %v", kind, err)
+		}
+	}
+	// Nor by a code, which a guest of another release sends alone.
+	g := (&fake{processes: func(context.Context) (*guestpb.ProcessesResponse, error) {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("no such sandbox"))
+	}}).serve(t, guestclient.Options{})
+	if _, err := g.Processes(limit(t)); paddock.KindOf(err) != paddock.Internal {
+		t.Error(err)
+	}
+}
+
 func TestListsOfTheGuestAreChecked(t *testing.T) {
 	for _, m := range []*guestpb.Process{
 		{Pid: 0}, {Pid: -5}, {Pid: 1 << 30}, {Pid: 1, First: -1}, {Pid: 1, First: 2, Next: 1}, {Pid: 1, Next: 1<<63 - 1},
