@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,6 +116,51 @@ func TestACallerWhoGivesUpIsToldSo(t *testing.T) {
 	})
 	if _, err := boxes[0].Status(ctx); !errors.Is(err, paddock.Canceled) {
 		t.Error(err)
+	}
+}
+
+// By a kind a caller learns what the driver says of a sandbox: that it is gone, or has no keeper.
+func TestABoxHasNoKindThatTheDriverSays(t *testing.T) {
+	for kind := paddock.Internal; kind <= paddock.Canceled+1; kind++ {
+		running := kind
+		switch kind {
+		case paddock.NotFound, paddock.Exists, paddock.Unavailable, paddock.Canceled, paddock.Canceled + 1:
+			running = paddock.Internal
+		default:
+		}
+		made := running
+		switch kind {
+		case paddock.NotFound: // what the spec names
+			made = paddock.Invalid
+		case paddock.Unavailable:
+			made = kind
+		case paddock.Internal, paddock.Exists, paddock.Canceled, paddock.Canceled + 1:
+			made = paddock.Unsupported
+		default:
+		}
+		said, err := json.Marshal(boxinit.Report{Error: "as the box says", Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, theirs, err := sys.Pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := theirs.Write(said); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		if err := (&Box{ended: ended}).Report(t.Context(), ours); paddock.KindOf(err) != running || err.Error() != "as the box says" {
+			t.Errorf("a report of %v: %v, of kind %v", kind, err, paddock.KindOf(err))
+		}
+		CloseAll([]*os.File{ours, theirs})
+		control, inside := channels(t)
+		if err := inside.Send(said); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&Box{control: control, ended: ended}).ready(t.Context()); paddock.KindOf(err) != made || !strings.Contains(err.Error(), "as the box says") {
+			t.Errorf("a first report of %v: %v, of kind %v", kind, err, paddock.KindOf(err))
+		}
 	}
 }
 

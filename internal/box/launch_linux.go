@@ -226,11 +226,7 @@ func (b *Box) ready(ctx context.Context) error {
 		}
 	}
 	if !r.Ready {
-		kind := r.Kind
-		if kind == paddock.Internal {
-			kind = paddock.Unsupported
-		}
-		return &ToldError{boxinit.Words(r.Step+": "+r.Error, boxinit.MaxWords), kind}
+		return &ToldError{boxinit.Words(r.Step+": "+r.Error, boxinit.MaxWords), kindOfNew(r.Kind)}
 	}
 	b.stood.Store(true)
 	return nil

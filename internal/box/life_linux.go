@@ -451,7 +451,33 @@ func (b *Box) Report(ctx context.Context, f *os.File) error {
 	case err != nil:
 		return fmt.Errorf("the box's init did not answer: %w: %w", err, paddock.Unavailable)
 	case !r.Ready:
-		return &ToldError{boxinit.Words(r.Error, boxinit.MaxWords), r.Kind}
+		return &ToldError{boxinit.Words(r.Error, boxinit.MaxWords), kindOfRunning(r.Kind)}
 	}
 	return nil
+}
+
+// kindOfRunning returns the kind of an error that a running box reports. What took over its init chooses it, so it is
+// none by which callers learn that the sandbox is not there, is there already, or has no keeper, or that they gave up.
+func kindOfRunning(k paddock.Kind) paddock.Kind {
+	switch k {
+	case paddock.Invalid, paddock.Denied, paddock.Unsupported, paddock.Exhausted, paddock.Timeout, paddock.Conflict:
+		return k
+	default:
+		return paddock.Internal
+	}
+}
+
+// kindOfNew is kindOfRunning for a box that is being made. The memory of a snapshot may have been taken over before.
+func kindOfNew(k paddock.Kind) paddock.Kind {
+	switch k {
+	case paddock.NotFound: // what the spec names
+		return paddock.Invalid
+	case paddock.Unavailable:
+		return k
+	default:
+	}
+	if k = kindOfRunning(k); k == paddock.Internal {
+		return paddock.Unsupported
+	}
+	return k
 }

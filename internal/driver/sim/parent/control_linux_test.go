@@ -66,6 +66,10 @@ func TestWhatAHostileChildSaysIsNotBelieved(t *testing.T) {
 		"more than is read":     {long, paddock.Internal},
 		"no message":            {[]byte{0, 0, 0, 2, 0xff, 0xff}, paddock.Internal},
 		"a kind there is not":   {message(t, protocol.Reply{Kind: 200, Error: "x"}), paddock.Internal},
+		"that it is gone":       {message(t, protocol.Reply{Kind: paddock.NotFound, Error: "x"}), paddock.Invalid},
+		"that it does not run":  {message(t, protocol.Reply{Kind: paddock.Unavailable, Error: "x"}), paddock.Internal},
+		"that it is there":      {message(t, protocol.Reply{Kind: paddock.Exists, Error: "x"}), paddock.Internal},
+		"that we gave up":       {message(t, protocol.Reply{Kind: paddock.Canceled, Error: "x"}), paddock.Internal},
 		"escape sequences":      {message(t, protocol.Reply{Kind: paddock.Denied, Error: "\x1b]0;owned\x07\u009b31m\n"}), paddock.Denied},
 		"a long story":          {message(t, protocol.Reply{Kind: paddock.Denied, Error: strings.Repeat("x", protocol.MaxReply/2)}), paddock.Denied},
 	} {

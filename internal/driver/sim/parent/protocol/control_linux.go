@@ -70,11 +70,20 @@ func (r Reply) err() error {
 	if r.Error == "" {
 		return nil
 	}
-	kind := r.Kind
-	if kind > paddock.Canceled {
-		kind = paddock.Internal
+	return &told{Plain(r.Error), kindOf(r.Kind)}
+}
+
+// kindOf returns the kind of an error that a child tells. A child that was taken over chooses it, so it is none by which
+// callers learn that the sandbox is not there, or is there already, or that they gave up.
+func kindOf(k paddock.Kind) paddock.Kind {
+	switch k {
+	case paddock.Invalid, paddock.Denied, paddock.Unsupported, paddock.Exhausted, paddock.Timeout, paddock.Conflict:
+		return k
+	case paddock.NotFound: // what the order names
+		return paddock.Invalid
+	default:
+		return paddock.Internal
 	}
-	return &told{Plain(r.Error), kind}
 }
 
 // Stuck are the words with which a child ends that cannot end a command. The name of its program
