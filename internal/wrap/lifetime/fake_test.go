@@ -44,6 +44,7 @@ type box struct {
 	late            time.Duration         // guarded by f.mu; how long its guest takes to answer
 	drag            time.Duration         // guarded by f.mu; how long it takes to pause
 	restless        bool                  // guarded by f.mu; its guest lets every pause fail
+	says            error                 // guarded by f.mu; what its guest answers to every question, and to a pause
 }
 
 func newFake() *fake { return &fake{boxes: make(map[paddock.ID]*box)} }
@@ -147,12 +148,13 @@ func (b *box) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 // answers waits for the guest, which may answer nothing.
 func (b *box) answers(ctx context.Context) error {
 	var late time.Duration
+	var says error
 	b.f.set(func() {
-		if late = b.late; b.mute {
+		if late, says = b.late, b.says; b.mute {
 			late = 100 * 365 * 24 * time.Hour
 		}
 	})
-	return wait(ctx, late)
+	return errors.Join(wait(ctx, late), says)
 }
 
 // wait waits as long as a guest takes.
@@ -194,14 +196,18 @@ func (b *box) FS() paddock.FS { return fakeFiles{b: b} }
 
 func (b *box) Pause(ctx context.Context) error {
 	var drag time.Duration
-	var restless bool
-	b.f.set(func() { drag, restless = b.drag, b.restless })
+	var fails error
+	b.f.set(func() {
+		if drag, fails = b.drag, b.says; b.restless {
+			fails = errRestless
+		}
+	})
 	if err := wait(ctx, drag); err != nil {
 		return err
 	}
-	if restless {
+	if fails != nil {
 		b.f.set(func() { b.f.paused++ })
-		return errRestless
+		return fails
 	}
 	return b.f.does(ctx, &b.f.paused, func() { b.state = paddock.Paused })
 }

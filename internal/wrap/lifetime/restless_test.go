@@ -1,8 +1,10 @@
 package lifetime_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -66,6 +68,34 @@ func TestAPauseThatFailsKeepsNoSandboxFromItsEnd(t *testing.T) {
 			r.want(t, "a", "")
 		},
 	})
+}
+
+// The kind of an error may be one that the guest chose.
+func TestASandboxWhoseGuestSaysThatItIsGoneHasItsEnd(t *testing.T) {
+	for name, terms := range map[string]lifetime.Terms{
+		"its deadline":                    {Lifetime: 10 * minute},
+		"its lease":                       {KeepAlive: 10 * minute},
+		"the longest life":                {},
+		"a deadline that pauses":          {Lifetime: 9 * minute, OnEnd: lifetime.Pause},
+		"a lease that pauses":             {KeepAlive: 9 * minute, OnEnd: lifetime.Pause},
+		"its deadline, with idle removal": {IdleRemove: minute, Lifetime: 10 * minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := set(t, lifetime.Options{Longest: 10 * minute})
+				terms.IdlePause = second
+				r.create(t, "a", terms)
+				r.f.set(func() { r.f.boxes["a"].says = fmt.Errorf("no such sandbox: %w", paddock.NotFound) })
+				pass(5 * minute)
+				r.want(t, "a", paddock.Ready)
+				if l, err := r.Terms(t.Context(), "a"); err != nil || l.Failure == "" {
+					t.Errorf("nobody is told: %+v, %v", l, err)
+				}
+				pass(5 * minute)
+				r.want(t, "a", "")
+			})
+		})
+	}
 }
 
 func TestAPauseAtTheEndThatFailsForAnHourIsARemoval(t *testing.T) {

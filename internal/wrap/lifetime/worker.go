@@ -535,7 +535,7 @@ func (e *entry) remove(ctx context.Context) error {
 	if err == nil {
 		err = sb.Remove(ctx)
 	}
-	if err != nil && !errors.Is(err, paddock.NotFound) {
+	if err != nil && !e.missing(ctx, err) {
 		return fmt.Errorf("remove: %w", err)
 	}
 	e.mu.Lock()
@@ -558,14 +558,23 @@ func (e *entry) remove(ctx context.Context) error {
 	return nil
 }
 
-// vanished drops the entry if err means that somebody else removed the sandbox. Otherwise
-// it returns err.
+// vanished drops the entry if somebody else removed the sandbox. Otherwise it returns err. Only the driver knows that:
+// what took over a sandbox may answer each call with NotFound, and would have no end any more.
 func (e *entry) vanished(ctx context.Context, err error) error {
-	if !errors.Is(err, paddock.NotFound) {
+	if !e.missing(ctx, err) {
 		return err
 	}
 	e.drop(ctx)
 	return nil
+}
+
+// missing reports whether err says that the sandbox is gone, and it is.
+func (e *entry) missing(ctx context.Context, err error) bool {
+	if !errors.Is(err, paddock.NotFound) {
+		return false
+	}
+	_, err = e.d.inner.Open(ctx, e.id)
+	return errors.Is(err, paddock.NotFound)
 }
 
 // drop drops the entry and the record of a removed sandbox.
