@@ -105,14 +105,16 @@ func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change fu
 
 // revive resumes a sandbox. The turn is held.
 func (e *entry) revive(ctx context.Context) error {
-	bound, cancel := context.WithTimeout(ctx, actTime)
+	wished, done := e.wished(ctx)
+	defer done()
+	bound, cancel := context.WithTimeout(wished, actTime)
 	defer cancel()
 	sb, err := e.d.inner.Open(bound, e.id)
 	if err == nil {
 		err = sb.Resume(bound)
 	}
 	if err != nil {
-		return fmt.Errorf("resume sandbox %s: %w", e.id, err)
+		return fmt.Errorf("resume sandbox %s: %w", e.id, e.cutShort(bound, err))
 	}
 	e.runs(ctx)
 	return nil

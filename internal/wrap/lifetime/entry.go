@@ -41,6 +41,8 @@ type entry struct {
 	asked    attempts            // guarded by mu; at actions that need the sandbox
 	unpaused time.Time           // guarded by mu; the first failure of the stored pause, or zero
 	acting   bool                // guarded by mu; an action is in progress
+	people   context.Context     // guarded by mu; ends while the end of the sandbox's time waits for the turn
+	hurry    context.CancelFunc  // guarded by mu; ends people
 
 	due   time.Time // guarded by Driver.mu; not later than the next action
 	index int       // guarded by Driver.mu; index in the heap, or -1
@@ -80,7 +82,9 @@ type waking struct {
 
 func newEntry(d *Driver, rec Record) *entry {
 	now := time.Now()
-	return &entry{id: rec.ID, d: d, turn: make(chan struct{}, 1), rec: rec, made: now, renewed: now, active: now, index: -1}
+	e := &entry{id: rec.ID, d: d, turn: make(chan struct{}, 1), rec: rec, made: now, renewed: now, active: now, index: -1}
+	e.people, e.hurry = context.WithCancel(context.Background())
+	return e
 }
 
 // take waits for the entry's turn.
@@ -95,8 +99,69 @@ func (e *entry) take(ctx context.Context) error {
 
 func (e *entry) leave() { <-e.turn }
 
+// errOver is why a pause or a resume that somebody asked for was given up.
+var errOver = errors.New("its time is over, and it is about to be paused or removed")
+
+// wished returns the context of a pause or a resume that somebody asked for. Code inside can make it hang, and many can
+// wait for it. So it ends when the sandbox's time does, which waits for none of them.
+func (e *entry) wished(ctx context.Context) (context.Context, context.CancelFunc) {
+	e.mu.Lock()
+	people := e.people
+	e.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(people, func() { cancel(errOver) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// takeWished is take for what has a context of wished.
+func (e *entry) takeWished(ctx context.Context) error {
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	due := e.ends(time.Now()) || e.people.Err() != nil
+	e.mu.Unlock()
+	if due {
+		e.leave()
+		return fmt.Errorf("sandbox %s: %w: %w", e.id, errOver, paddock.Conflict)
+	}
+	return nil
+}
+
+// cutShort returns the error of a driver's call that has a context of wished.
+func (e *entry) cutShort(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errOver) {
+		return fmt.Errorf("sandbox %s: %w", e.id, stopped(ctx))
+	}
+	return err
+}
+
+// press ends the pauses and resumes that somebody asked for, if an end is due.
+func (e *entry) press() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ends(time.Now()) {
+		e.hurry()
+	}
+}
+
+// relent undoes press, when the end has its turn.
+func (e *entry) relent() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.people.Err() != nil {
+		e.people, e.hurry = context.WithCancel(context.Background())
+	}
+}
+
 // stopped adds a kind to the error of a context.
 func stopped(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errOver) {
+		return fmt.Errorf("%w: %w", errOver, paddock.Conflict)
+	}
 	kind := paddock.Canceled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		kind = paddock.Timeout
@@ -209,9 +274,11 @@ func (e *entry) wake() (*waking, error) {
 
 // resume resumes a sandbox that was paused because it was idle.
 func (e *entry) resume(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, actTime)
+	ctx, done := e.wished(ctx)
+	defer done()
+	bound, cancel := context.WithTimeout(ctx, actTime)
 	defer cancel()
-	if err := e.take(ctx); err != nil {
+	if err := e.takeWished(bound); err != nil {
 		return err
 	}
 	defer e.leave()
@@ -221,12 +288,12 @@ func (e *entry) resume(ctx context.Context) error {
 	if err != nil || paused != ByIdle {
 		return err // the waiting callers check again
 	}
-	sb, err := e.d.inner.Open(ctx, e.id)
-	if err != nil {
-		return err
+	sb, err := e.d.inner.Open(bound, e.id)
+	if err == nil {
+		err = sb.Resume(bound)
 	}
-	if err := sb.Resume(ctx); err != nil {
-		return err
+	if err != nil {
+		return e.cutShort(bound, err)
 	}
 	e.runs(ctx)
 	return nil
@@ -377,6 +444,16 @@ const (
 	repause
 	idlePause
 )
+
+// ends reports whether the end of the sandbox's time is due. mu is held.
+func (e *entry) ends(now time.Time) bool {
+	switch what, _ := e.next(now); what {
+	case finish, expire, deadline, lapse, giveUp:
+		return true
+	case nothing, restate, idleRemove, repause, idlePause:
+	}
+	return false
+}
 
 // next returns the next action, and when to ask again, or zero for never. mu is held. An end stands before a pause in
 // the record that was not carried out, because the sandbox can make that fail for ever.

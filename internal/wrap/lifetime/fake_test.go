@@ -43,6 +43,7 @@ type box struct {
 	mute            bool                  // guarded by f.mu; its guest answers nothing
 	late            time.Duration         // guarded by f.mu; how long its guest takes to answer
 	drag            time.Duration         // guarded by f.mu; how long it takes to pause
+	sticky          time.Duration         // guarded by f.mu; how long it takes to resume
 	restless        bool                  // guarded by f.mu; its guest lets every pause fail
 	says            error                 // guarded by f.mu; what its guest answers to every question, and to a pause
 }
@@ -213,6 +214,11 @@ func (b *box) Pause(ctx context.Context) error {
 }
 
 func (b *box) Resume(ctx context.Context) error {
+	var sticky time.Duration
+	b.f.set(func() { sticky = b.sticky })
+	if err := wait(ctx, sticky); err != nil {
+		return err
+	}
 	return b.f.does(ctx, &b.f.resumed, func() { b.state = paddock.Ready })
 }
 

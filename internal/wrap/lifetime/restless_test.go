@@ -1,10 +1,13 @@
 package lifetime_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -96,6 +99,89 @@ func TestASandboxWhoseGuestSaysThatItIsGoneHasItsEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Code inside can make each of them take five minutes.
+func TestPausesAndResumesThatManyAskForDelayNoEnd(t *testing.T) {
+	pause := func(ctx context.Context, _ *rig, sb paddock.Sandbox) error { return sb.Pause(ctx) }
+	resume := func(ctx context.Context, _ *rig, sb paddock.Sandbox) error { return sb.Resume(ctx) }
+	renew := func(ctx context.Context, r *rig, _ paddock.Sandbox) error { return r.Renew(ctx, "a") }
+	extend := func(ctx context.Context, r *rig, _ paddock.Sandbox) error { return r.Extend(ctx, "a", second) }
+	call := func(ctx context.Context, _ *rig, sb paddock.Sandbox) error { return stat(ctx, sb) }
+	const lives, hangs, many = 30 * minute, 5*minute - second, 100
+	for name, c := range map[string]struct {
+		terms  lifetime.Terms
+		paused bool // before they ask
+		asked  time.Duration
+		ask    func(context.Context, *rig, paddock.Sandbox) error
+	}{
+		"pauses, the longest life":                     {lifetime.Terms{}, false, 10 * minute, pause},
+		"pauses, a deadline":                           {lifetime.Terms{Lifetime: lives - second}, false, 10 * minute, pause},
+		"pauses, a lease":                              {lifetime.Terms{KeepAlive: lives - second}, false, 10 * minute, pause},
+		"pauses, the longest life after idle removal":  {lifetime.Terms{IdleRemove: 20 * minute}, true, 10 * minute, pause},
+		"resumes, the longest life":                    {lifetime.Terms{}, true, 10 * minute, resume},
+		"renewals, the longest life":                   {lifetime.Terms{KeepAlive: minute, OnEnd: lifetime.Pause}, false, lives - 2*minute, renew},
+		"calls that wake, the longest life":            {lifetime.Terms{IdlePause: minute, Wake: true}, false, lives - 2*minute, call},
+		"extensions of one that is at its end, paused": {lifetime.Terms{Lifetime: minute, OnEnd: lifetime.Pause}, false, lives - 2*minute, extend},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := set(t, lifetime.Options{Longest: lives})
+				sb := r.create(t, "a", c.terms)
+				if c.paused {
+					if err := sb.Pause(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				pass(c.asked)
+				r.f.set(func() { r.f.boxes["a"].drag, r.f.boxes["a"].sticky = hangs, hangs })
+				var all sync.WaitGroup
+				for range many {
+					all.Go(func() { _ = c.ask(t.Context(), r, sb) })
+				}
+				pass(lives - c.asked)
+				r.want(t, "a", "")
+				all.Wait()
+			})
+		})
+	}
+	inBubble(t, map[string]func(t *testing.T){
+		"pauses that fail, a pause at the deadline that fails too": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			sb := r.restless(t, lifetime.Terms{Lifetime: lives, OnEnd: lifetime.Pause})
+			r.f.set(func() { r.f.boxes["a"].drag = hangs })
+			pass(lives - minute)
+			var all sync.WaitGroup
+			for range many {
+				all.Go(func() { _ = sb.Pause(t.Context()) })
+			}
+			pass(minute + hangs + hour + hangs)
+			r.want(t, "a", "")
+			all.Wait()
+		},
+		"who asked is told": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			sb := r.create(t, "a", lifetime.Terms{Lifetime: lives, OnEnd: lifetime.Pause})
+			r.f.set(func() { r.f.boxes["a"].drag = hangs })
+			pass(lives - minute)
+			for range 2 { // that which the driver carries out, and that which waits
+				go func() { wantKind(t, "pause", sb.Pause(t.Context()), paddock.Conflict, "its time is over") }()
+			}
+			pass(minute)
+			pass(hangs)
+			r.pausedBy(t, lifetime.ByDeadline)
+			r.want(t, "a", paddock.Paused)
+			if err := r.Extend(t.Context(), "a", hour); err != nil { // and nothing is left of that
+				t.Error(err)
+			}
+			if err := sb.Pause(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := sb.Resume(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	})
 }
 
 func TestAPauseAtTheEndThatFailsForAnHourIsARemoval(t *testing.T) {

@@ -121,7 +121,9 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 
 // Pause is a pause by a person: no call resumes the sandbox.
 func (s *sandbox) Pause(ctx context.Context) error {
-	if err := s.e.take(ctx); err != nil {
+	wished, done := s.e.wished(ctx)
+	defer done()
+	if err := s.e.takeWished(wished); err != nil {
 		return err
 	}
 	defer s.e.leave()
@@ -132,10 +134,10 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bound, cancel := context.WithTimeout(ctx, actTime) // its end must not wait for longer
+	bound, cancel := context.WithTimeout(wished, actTime) // nobody must wait for longer
 	defer cancel()
 	if err := s.Sandbox.Pause(bound); err != nil {
-		return s.e.told(err)
+		return s.e.cutShort(bound, s.e.told(err))
 	}
 	defer s.e.d.schedule(s.e)
 	s.e.mu.Lock()
@@ -150,12 +152,15 @@ func (s *sandbox) Pause(ctx context.Context) error {
 
 // Resume resumes a paused sandbox, but not past its deadline. It renews the lease.
 func (s *sandbox) Resume(ctx context.Context) error {
-	if err := s.e.take(ctx); err != nil {
+	wished, done := s.e.wished(ctx)
+	defer done()
+	if err := s.e.takeWished(wished); err != nil {
 		return err
 	}
 	defer s.e.leave()
 	s.e.mu.Lock()
 	rec, err := s.e.rec, s.e.over()
+	s.e.renewed = time.Now() // and again at its end: the lease must not end meanwhile
 	s.e.mu.Unlock()
 	if err != nil {
 		return err
@@ -163,10 +168,10 @@ func (s *sandbox) Resume(ctx context.Context) error {
 	if rec.Paused == ByDeadline {
 		return fmt.Errorf("sandbox %s was paused %s; extend it: %w", s.e.id, rec.words(ByDeadline), paddock.Conflict)
 	}
-	bound, cancel := context.WithTimeout(ctx, actTime) // as above
+	bound, cancel := context.WithTimeout(wished, actTime) // as above
 	defer cancel()
 	if err := s.Sandbox.Resume(bound); err != nil {
-		return s.e.told(err)
+		return s.e.cutShort(bound, s.e.told(err))
 	}
 	s.e.runs(ctx)
 	return nil

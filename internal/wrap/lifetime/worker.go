@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -176,7 +177,9 @@ func (e *entry) lane() lane {
 // enlist waits until the due action may be carried out: for the entry's turn, and for a place in the action's lane. It
 // returns no leave if nothing is due any more, or if ctx ended.
 func (e *entry) enlist(ctx context.Context, free *[lanes]*places) (l lane, leave func()) {
+	defer e.relent()
 	for ctx.Err() == nil {
+		e.press()
 		e.mu.Lock()
 		l = e.lane()
 		e.acting = l != noLane
@@ -200,7 +203,13 @@ func (e *entry) enlist(ctx context.Context, free *[lanes]*places) (l lane, leave
 // endsNext takes the turn in the order of those who wait for it, and then a place, which nobody holds who waits for a
 // sandbox. It returns nil if ctx ended, or if another lane is the right one by now.
 func (e *entry) endsNext(ctx context.Context, free *places) (leave func()) {
-	if e.take(ctx) != nil {
+	over := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() { e.pressUntil(over) })
+	err := e.take(ctx)
+	close(over)
+	waiting.Wait()
+	if err != nil {
 		return nil
 	}
 	t := free.ask(e.key())
@@ -214,6 +223,20 @@ func (e *entry) endsNext(ctx context.Context, free *places) (leave func()) {
 	return e.confirm(ends, free, t)
 }
 
+// pressUntil presses when an end becomes due, because the action that waits may be another one.
+func (e *entry) pressUntil(over <-chan struct{}) {
+	for {
+		patience := time.NewTimer(e.patience())
+		select {
+		case <-over:
+			patience.Stop()
+			return
+		case <-patience.C:
+			e.press()
+		}
+	}
+}
+
 // asksNext takes a place, and then the turn, without which calls go on meanwhile. It returns nil if it does not get the
 // turn in time, or if another lane is the right one by now: the sandbox may have reached its end.
 func (e *entry) asksNext(ctx context.Context, l lane, free *places) (leave func()) {
@@ -224,7 +247,7 @@ func (e *entry) asksNext(ctx context.Context, l lane, free *places) (leave func(
 		case <-t.ready:
 			waits = false
 		case <-patience.C: // it keeps its position, because else it would never reach a place where many wait
-			if !e.in(l) {
+			if e.press(); !e.in(l) {
 				free.leave(t)
 				return nil
 			}
