@@ -67,6 +67,7 @@ type request struct {
 type response struct {
 	Error    string               `json:"error,omitempty"`
 	Kind     paddock.Kind         `json:"kind,omitempty"`
+	Host     bool                 `json:"host,omitempty"`    // see HostFault
 	Missing  *paddock.Finding     `json:"missing,omitempty"` // of a paddock.MissingError
 	Standing *Standing            `json:"standing,omitempty"`
 	Measure  *Measure             `json:"measure,omitempty"`
@@ -519,7 +520,7 @@ func (k *keeper) finish() {
 }
 
 func failed(err error) response {
-	r := response{Error: err.Error(), Kind: paddock.KindOf(err)}
+	r := response{Error: err.Error(), Kind: paddock.KindOf(err), Host: isHostFault(err)}
 	var missing *paddock.MissingError
 	if errors.As(err, &missing) {
 		r.Missing = &missing.Finding
@@ -635,7 +636,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	defer k.mu.Unlock()
 	k.about.Saved, k.about.Saving, k.about.Traffic = saved.Dir(), "", k.life.traffic()
 	r := record{ID: paddock.ID(filepath.Base(k.dir)), Dir: k.dir, About: k.about}
-	return errors.Join(r.write(saved.Dir()), k.writeLocked())
+	return HostFault(errors.Join(r.write(saved.Dir()), k.writeLocked()))
 }
 
 func (k *keeper) update(ctx context.Context, u *paddock.Update) error {

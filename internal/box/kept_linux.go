@@ -179,7 +179,11 @@ func (r *response) err() error {
 	if r.Missing != nil {
 		return &paddock.MissingError{Finding: *r.Missing}
 	}
-	return &ToldError{r.Error, r.Kind}
+	err := error(&ToldError{r.Error, r.Kind})
+	if r.Host {
+		return HostFault(err)
+	}
+	return err
 }
 
 // claim makes the directory that represents a sandbox.

@@ -111,14 +111,14 @@ func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.O
 	for _, name := range names {
 		f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
-			return fmt.Errorf("save the box: %w", err)
+			return box.HostFault(fmt.Errorf("save the box: %w", err))
 		}
 		files = append(files, f)
 	}
 	if m.unnamed {
 		m.held = files
 		if err := os.RemoveAll(m.dir); err != nil {
-			return fmt.Errorf("save the box: %w", err)
+			return box.HostFault(fmt.Errorf("save the box: %w", err))
 		}
 	}
 	room := s.room(b, m.about.Memory)
@@ -139,7 +139,7 @@ func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.O
 	for i, f := range files {
 		p := part{Name: names[i], Sparse: s.Memory != nil && m.about.Memory}
 		if p.Sum, p.Size, err = summing(p.Sparse)(f); err != nil {
-			return fmt.Errorf("save the box: %w", err)
+			return box.HostFault(fmt.Errorf("save the box: %w", err))
 		}
 		m.about.Parts = append(m.about.Parts, p)
 	}

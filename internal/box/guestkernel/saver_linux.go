@@ -86,22 +86,28 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 	p := l.Plan()
 	m, err := newCheckpoint(l.Data(), prefix, s.Kernel, p)
 	if err != nil {
-		return nil, err
+		return nil, box.HostFault(err)
 	}
 	m.unnamed = l.Ephemeral() && stop
 	if stop {
 		if err := l.Saving(m.dir); err != nil {
-			return nil, errors.Join(err, m.Remove())
+			return nil, box.HostFault(errors.Join(err, m.Remove()))
 		}
 	}
 	// Everything is safe on disk before the box ends.
-	if err = m.fill(ctx, s, b, op); err == nil && p.Gateway != nil {
+	err = m.fill(ctx, s, b, op)
+	if err != nil && stop {
+		if own := box.TryDisk(l.Data()); own != nil { // what the box could not write, nobody could
+			err = box.HostFault(errors.Join(err, own))
+		}
+	}
+	if err == nil && p.Gateway != nil {
 		if err = p.Gateway.Remember(ctx); err == nil {
 			m.about.Order.Gateway = p.Gateway.Saved(stop)
 		}
 	}
 	if err == nil && stop {
-		err = m.seal(p.Programs.One(FileAgent))
+		err = box.HostFault(m.seal(p.Programs.One(FileAgent)))
 	}
 	if err == nil {
 		if stop {

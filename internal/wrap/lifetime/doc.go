@@ -36,7 +36,13 @@
 // removed.
 //
 // A sandbox can make its pause fail. So a failed pause delays no removal, and a pause at the
-// end of a sandbox's time that fails for an hour becomes a removal.
+// end of a sandbox's time that fails for an hour becomes a removal. Failures of the host do
+// not count: those of Open, and those of Pause whose error has a method OfHost() bool that
+// returns true.
+//
+// Code inside can also make a pause or a resume hang. So one that somebody asked for ends
+// when an end is due, and is a paddock.Conflict. What a sandbox answers never means that it
+// is gone; only an Open that is paddock.NotFound does.
 //
 // # Clocks
 //

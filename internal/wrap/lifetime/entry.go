@@ -39,7 +39,7 @@ type entry struct {
 	settled  time.Time           // guarded by mu; end of the grace period, before which nothing is due
 	own      attempts            // guarded by mu; at actions that the host carries out alone
 	asked    attempts            // guarded by mu; at actions that need the sandbox
-	unpaused time.Time           // guarded by mu; the first failure of the stored pause, or zero
+	unpaused time.Time           // guarded by mu; the first of the sandbox's failures of the stored pause, or zero
 	acting   bool                // guarded by mu; an action is in progress
 	people   context.Context     // guarded by mu; ends while the end of the sandbox's time waits for the turn
 	hurry    context.CancelFunc  // guarded by mu; ends people
@@ -440,7 +440,7 @@ const (
 	deadline
 	lapse
 	idleRemove
-	giveUp // the pause in the record has failed for too long: remove the sandbox
+	giveUp // the sandbox let the pause in the record fail for too long: remove it
 	repause
 	idlePause
 )

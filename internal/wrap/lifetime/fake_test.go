@@ -30,6 +30,7 @@ type fake struct {
 	removed int                 // guarded by mu
 	slow    time.Duration       // guarded by mu; how long these take
 	fail    error               // guarded by mu; of these
+	shut    error               // guarded by mu; of Open
 	closed  bool                // guarded by mu
 }
 
@@ -75,6 +76,9 @@ func (f *fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, er
 func (f *fake) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.shut != nil {
+		return nil, f.shut
+	}
 	if b := f.boxes[id]; b != nil {
 		return b, nil
 	}

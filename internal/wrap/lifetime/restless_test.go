@@ -21,6 +21,11 @@ func (r *rig) restless(t *testing.T, terms lifetime.Terms) paddock.Sandbox {
 	return sb
 }
 
+// A hostError is one in which the guest has no part, as a driver says.
+type hostError struct{ error }
+
+func (hostError) OfHost() bool { return true }
+
 func (r *rig) pausedBy(t *testing.T, want lifetime.Why) {
 	t.Helper()
 	if l, err := r.Terms(t.Context(), "a"); err != nil || l.Paused != want {
@@ -254,6 +259,36 @@ func TestAPauseAtTheEndThatFailsForAnHourIsARemoval(t *testing.T) {
 			r.want(t, "a", paddock.Paused)
 			r.restart(t, 100*hour, lifetime.Options{})
 			pass(100 * hour)
+			r.want(t, "a", paddock.Paused)
+		},
+		"but the failures of the host do not count": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, terms)
+			fails := func(err error) {
+				r.f.set(func() {
+					if b := r.f.boxes["a"]; b != nil {
+						b.restless, b.says = false, err
+					}
+				})
+			}
+			pass(60 * minute)
+			fails(fmt.Errorf("pause: %w", hostError{paddock.Exhausted}))
+			pass(100 * hour)
+			r.want(t, "a", paddock.Ready)
+			r.pausedBy(t, lifetime.ByDeadline)
+			fails(errRestless)
+			pass(58 * minute)
+			r.want(t, "a", paddock.Ready)
+			pass(4 * minute)
+			r.want(t, "a", "")
+		},
+		"nor does a driver that opens no sandbox": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.create(t, "a", terms)
+			r.f.set(func() { r.f.shut = paddock.Unavailable })
+			pass(100 * hour)
+			r.f.set(func() { r.f.shut = nil })
+			pass(2 * minute)
 			r.want(t, "a", paddock.Paused)
 		},
 		"and none of a sandbox that is only idle": func(t *testing.T) {

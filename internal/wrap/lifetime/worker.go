@@ -34,7 +34,8 @@ const (
 	longestPause = time.Minute
 
 	// stubborn is how long the pause at the end of a sandbox's time may fail before the sandbox is removed, because code
-	// inside can make it fail, and would go on for as long.
+	// inside can make it fail, and would go on for as long. Failures of the host itself, such as a full disk, do not
+	// count: after them it begins again.
 	stubborn = time.Hour
 )
 
@@ -512,12 +513,17 @@ func (e *entry) pauseFor(ctx context.Context, why Why) error {
 // pause carries out a stored pause.
 func (e *entry) pause(ctx context.Context) error {
 	sb, err := e.d.inner.Open(ctx, e.id)
+	host := err != nil
 	if err == nil {
 		err = sb.Pause(ctx)
+		host = ofHost(err)
 	}
 	if err != nil {
 		e.mu.Lock()
-		if e.unpaused.IsZero() {
+		switch {
+		case host:
+			e.unpaused = time.Time{}
+		case e.unpaused.IsZero():
 			e.unpaused = time.Now()
 		}
 		e.mu.Unlock()
@@ -527,6 +533,12 @@ func (e *entry) pause(ctx context.Context) error {
 	defer e.mu.Unlock()
 	e.pending, e.unpaused = false, time.Time{}
 	return nil
+}
+
+// ofHost reports whether a driver says by a method of its error that nothing inside the sandbox had a part in it.
+func ofHost(err error) bool {
+	var says interface{ OfHost() bool }
+	return errors.As(err, &says) && says.OfHost()
 }
 
 // dismiss stores a removal and carries it out. Calls are refused from then on.
