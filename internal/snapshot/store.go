@@ -647,10 +647,16 @@ func (s *Store) Discard(ctx context.Context, id paddock.SnapshotID) error {
 // freeTime bounds free.
 const freeTime = 5 * time.Minute
 
-// free removes blobs that no snapshot has at this moment.
+// free is Free for a caller who may go.
 func (s *Store) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTime)
 	defer cancel()
+	return s.Free(ctx)
+}
+
+// Free removes blobs that no snapshot has at this moment. Until ctx ends it waits for another one that collects, and
+// then collects itself, unless one has begun since.
+func (s *Store) Free(ctx context.Context) error {
 	asked, err := s.root.OpenFile(fileOnly, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

@@ -68,6 +68,7 @@ type Driver struct {
 	walls  []paddock.Finding
 
 	boxes inventory.Set[*sandbox]
+	free  *freeing // of what removed snapshots had
 
 	mu        sync.Mutex
 	snapshots string // guarded by mu: their directory; empty until one of its own is needed
@@ -78,7 +79,9 @@ type Driver struct {
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(sys.LandlockABI())}, nil
+	d := &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(sys.LandlockABI())}
+	d.free = newFreeing(d.collect)
+	return d, nil
 }
 
 // lacks returns the wall that this host cannot build; nil if there is none.
@@ -287,7 +290,10 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Discard(ctx, id); err != nil {
+	if err = s.Remove(id); err == nil {
+		err = d.free.ask(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
 	}
 	return nil
@@ -298,7 +304,9 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.
 
 // Close removes every sandbox: none outlives this process.
 func (d *Driver) Close() error {
-	return errors.Join(d.boxes.Close(), d.closeProgram(), d.removeStore())
+	err := d.boxes.Close()
+	d.free.close()
+	return errors.Join(err, d.closeProgram(), d.removeStore())
 }
 
 // A sandbox is a child process with a simulated computer.

@@ -36,6 +36,21 @@ func (d *Driver) store(list int64) (*snapshot.Store, error) {
 	return s, nil
 }
 
+// collectTime bounds a collection.
+const collectTime = 5 * time.Minute
+
+// collect frees what no snapshot has.
+func (d *Driver) collect(ctx context.Context) (err error) {
+	s, err := d.store(0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, collectTime)
+	defer cancel()
+	return s.Free(ctx)
+}
+
 // removeStore takes away snapshots that nobody could find again.
 func (d *Driver) removeStore() error {
 	d.mu.Lock()
