@@ -245,6 +245,12 @@ type proc struct {
 func (p *proc) ID() paddock.PID { return p.pid }
 func (p *proc) Release()        {}
 
+func (p *proc) Input() io.WriteCloser { return nothing{io.Discard} }
+
+type nothing struct{ io.Writer }
+
+func (nothing) Close() error { return nil }
+
 // end is of a process that a test ends.
 func (f *fake) end(id paddock.ID, i int) {
 	f.set(func() {

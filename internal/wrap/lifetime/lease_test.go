@@ -304,6 +304,38 @@ func TestIdle(t *testing.T) {
 	})
 }
 
+func TestInputThatWaitsUntilTheSandboxRunsIsGivenUp(t *testing.T) {
+	for name, up := range map[string]func(p paddock.Process){
+		"by the release of its process": func(p paddock.Process) { p.Release() },
+		"by its end":                    func(p paddock.Process) { _ = p.Input().Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := set(t, lifetime.Options{})
+				sb := r.create(t, "a", lifetime.Terms{IdlePause: minute, Wake: true, IgnoreProcesses: true})
+				p, err := sb.Start(t.Context(), paddock.Cmd{Output: paddock.Output{Detached: true}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pass(2 * minute)
+				r.want(t, "a", paddock.Paused)
+				r.f.set(func() { r.f.boxes["a"].sticky = 4 * minute })
+				began := time.Now()
+				given := make(chan error, 1)
+				go func() {
+					_, err := p.Input().Write([]byte("x"))
+					given <- err
+				}()
+				synctest.Wait()
+				up(p)
+				if err := <-given; paddock.KindOf(err) != paddock.Canceled || time.Since(began) > 0 {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}
+
 func TestWake(t *testing.T) {
 	inBubble(t, map[string]func(t *testing.T){
 		"many callers wake it once, and all of them go on": func(t *testing.T) {

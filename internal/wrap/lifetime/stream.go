@@ -17,10 +17,14 @@ type process struct {
 	paddock.Process
 	e      *entry
 	detach func() // ends the counting of the caller, once
+
+	writing context.Context // of input, while it waits for the sandbox; ends with Release and with the input's Close
+	written context.CancelFunc
 }
 
 func (e *entry) process(p paddock.Process, out paddock.Output) paddock.Process {
 	c := &process{Process: p, e: e, detach: func() {}}
+	c.writing, c.written = context.WithCancel(context.Background())
 	if !out.Detached {
 		pid := p.ID()
 		e.attach(pid, 1)
@@ -29,7 +33,7 @@ func (e *entry) process(p paddock.Process, out paddock.Output) paddock.Process {
 	return c
 }
 
-func (p *process) Input() io.WriteCloser { return input{p.Process.Input(), p.e} }
+func (p *process) Input() io.WriteCloser { return input{p.Process.Input(), p} }
 
 func (p *process) Wait(ctx context.Context) (paddock.Exit, error) {
 	exit, err := p.Process.Wait(ctx)
@@ -66,23 +70,34 @@ func (p *process) Resize(ctx context.Context, size paddock.Size) error {
 }
 
 func (p *process) Release() {
+	p.written()
 	p.Process.Release()
 	p.detach()
 }
 
-// An input resumes the sandbox at a write.
+// An input resumes the sandbox at a write. A write that waits for that is given up by Close, and by the process's
+// Release, as one that waits for the process is.
 type input struct {
 	io.WriteCloser
-	e *entry
+	p *process
 }
 
 func (w input) Write(b []byte) (int, error) {
-	done, err := w.e.begin(w.e.d.ctx, true)
+	e := w.p.e
+	ctx, cancel := context.WithCancel(w.p.writing)
+	defer cancel()
+	defer context.AfterFunc(e.d.ctx, cancel)()
+	done, err := e.begin(ctx, true)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
 	return w.WriteCloser.Write(b)
+}
+
+func (w input) Close() error {
+	w.p.written()
+	return w.WriteCloser.Close()
 }
 
 // files counts each call as activity.
