@@ -250,14 +250,14 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 	}
 	var b bytes.Buffer
 	broken := func(yield func(snapshot.Entry, error) bool) {
-		yield(snapshot.Entry{}, fmt.Errorf("gone: %w", paddock.NotFound))
+		yield(snapshot.Entry{}, fmt.Errorf("refused: %w", paddock.Denied)) // NotFound is not for a child to say
 	}
 	if err := protocol.SendFiles(&b, broken, protocol.Unbounded()); err != nil {
 		t.Error(err)
 	}
 	x := protocol.Bounded(&b, protocol.RoomOf(1<<20, 100, 0))
 	for _, err := range x.Entries() {
-		if !errors.Is(err, paddock.NotFound) {
+		if !errors.Is(err, paddock.Denied) {
 			t.Error(err)
 		}
 	}
