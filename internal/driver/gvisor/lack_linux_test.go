@@ -1,6 +1,7 @@
 package gvisor_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,10 @@ func TestWhereNothingCanBeSavedOnlySavingFails(t *testing.T) {
 		if _, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{Memory: memory}); err == nil || !strings.Contains(err.Error(), "/file") {
 			t.Errorf("memory %v: %v", memory, err)
 		}
+	}
+	var host interface{ OfHost() bool } // for the sandbox's terms, which else would remove it after an hour of this
+	if err := sb.Pause(t.Context()); !errors.As(err, &host) || !host.OfHost() {
+		t.Errorf("pause: %v", err)
 	}
 	if out, exit := in(t.Context(), t, sb, "echo goes on"); exit.Code != 0 || out != "goes on\n" {
 		t.Errorf("%q, %+v", out, exit)
