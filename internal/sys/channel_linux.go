@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -89,6 +90,39 @@ func (c *Channel) Until(ctx context.Context) (stop func() bool) {
 
 // Within makes all calls that wait on the channel fail when the time is over.
 func (c *Channel) Within(wait time.Duration) error { return c.file.SetDeadline(time.Now().Add(wait)) }
+
+// HangUp tells the peer that no more packets come, and lets calls that wait for its packets fail when the time is over.
+func (c *Channel) HangUp(wait time.Duration) {
+	_ = c.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	_ = c.Within(wait)
+}
+
+// OnHangUp calls f if the peer hangs up or closes its end before stop is called, or has done so: then before OnHangUp
+// returns. Until stop nobody may receive, and no deadline is set. After stop, f has returned or is never called.
+func (c *Channel) OnHangUp(f func()) (stop func()) {
+	over := false
+	look := func(fd uintptr) (known bool) {
+		n, _, err := unix.Recvfrom(int(fd), nil, unix.MSG_PEEK|unix.MSG_TRUNC|unix.MSG_DONTWAIT)
+		known = err != unix.EAGAIN && err != unix.EINTR
+		over = known && (err != nil || n == 0) // otherwise there is another packet
+		return known
+	}
+	if c.raw.Read(func(fd uintptr) bool { look(fd); return true }) == nil && over {
+		f()
+		return func() {}
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if c.raw.Read(look) == nil && over {
+			f()
+		}
+	})
+	return func() {
+		_ = c.file.SetReadDeadline(time.Unix(1, 0))
+		watching.Wait()
+		_ = c.file.SetReadDeadline(time.Time{})
+	}
+}
 
 // Finish tells the peer that no more packets come, waits until the peer has closed its end or the
 // time is over, and closes the channel. What the peer still sends is dropped.
