@@ -120,22 +120,37 @@ func Reserve(l *box.Layout) int64 {
 }
 
 // Update implements box.Limiter.
-func (Limiter) Update(_ context.Context, b *box.Box, l paddock.Limits) error {
-	return UpdatePIDs(b, l, func() error { return b.UpdateGroup(l) })
+func (Limiter) Update(ctx context.Context, b *box.Box, l paddock.Limits) error {
+	return UpdatePIDs(ctx, b, l, func() error { return b.UpdateGroup(l) })
 }
 
 // UpdatePIDs changes the process limit, if it is not zero, and then the other limits by
-// host, either all or nothing.
-func UpdatePIDs(b *box.Box, l paddock.Limits, host func() error) error {
-	was := b.Limits().PIDs
+// host, either all or nothing. If ctx ends before host is called, it changes nothing: the
+// guest decides how long the first part takes, and the caller may have left.
+func UpdatePIDs(ctx context.Context, b *box.Box, l paddock.Limits, host func() error) error {
+	var inside func(n int) error
 	if l.PIDs > 0 {
-		if err := boundPIDs(b, l.PIDs); err != nil {
+		inside = func(n int) error { return boundPIDs(b, n) }
+	}
+	return updatePIDs(ctx, b.Limits().PIDs, l.PIDs, inside, host)
+}
+
+// updatePIDs is UpdatePIDs for a guest that inside tells its limit. Without a limit, inside
+// is nil.
+func updatePIDs(ctx context.Context, was, n int, inside func(n int) error, host func() error) error {
+	if inside != nil {
+		if err := inside(n); err != nil {
 			return err
 		}
 	}
-	err := host()
-	if err != nil && l.PIDs > 0 {
-		err = errors.Join(err, boundPIDs(b, was))
+	err := ctx.Err()
+	if err != nil {
+		err = fmt.Errorf("change limits: %w: %w", err, box.EndKind(err))
+	} else {
+		err = host()
+	}
+	if err != nil && inside != nil {
+		err = errors.Join(err, inside(was))
 	}
 	return err
 }

@@ -19,26 +19,23 @@ type limiter struct{ guestkernel.Limiter }
 
 // Update implements box.Limiter. For a change of memory it also asks the machine.
 func (l limiter) Update(ctx context.Context, b *box.Box, limits paddock.Limits) error {
-	return guestkernel.UpdatePIDs(b, limits, func() error { return updateHost(ctx, b, limits) })
+	return guestkernel.UpdatePIDs(ctx, b, limits, func() error { return updateHost(ctx, b, limits) })
 }
 
 // updateHost bounds the box on the host and the commands in the machine. On an error,
 // nothing is changed.
 func updateHost(ctx context.Context, b *box.Box, l paddock.Limits) error {
+	host := func() error { return b.UpdateGroup(l) }
 	if l.Memory == 0 {
-		return b.UpdateGroup(l)
+		return host()
 	}
-	was, rest := b.Limits(), l
-	rest.Memory = 0
-	if err := b.UpdateGroup(rest); err != nil {
-		return err
+	if most := made(b); l.Memory > most {
+		return fmt.Errorf("change limits: the machine was made for %d MiB of memory, and cannot get more: %w", most>>20, paddock.Unsupported)
 	}
-	err := resize(ctx, b, was.Memory, l.Memory)
-	if err != nil {
-		was.Memory = 0
-		err = errors.Join(err, b.UpdateGroup(was))
-	}
-	return err
+	return resize(ctx, b.Limits().Memory, l.Memory, resizing{
+		inside: func(ctx context.Context, n int64) error { return boundMemory(ctx, b, n) },
+		host:   host, ended: b.Ended(), reason: b.Reason,
+	})
 }
 
 // Measure implements box.Limiter. It adds the machine's own figures to those of the host.
@@ -71,33 +68,28 @@ func believe(m *box.Measure, i boxinit.Inspection, made int64) {
 	}
 }
 
-// resize changes the memory of a machine's commands from was to n. To reduce it, the limit
-// inside is set first, and the host's limit after the machine has returned unused memory.
-// If the machine does not return it in time, it keeps its limit and resize returns an
+// A resizing is what bounds the memory of a machine.
+type resizing struct {
+	inside func(ctx context.Context, n int64) error // bounds the commands
+	host   func() error                             // sets the host's limits; Conflict if more is in use
+	ended  <-chan struct{}
+	reason func() string // why it ended
+}
+
+// resize changes the memory of a machine's commands from was to n. The limit inside is set
+// first, and the host's limits last: a machine that does not answer, or answers after the
+// caller has left, gets nothing of the host. To reduce it, the machine must first return
+// unused memory. If it does not do so in time, it keeps its limit and resize returns an
 // error. No process is killed to reach the limit.
-func resize(ctx context.Context, b *box.Box, was, n int64) error {
-	most := made(b)
-	if n > most {
-		return fmt.Errorf("change limits: the machine was made for %d MiB of memory, and cannot get more: %w", most>>20, paddock.Unsupported)
-	}
-	host := func(n int64) error { return b.UpdateGroup(paddock.Limits{Memory: n}) }
-	if n >= was {
-		if err := host(n); err != nil {
-			return err
-		}
-		if err := boundMemory(ctx, b, n); err != nil {
-			return errors.Join(err, host(was))
-		}
-		return nil
-	}
-	err := boundMemory(ctx, b, n)
+func resize(ctx context.Context, was, n int64, r resizing) error {
+	err := r.inside(ctx, n)
 	if err == nil {
-		err = await(ctx, b, func() error { return host(n) })
+		err = r.await(ctx)
 	}
 	if err != nil {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), guestkernel.BoundTime)
 		defer cancel()
-		return errors.Join(err, boundMemory(undo, b, was))
+		return errors.Join(err, r.inside(undo, was))
 	}
 	return nil
 }
@@ -106,19 +98,23 @@ func resize(ctx context.Context, b *box.Box, was, n int64) error {
 // memory every two seconds.
 const giveBackTime = 30 * time.Second
 
-// await calls bound until the memory in use is below the limit.
-func await(ctx context.Context, b *box.Box, bound func() error) error {
+// await sets the host's limits as soon as the memory in use is below.
+func (r resizing) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, giveBackTime)
 	defer cancel()
+	err := ctx.Err()
+	if err != nil {
+		return fmt.Errorf("change limits: %w: %w", err, box.EndKind(err))
+	}
 	for {
-		err := bound()
+		err = r.host()
 		if !errors.Is(err, paddock.Conflict) {
 			return err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
-		case <-b.Ended():
-			return fmt.Errorf("change limits: %s: %w", b.Reason(), paddock.Unavailable)
+		case <-r.ended:
+			return fmt.Errorf("change limits: %s: %w", r.reason(), paddock.Unavailable)
 		case <-ctx.Done():
 			return fmt.Errorf("change limits: the machine does not return its memory, and keeps its limit: %w", err)
 		}
