@@ -277,7 +277,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}
 	done := func() { watch(func() {}) }
 	var sb *Sandbox
-	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true}
+	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}
 	own.plan.made = func(b *Box) {
 		if b.Group != nil {
 			watch(d.sweepers.watch(b.Group.Dirs()))

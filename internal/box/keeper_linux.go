@@ -27,6 +27,9 @@ const keeperArgv0 = "paddock-keeper"
 // to make the sandbox.
 const freeAfter = time.Second
 
+// updateTime bounds a change of a caller who sets no bound. A change takes up to twice the time of a box's init.
+const updateTime = 8 * time.Minute
+
 // Names in the state directory of a kept sandbox.
 const (
 	socketName = "keeper"
@@ -54,10 +57,11 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, egress
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
+	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
 	Update *paddock.Update          `json:"update,omitempty"`
-	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime
+	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
 	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
 }
 
@@ -212,7 +216,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
 		return nil, err
 	}
-	k.life = &Life{plan: *p, data: o.Data, saving: k.saving}
+	k.life = &Life{plan: *p, data: o.Data, saving: k.saving, turn: make(chan struct{}, 1)}
 	conn, err := k.life.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -302,6 +306,8 @@ type keeper struct {
 	shown *os.File    // the file by which others read it
 
 	pausing sync.Mutex // held while it is paused and that is stored
+
+	keeping sync.RWMutex // read-locked while there may be a snapshot of which no caller knows yet
 
 	showing sync.Mutex // held while the content of the board is decided
 	hidden  int        // guarded by showing: number of reasons not to show that it runs
@@ -397,6 +403,8 @@ func (k *keeper) serve(l *net.UnixListener) {
 	serving, stop := context.WithCancel(context.Background())
 	answering, abort := context.WithCancel(context.Background())
 	defer abort()
+	saving, drop := context.WithCancel(answering)
+	defer drop()
 	var jobs sync.WaitGroup
 	defer func() {
 		stop()
@@ -415,7 +423,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 			if suspended {
 				break // serving ends when the request is answered
 			}
-			k.bury()
+			k.bury(drop)
 		case <-serving.Done():
 		}
 		l.Close()
@@ -428,7 +436,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 		}
 		jobs.Go(func() {
 			defer func() { _ = c.Close() }()
-			k.converse(serving, answering, c)
+			k.converse(serving, answering, saving, c)
 		})
 	}
 	select { // a running removal is finished
@@ -438,8 +446,8 @@ func (k *keeper) serve(l *net.UnixListener) {
 }
 
 // bury records how the sandbox died, removes its remains, and ends the process. It returns if the
-// sandbox is being removed.
-func (k *keeper) bury() {
+// sandbox is being removed. Before, drop ends the snapshots that are being written or handed over.
+func (k *keeper) bury(drop func()) {
 	if out := k.life.plan.Gateway; out != nil {
 		out.Stop() // nothing comes after the figures below
 	}
@@ -459,6 +467,9 @@ func (k *keeper) bury() {
 	_ = k.box.Remove(ctx) // the next Remove reports what is left
 	cancel()
 	_ = k.recorded() // an event that cannot be written has ended the box
+	drop()
+	k.keeping.Lock() // a snapshot that nobody was told of would stay
+	defer k.keeping.Unlock()
 	k.mu.Lock()
 	if k.removals == 0 { // otherwise somebody has asked for it meanwhile, and it must not be cut off
 		os.Exit(0)
@@ -466,8 +477,9 @@ func (k *keeper) bury() {
 	k.mu.Unlock()
 }
 
-// converse answers the requests of one connection until that or serving ends.
-func (k *keeper) converse(serving, answering context.Context, c *net.UnixConn) {
+// converse answers the requests of one connection until that or serving ends. Answers end with answering, and
+// snapshots with saving.
+func (k *keeper) converse(serving, answering, saving context.Context, c *net.UnixConn) {
 	ch, err := sys.ChannelOf(c)
 	if err != nil {
 		return
@@ -489,10 +501,15 @@ func (k *keeper) converse(serving, answering context.Context, c *net.UnixConn) {
 		if err := json.Unmarshal(data, &q); err != nil {
 			r = failed(fmt.Errorf("request: %w: %w", err, paddock.Invalid))
 		} else {
-			r, files = k.answer(answering, q)
+			ctx := answering
+			if q.Op == "snapshot" {
+				ctx = saving
+			}
+			r, files = k.hear(ctx, ch, q)
 		}
-		if data, err = json.Marshal(r); err == nil {
-			err = ch.Send(data, files...)
+		err = tell(ch, r, files...)
+		if q.Op == "snapshot" && r.Error == "" {
+			err = k.hand(saving, ch, q, r.Saved, err)
 		}
 		for _, f := range files {
 			if f != k.shown {
@@ -507,6 +524,61 @@ func (k *keeper) converse(serving, answering context.Context, c *net.UnixConn) {
 			return
 		}
 	}
+}
+
+// tell sends a response.
+func tell(ch *sys.Channel, r response, files ...*os.File) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return ch.Send(data, files...)
+}
+
+// hear answers a request. If the caller leaves before the answer, it ends what would change the sandbox's limits and
+// rules, or write a snapshot, without the caller's knowledge. A pause, a resumption and a removal go on: the status
+// tells of them.
+func (k *keeper) hear(ctx context.Context, ch *sys.Channel, q request) (response, []*os.File) {
+	if q.Op != "update" && q.Op != "snapshot" {
+		return k.answer(ctx, q)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer ch.OnHangUp(cancel)()
+	return k.answer(ctx, q)
+}
+
+// hand makes a snapshot the caller's, who was sent its ID with the result sent. One that is not is removed. The
+// snapshot's request has read-locked keeping.
+func (k *keeper) hand(ctx context.Context, ch *sys.Channel, q request, id paddock.SnapshotID, sent error) error {
+	defer k.keeping.RUnlock()
+	err := sent
+	if q.Keeps && err == nil {
+		err = k.kept(ctx, ch)
+	}
+	if err == nil {
+		return nil
+	}
+	if left := k.life.discard(id); left != nil {
+		err = errors.Join(err, fmt.Errorf("remove snapshot %s: %w", id, left))
+	}
+	return errors.Join(err, tell(ch, failed(fmt.Errorf("the snapshot was removed, because nobody took it: %w", paddock.Canceled))))
+}
+
+// kept waits until the caller takes a snapshot.
+func (k *keeper) kept(ctx context.Context, ch *sys.Channel) error {
+	stop := ch.Until(ctx)
+	data, files, err := ch.Receive()
+	CloseAll(files)
+	if stop(); err != nil {
+		_ = ch.Within(removeTime) // for words to a caller who may be there
+		return err
+	}
+	var q request
+	if err := json.Unmarshal(data, &q); err != nil || q.Op != "keep" {
+		return fmt.Errorf("request %q instead of keep: %w", q.Op, errors.Join(err, paddock.Invalid))
+	}
+	return tell(ch, response{})
 }
 
 func (k *keeper) finish() {
@@ -530,7 +602,11 @@ func failed(err error) response {
 
 func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 	wait := q.Wait
-	if wait <= 0 {
+	switch {
+	case wait > 0:
+	case q.Op == "update": // the inside decides how long it takes, and a caller that leaves ends it
+		wait = updateTime
+	default:
 		wait = removeTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -585,9 +661,11 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		if q.Save == nil {
 			q.Save = &paddock.SnapshotOptions{}
 		}
+		k.keeping.RLock()
 		if id, err = k.life.snapshot(ctx, *q.Save); err == nil {
-			return response{Saved: id}, nil
+			return response{Saved: id}, nil // converse hands it over
 		}
+		k.keeping.RUnlock()
 	case "remove":
 		if err = k.remove(func() error {
 			if err := k.life.remove(ctx); err != nil {

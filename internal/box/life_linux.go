@@ -29,7 +29,7 @@ type Life struct {
 
 	saving func(dir string) error // called before a box is saved; may be nil
 
-	turn sync.Mutex // held while boxes are made or removed
+	turn chan struct{} // of capacity 1: has an element while a box is made, removed, saved or changed
 
 	mu      sync.Mutex
 	current *Box          // guarded by mu; the last box that was made
@@ -38,6 +38,21 @@ type Life struct {
 	removed bool          // guarded by mu; or is being removed
 	gone    bool          // guarded by mu; nothing of it is left
 	used    time.Duration // guarded by mu; processor time of earlier boxes
+}
+
+// take waits for the turn until ctx ends. A caller that has left gets none, so that nothing is changed that nobody
+// knows of. done gives it back.
+func (l *Life) take(ctx context.Context) (done func(), err error) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the sandbox is busy with another request: %w: %w", ctx.Err(), EndKind(ctx.Err()))
+	}
+	if err := ctx.Err(); err != nil {
+		<-l.turn
+		return nil, fmt.Errorf("%w: %w", err, EndKind(err))
+	}
+	return func() { <-l.turn }, nil
 }
 
 // Plan returns how its boxes are made. The caller must not change it.
@@ -179,12 +194,16 @@ func (l *Life) traffic() *paddock.Traffic {
 	return &t
 }
 
+// update makes a change or not, and returns when it is made or never will be. That also holds if ctx ends.
 func (l *Life) update(ctx context.Context, u paddock.Update) error {
 	if err := l.there(); err != nil || u.Limits == nil && u.Policy == nil {
 		return err
 	}
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	done, err := l.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	l.mu.Lock()
 	saved := l.saved
 	l.mu.Unlock()
@@ -262,16 +281,25 @@ func (l *Life) resume(ctx context.Context) error {
 }
 
 func (l *Life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	done, err := l.take(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
 	return l.plan.Runtime.Pauser.Snapshot(ctx, l, o)
 }
+
+// discard removes a snapshot that nobody was told of.
+func (l *Life) discard(id paddock.SnapshotID) error { return l.plan.Runtime.Pauser.Discard(l.data, id) }
 
 // Suspend replaces the running box by what save returns. A sandbox that is suspended
 // already stays as it is. If save succeeds, the box has been removed.
 func (l *Life) Suspend(ctx context.Context, save func(context.Context, *Box) (Saved, error)) error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	done, err := l.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	l.mu.Lock()
 	again := l.saved != nil
 	b := l.current
@@ -305,8 +333,11 @@ func (l *Life) Retire(ctx context.Context, b *Box) {
 // Continue makes a box from what was saved of the previous one, with the files that reopen
 // returns. A running sandbox stays unchanged. After an error, what was saved stays.
 func (l *Life) Continue(ctx context.Context, reopen func(Saved) (boxinit.Files, error)) error {
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	done, err := l.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	l.mu.Lock()
 	saved, removed := l.saved, l.removed
 	l.mu.Unlock()
@@ -317,7 +348,6 @@ func (l *Life) Continue(ctx context.Context, reopen func(Saved) (boxinit.Files, 
 		return nil
 	}
 	p := l.plan
-	var err error
 	if p.First, err = reopen(saved); err != nil {
 		return err
 	}
@@ -341,8 +371,8 @@ func (l *Life) remove(ctx context.Context) error {
 	l.mu.Unlock()
 	// A box that is being saved also ends, and then the saving ends.
 	err := b.Remove(ctx)
-	l.turn.Lock()
-	defer l.turn.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	l.mu.Lock()
 	b, saved := l.current, l.saved
 	l.saved = nil

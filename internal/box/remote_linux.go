@@ -42,48 +42,77 @@ func (r remoteOwner) ask(ctx context.Context, q request) (*response, error) {
 
 // call is ask, and also returns the files that come with the answer.
 func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []*os.File, err error) {
-	d, err := os.Open(r.dir)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w", paddock.NotFound)
-	}
-	defer d.Close()
-	// By a short name, because the length of socket paths is limited.
-	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: filepath.Join(fdPath(int(d.Fd())), socketName), Net: "unixpacket"})
-	if err != nil {
-		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
-	}
-	ch, err := sys.ChannelOf(c)
+	ch, err := r.dial()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = ch.Close() }()
 	defer ch.Until(ctx)()
+	return r.exchange(ctx, ch, q)
+}
+
+// dial connects to the keeper.
+func (r remoteOwner) dial() (*sys.Channel, error) {
+	d, err := os.Open(r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	defer d.Close()
+	// By a short name, because the length of socket paths is limited.
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: filepath.Join(fdPath(int(d.Fd())), socketName), Net: "unixpacket"})
+	if err != nil {
+		return nil, errDeaf()
+	}
+	return sys.ChannelOf(c)
+}
+
+// errDeaf returns the error of a request that nobody answers.
+func errDeaf() error {
+	return fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+}
+
+// exchange sends a request and waits for the answer as long as ch lets it.
+func (r remoteOwner) exchange(ctx context.Context, ch *sys.Channel, q request) (*response, []*os.File, error) {
+	if err := r.send(ctx, ch, q); err != nil {
+		return nil, nil, err
+	}
+	data, files, err := ch.Receive()
+	if e := ctx.Err(); e != nil {
+		return nil, files, fmt.Errorf("%w: %w", e, EndKind(e))
+	}
+	if err != nil {
+		return nil, files, errDeaf()
+	}
+	got, err := answered(data)
+	return got, files, err
+}
+
+// send sends a request. ctx bounds what the keeper does for it.
+func (r remoteOwner) send(ctx context.Context, ch *sys.Channel, q request) error {
 	if t, ok := ctx.Deadline(); ok {
 		q.Wait = max(time.Until(t), time.Millisecond)
 	}
 	q.Made = r.made
 	data, err := json.Marshal(q)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if err := ch.Send(data); err != nil {
-		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+		return errDeaf()
 	}
-	data, files, err = ch.Receive()
-	if e := ctx.Err(); e != nil {
-		return nil, files, fmt.Errorf("%w: %w", e, EndKind(e))
-	}
-	if err != nil {
-		return nil, files, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
-	}
+	return nil
+}
+
+// answered reads an answer.
+func answered(data []byte) (*response, error) {
 	var got response
 	if err := json.Unmarshal(data, &got); err != nil {
-		return nil, files, fmt.Errorf("the keeper's answer: %w", err)
+		return nil, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if got.Error != "" {
-		return nil, files, got.err()
+		return nil, got.err()
 	}
-	return &got, files, nil
+	return &got, nil
 }
 
 // read returns the stored description of a sandbox whose keeper is gone.
@@ -215,9 +244,43 @@ func (r remoteOwner) remembered(err error) (Measure, error) {
 	}, nil
 }
 
+// outcomeTime bounds the wait for what became of a change whose caller has left. The keeper gives it up, unless the
+// inside of the sandbox is about to answer.
+const outcomeTime = 30 * time.Second
+
+// update also waits for the outcome if ctx ends: the keeper then gives the change up, or has made it. After an error of
+// the kind Unavailable it is not known whether the change was or will be made.
 func (r remoteOwner) update(ctx context.Context, u paddock.Update) error {
-	_, err := r.ask(ctx, request{Op: "update", Update: &u})
-	return err
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", err, EndKind(err))
+	}
+	ch, err := r.dial()
+	if errors.Is(err, paddock.Unavailable) {
+		if a, e := r.read(); e == nil && a.Saved != "" {
+			return fmt.Errorf("the sandbox is paused: %w", paddock.Conflict)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ch.Close() }()
+	if err := r.send(ctx, ch, request{Op: "update", Update: &u}); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { ch.HangUp(outcomeTime) })()
+	data, files, err := ch.Receive()
+	CloseAll(files)
+	left := ctx.Err()
+	switch {
+	case err != nil && left != nil:
+		return fmt.Errorf("%w: what became of the change is not known: %w", left, errDeaf())
+	case err != nil:
+		return errDeaf()
+	}
+	if _, err = answered(data); err == nil || left == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w: %w", left, EndKind(left), err)
 }
 
 func (r remoteOwner) pause(ctx context.Context) error {
@@ -268,11 +331,42 @@ func (r remoteOwner) egress(ctx context.Context) (gatewayclient.State, error) {
 }
 
 func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	got, err := r.ask(ctx, request{Op: "snapshot", Save: &o})
+	ch, err := r.dial()
 	if err != nil {
 		return "", err
 	}
-	return got.Saved, nil
+	defer func() { _ = ch.Close() }()
+	stop := ch.Until(ctx)
+	defer stop()
+	got, files, err := r.exchange(ctx, ch, request{Op: "snapshot", Save: &o, Keeps: true})
+	CloseAll(files)
+	switch {
+	case err != nil:
+		return "", err
+	case !stop(): // without a word, the keeper removes it
+		return "", fmt.Errorf("%w: %w", ctx.Err(), EndKind(ctx.Err()))
+	}
+	return got.Saved, r.keep(ch)
+}
+
+// keep takes a snapshot of which the keeper has told on ch. From a keeper that is killed meanwhile, or that is of an
+// earlier release, it stays.
+func (r remoteOwner) keep(ch *sys.Channel) error {
+	late, cancel := context.WithTimeout(context.Background(), outcomeTime)
+	defer cancel()
+	defer ch.Until(late)()
+	if err := r.send(late, ch, request{Op: "keep"}); err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	data, files, err := ch.Receive()
+	CloseAll(files)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	if _, err := answered(data); err != nil && !errors.Is(err, paddock.Unsupported) {
+		return err
+	}
+	return nil
 }
 
 // revive starts a keeper and a box for a saved sandbox.

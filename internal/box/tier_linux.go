@@ -155,7 +155,8 @@ type Limiter interface {
 	// Zero limits stay zero.
 	HostLimits(l *Layout, limits paddock.Limits) paddock.Limits
 
-	// Update changes the limits that are not zero, all or nothing. The box has a control group.
+	// Update changes the limits that are not zero, all or nothing. The box has a control group. When ctx has ended,
+	// Update makes no change any more that it has not begun.
 	Update(ctx context.Context, b *Box, limits paddock.Limits) error
 
 	// Measure adds the box's own figures to those of the host.
@@ -167,4 +168,7 @@ type Pauser interface {
 	Pause(ctx context.Context, l *Life) error
 	Resume(ctx context.Context, l *Life) error
 	Snapshot(ctx context.Context, l *Life, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
+
+	// Discard removes a snapshot that nobody was told of from a directory for saved boxes.
+	Discard(data string, id paddock.SnapshotID) error
 }

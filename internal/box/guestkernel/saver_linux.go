@@ -77,6 +77,18 @@ func (s Saver) Snapshot(ctx context.Context, l *box.Life, o paddock.SnapshotOpti
 	return paddock.SnapshotID(filepath.Base(m.dir)), nil
 }
 
+// Discard implements box.Pauser. A snapshot that was not removed as a whole is not used.
+func (s Saver) Discard(data string, id paddock.SnapshotID) error {
+	if !paddock.ID(id).Valid() || !strings.HasPrefix(string(id), snapshotPrefix) {
+		return fmt.Errorf("snapshot %q: not a name: %w", string(id), paddock.Internal)
+	}
+	m := &checkpoint{dir: filepath.Join(data, string(id))}
+	if err := os.Remove(filepath.Join(m.dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return m.Remove()
+}
+
 // save writes a box to files. With boxinit.OpStop the box has ended afterwards.
 func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op) (*checkpoint, error) {
 	prefix, stop := snapshotPrefix, op == boxinit.OpStop

@@ -274,3 +274,37 @@ func TestASnapshotOfATreeThatIsGoneIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A snapshot whose caller leaves at any moment is not left, and the sandbox goes on.
+func TestASnapshotThatIsGivenUpIsNotLeft(t *testing.T) {
+	d, _ := driver(t)
+	kept := saved(t)
+	sb := create(t, d, paddock.Spec{})
+	startCounting(t, sb)
+	before := ask(t, sb)
+	left := 0
+	for wait := time.Duration(0); wait < 160*time.Millisecond; wait += 10 * time.Millisecond {
+		ctx, cancel := context.WithCancel(t.Context()) // the keeper is told of a deadline, and not of this
+		leaves := time.AfterFunc(wait, cancel)
+		id, err := sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: true})
+		leaves.Stop()
+		cancel()
+		if err == nil {
+			if err := d.RemoveSnapshot(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		left++
+		if !errors.Is(err, paddock.Canceled) {
+			t.Errorf("after %v: %v", wait, err)
+		}
+	}
+	if left == 0 {
+		t.Error("nobody left")
+	}
+	eventually(t, "what was written is removed", func() bool { return saved(t) == kept })
+	if after := ask(t, sb); after < before {
+		t.Errorf("it had counted to %d, and goes on from %d", before, after)
+	}
+}
