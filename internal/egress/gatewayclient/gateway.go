@@ -297,14 +297,18 @@ func (w *Gateway) Update(ctx context.Context, p paddock.NetworkPolicy) (undo fun
 			return nil, fmt.Errorf("secret %s: its placeholder is not in the sandbox, whose variables stay as they are; make another sandbox: %w", s.Name, paddock.Unsupported)
 		}
 	}
-	if err := w.put(ctx, p); err != nil {
-		return nil, fmt.Errorf("change the network: %w", err)
-	}
-	return func() {
+	undo = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 		defer cancel()
 		_ = w.put(ctx, before) // a gateway that has ended allows nothing
-	}, nil
+	}
+	if err := w.put(ctx, p); err != nil {
+		if ctx.Err() != nil { // the gateway may have the message, and follow it later
+			undo()
+		}
+		return nil, fmt.Errorf("change the network: %w", err)
+	}
+	return undo, nil
 }
 
 // undoTime bounds the time to restore the rules.

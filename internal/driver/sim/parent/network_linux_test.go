@@ -308,6 +308,33 @@ func TestAChangeThatAnHonestChildRefusesChangesNothing(t *testing.T) {
 	}
 }
 
+func TestRulesOfACallerWhoLeftAreTakenBack(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }))
+	defer s.Close()
+	port := portOf(t, s)
+	made := boxOf(t, Options{Hosts: loopback("a.test", "b.test")}, paddock.Policy{Network: allow(port, "a.test")})
+	sb, ok := made.(*sandbox)
+	if !ok {
+		t.Fatalf("a sandbox is a %T", made)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for { // until the gateway gets the message, and nobody waits for the answer
+		undo, err := sb.out.Update(ended, allow(port, "b.test"))
+		if errors.Is(err, paddock.Canceled) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		undo() // it was faster
+	}
+	reach := func(host string) bool { return said(t, sb, fmt.Sprintf("curl -s http://%s:%d/", host, port)) == "yes" }
+	if !reach("a.test") || reach("b.test") {
+		t.Error("the rules changed")
+	}
+}
+
 // While the child is told rules about files, the host does not know which ones it has.
 func TestRulesAboutFilesAreThoseOfTheLastUpdate(t *testing.T) {
 	begun, release := make(chan bool), make(chan bool)
