@@ -259,7 +259,25 @@ func (b *box) relimit(l paddock.Limits) error {
 	if err := description.CheckLimits(l); err != nil {
 		return err
 	}
-	l = description.Changed(b.asked, l)
+	return b.replace(description.Changed(b.asked, l))
+}
+
+// Replace changes the limits like Update, but a limit that is zero gets its default, and is not kept.
+func (b *box) Replace(l paddock.Limits) error {
+	if err := b.enter(); err != nil {
+		return err
+	}
+	defer b.gate.RUnlock()
+	if err := description.CheckLimits(l); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.replace(l)
+}
+
+// replace makes limits, which were checked, those of the sandbox. The caller holds mu.
+func (b *box) replace(l paddock.Limits) error {
 	told, counted := description.Limits(b.d.bounds(), l)
 	if files, ok := b.fs.Fit(fileBounds(counted)); !ok {
 		return fmt.Errorf("change limits: the files take %d bytes, and the new disk limit is %d; remove files first: %w", files, counted.Disk, paddock.Conflict)

@@ -169,11 +169,21 @@ func (c *Served) bound(l paddock.Limits) error {
 	return nil
 }
 
+// A replacer is a sandbox of package sim.
+type replacer interface {
+	Replace(l paddock.Limits) error
+}
+
 // update changes the sandbox, and with its limits the memory limit of the process. Where that becomes lower,
-// garbage is collected first, because it would count as memory of the sandbox.
+// garbage is collected first, because it would count as memory of the sandbox. The host tells limits alone, and all
+// of them, so that it can take a change back.
 func (c *Served) update(ctx context.Context, sb paddock.Sandbox, u paddock.Update) error {
 	if u.Limits == nil {
 		return sb.Update(ctx, u)
+	}
+	r, ok := sb.(replacer)
+	if !ok || u.Policy != nil || u.Labels != nil {
+		return fmt.Errorf("limits with other changes, or of a %T: %w", sb, paddock.Internal)
 	}
 	before, after := debug.SetMemoryLimit(-1), c.counted(*u.Limits)
 	if most := c.data - sim.Overhead - reserve; after > before && after > most {
@@ -184,7 +194,7 @@ func (c *Served) update(ctx context.Context, sb paddock.Sandbox, u paddock.Updat
 		debug.SetMemoryLimit(after)
 		debug.FreeOSMemory()
 	}
-	err := sb.Update(ctx, u)
+	err := r.Replace(*u.Limits)
 	if err != nil {
 		after = before
 	} else {

@@ -1,7 +1,6 @@
 package child
 
 import (
-	"context"
 	"errors"
 	"runtime/debug"
 	"runtime/metrics"
@@ -26,9 +25,13 @@ type seen struct {
 	limit int64
 }
 
-func (s *seen) Update(ctx context.Context, u paddock.Update) error {
+func (s *seen) Replace(l paddock.Limits) error {
 	s.held, s.limit = objects(), debug.SetMemoryLimit(-1)
-	return s.Sandbox.Update(ctx, u)
+	r, ok := s.Sandbox.(replacer)
+	if !ok {
+		return paddock.Internal
+	}
+	return r.Replace(l)
 }
 
 func TestTheMemoryLimitOfTheProcessFollowsThatOfTheSandbox(t *testing.T) {

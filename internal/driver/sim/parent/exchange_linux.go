@@ -119,7 +119,13 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 				return err
 			}
 		}
-		inside, err := s.apply(ctx, u, false)
+		rest := ctx
+		if u.Limits != nil { // the child has changed, so the caller's leaving stops nothing any more
+			late, done := context.WithTimeout(context.WithoutCancel(ctx), s.d.answer)
+			defer done()
+			rest = late
+		}
+		inside, err := s.apply(rest, u, false)
 		if err != nil {
 			if u.Limits != nil {
 				err = s.restore(before, err)
@@ -133,7 +139,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	})
 }
 
-// relimit has the child change the limits. The caller has an element in asking.
+// relimit has the child replace its limits by l, which are as they were asked for. The caller has an element in asking.
 func (s *sandbox) relimit(l paddock.Limits) error {
 	if err := s.order(paddock.Update{Limits: &l}); err != nil {
 		return err

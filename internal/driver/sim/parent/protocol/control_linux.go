@@ -26,11 +26,11 @@ type Order struct {
 	Op      string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
 	Spec    paddock.Spec
 	Limits  budget.Limits
-	Python  string        // the directory of the interpreter
-	Private private.Files // of the caller, which no sandbox may see, by real paths
-	Roots   []byte        // certificates that tools believe, in PEM
-	Update  paddock.Update
-	Room    Room // for the files of a snapshot
+	Python  string         // the directory of the interpreter
+	Private private.Files  // of the caller, which no sandbox may see, by real paths
+	Roots   []byte         // certificates that tools believe, in PEM
+	Update  paddock.Update // its limits are all that the sandbox has: what is zero gets its default
+	Room    Room           // for the files of a snapshot
 
 	// Landlock is false only if this kernel has none, and the caller accepted that by name.
 	Landlock bool
