@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -185,6 +186,41 @@ func TestRoom(t *testing.T) {
 			}
 			if l := r.Load(); l.Memory != (71+860)*mib {
 				t.Errorf("%+v", l)
+			}
+		},
+		"an update that failed claims what it may have changed": func(t *testing.T) {
+			for name, row := range map[string]struct {
+				fail, half error
+				dead       bool
+				want       int64 // in MiB
+			}{
+				"it changed nothing":                 {fail: paddock.Conflict, want: 100},
+				"its caller left, and it was undone": {fail: paddock.Canceled, want: 100},
+				"its caller left, and it was made":   {half: paddock.Canceled, want: 300},
+				"a part of it was made":              {half: errors.New("out of luck"), want: 300},
+				"it may still be made":               {fail: paddock.Unavailable, want: 300},
+				"the sandbox has died":               {fail: paddock.Unavailable, dead: true, want: 100},
+			} {
+				f := &fake{}
+				r := set(t, f, admission.Options{})
+				sb := r.create(t, 100*mib)
+				f.set(func() { f.fail, f.half, f.dead = row.fail, row.half, row.dead })
+				ctx, cancel := context.WithCancel(t.Context())
+				f.set(func() { f.leaves = cancel })
+				if err := sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{Memory: 300 * mib}}); !errors.Is(err, cmp.Or(row.fail, row.half)) {
+					t.Errorf("%s: %v", name, err)
+				}
+				cancel()
+				if l := r.Load(); l.Memory != row.want*mib {
+					t.Errorf("%s: %d MiB are claimed", name, l.Memory/mib)
+				}
+				f.set(func() { f.fail, f.half, f.dead = nil, nil, false })
+				if err := sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: 200 * mib}}); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if l := r.Load(); l.Memory != 200*mib {
+					t.Errorf("%s: afterwards %d MiB are claimed", name, l.Memory/mib)
+				}
 			}
 		},
 		"of two updates at once, the later one is what is held": func(t *testing.T) {

@@ -308,6 +308,8 @@ func (s *sandbox) Born() (paddock.Status, bool) {
 }
 
 // Update claims what new limits take beyond the present ones, before they apply. A limit of zero keeps the present one.
+// A change that failed may have changed something, and after the error Unavailable of a sandbox that lives it may still
+// be made: then the whole claim is kept.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if u.Limits == nil {
 		return s.Sandbox.Update(ctx, u)
@@ -329,20 +331,31 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		return err
 	}
 	err = s.Sandbox.Update(ctx, u)
-	if err == nil {
-		late, done := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
-		defer done()
-		if st, err := s.Status(late); err == nil { // otherwise the whole claim is kept
-			stays = s.d.holds(st)
-		}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	st, unknown := s.Status(late)
+	switch {
+	case unknown != nil, errors.Is(err, paddock.Unavailable) && st.State != paddock.Dead:
+		stays = s.d.both(has, stays)
+	case err != nil && st.Limits.Memory == has.limits.Memory && st.Limits.Disk == has.limits.Disk:
+		stays = has
+	default:
+		stays = s.d.holds(st)
 	}
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	s.d.claimed -= more
-	if _, there := s.d.held[s.ID()]; there && err == nil {
+	if _, there := s.d.held[s.ID()]; there {
 		s.d.held[s.ID()] = stays
 	}
 	return err
+}
+
+// both returns the claim of a sandbox that may have either of two limits.
+func (d *Driver) both(a, b holding) holding {
+	a.limits.Memory, a.limits.Disk = max(a.limits.Memory, b.limits.Memory), max(a.limits.Disk, b.limits.Disk)
+	a.memory = max(a.memory, b.memory, d.takes(a.tier, a.limits))
+	return a
 }
 
 // updates waits until no other update of the sandbox's limits is in progress: what that found would be noted later,

@@ -28,7 +28,11 @@ type fake struct {
 	most  int                 // guarded by mu
 	lists int                 // guarded by mu
 	fail  error               // guarded by mu; of Create and Update
+	half  error               // guarded by mu; of Update, which makes the change all the same
+	dead  bool                // guarded by mu; what a status says
 	least int64               // guarded by mu; memory that a sandbox gets, whatever was asked for
+
+	leaves func() // guarded by mu; called during an Update; may be nil
 
 	tells time.Duration // of Status, after it has looked
 
@@ -125,7 +129,10 @@ func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()
-	st := paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}}
+	st := paddock.Status{ID: b.id, State: paddock.Ready, Limits: paddock.Limits{Memory: b.memory, Disk: b.disk}}
+	if b.f.dead {
+		st.State = paddock.Dead
+	}
 	late := b.f.tells
 	b.f.mu.Unlock()
 	<-time.After(late)
@@ -135,10 +142,13 @@ func (b *box) Status(context.Context) (paddock.Status, error) {
 func (b *box) Update(_ context.Context, u paddock.Update) error {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
+	if b.f.leaves != nil {
+		b.f.leaves()
+	}
 	if b.f.fail == nil && u.Limits != nil {
 		b.memory, b.disk = cmp.Or(u.Limits.Memory, b.memory), cmp.Or(u.Limits.Disk, b.disk)
 	}
-	return b.f.fail
+	return cmp.Or(b.f.fail, b.f.half)
 }
 
 func (b *box) Remove(context.Context) error {
