@@ -120,6 +120,7 @@ type fakeSandbox struct {
 	f               *fake
 	st              paddock.Status // guarded by f.mu
 	deaf            error          // guarded by f.mu; of Update and Remove
+	half            error          // guarded by f.mu; of Update, which makes the change all the same
 	asked           func()         // guarded by f.mu; called when it is asked how it is
 }
 
@@ -152,7 +153,7 @@ func (s *fakeSandbox) Update(ctx context.Context, u paddock.Update) error {
 	if u.Labels != nil {
 		s.st.Labels = u.Labels
 	}
-	return nil
+	return s.half
 }
 
 func (s *fakeSandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddock.SnapshotID, error) {

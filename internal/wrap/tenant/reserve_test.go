@@ -2,6 +2,7 @@ package tenant_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -134,6 +135,57 @@ func TestChangesOfLimitsTakeTurns(t *testing.T) {
 	must(t, err)
 	if got := r.memory(t, "acme"); got != st.Limits.Memory || most != 1 {
 		t.Errorf("reserved: %d, has %d; %d at once", got, st.Limits.Memory, most)
+	}
+}
+
+func TestWhatMayStillBeChangedStaysReserved(t *testing.T) {
+	quota := unbounded()
+	quota.Memory = 4 << 30
+	for name, row := range map[string]struct {
+		deaf, half error // of the driver
+		dead       bool
+		want       int64 // in GiB
+	}{
+		"it changed nothing":                 {deaf: paddock.Conflict, want: 1},
+		"its caller left, and it was undone": {deaf: paddock.Canceled, want: 1},
+		"its caller left, and it was made":   {half: paddock.Canceled, want: 3},
+		"a part of it was made":              {half: paddock.Internal, want: 3},
+		"it may still be made":               {deaf: paddock.Unavailable, want: 3},
+		"the sandbox has died":               {deaf: paddock.Unavailable, dead: true, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := build(t, storetest.SQLite(), quota)
+			sb := r.create(t, "acme", paddock.Spec{ID: "one", Limits: paddock.Limits{Memory: 1 << 30}})
+			box := r.f.boxes["one"]
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			r.f.set(func() {
+				box.deaf, box.half = row.deaf, row.half
+				if row.dead {
+					box.st.State = paddock.Dead
+				}
+				r.f.each = func(_ context.Context, call string) {
+					if call == "update" {
+						leave()
+					}
+				}
+			})
+			if err := sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{Memory: 3 << 30}}); err == nil {
+				t.Error("it was changed")
+			}
+			if got := r.memory(t, "acme"); got != row.want<<30 {
+				t.Errorf("reserved: %d", got)
+			}
+			_, err := r.Driver("acme").Create(t.Context(), paddock.Spec{ID: "two", Limits: paddock.Limits{Memory: 2 << 30}})
+			if full := errors.Is(err, paddock.Exhausted); full != (row.want == 3) {
+				t.Errorf("another sandbox: %v", err)
+			}
+			r.f.set(func() { box.deaf, box.half, box.st.State = nil, nil, paddock.Ready })
+			must(t, sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: 1 << 30}}))
+			if b, err := r.s.Sandbox(t.Context(), "acme", "one"); err != nil || b.Reserved.Memory != 1<<30 {
+				t.Errorf("after a change: %+v, %v", b.Reserved, err)
+			}
+		})
 	}
 }
 

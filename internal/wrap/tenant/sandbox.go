@@ -66,7 +66,8 @@ func (s *sandbox) Resume(ctx context.Context) error {
 }
 
 // Update reserves new limits before they apply. The reservation covers the old and the new
-// limits until the driver's result is known. Changes of limits are serialised by locks.
+// limits until the driver's result is known. If it never is, because nobody answers, it
+// covers both until the next change that succeeds. Changes of limits are serialised by locks.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	labels := u.Labels
 	if labels != nil {
@@ -90,7 +91,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	changed := s.Sandbox.Update(ctx, u)
 	late, done := after(ctx) // the result must be stored even if the caller has gone
 	defer done()
-	settled := s.settle(late, u.Limits, before, changed != nil)
+	settled := s.settle(late, u.Limits, before, changed)
 	if changed != nil {
 		return errors.Join(changed, settled)
 	}
@@ -126,8 +127,9 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.
 }
 
 // settle reserves the limits that the sandbox has now. After a failed change it may have
-// some of the new ones, and the earlier reservation is kept too.
-func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Reserved, wrong bool) error {
+// some of the new ones, and the earlier reservation is kept too. After the error Unavailable
+// of a sandbox that lives, the change may still be made: the whole reservation is kept.
+func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Reserved, changed error) error {
 	if l == nil {
 		return nil
 	}
@@ -136,7 +138,11 @@ func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Re
 		return fmt.Errorf("read the new limits: %w", err)
 	}
 	has := s.d.ts.counted(s.b.Tier, st.Limits)
-	if wrong {
+	switch {
+	case changed == nil:
+	case errors.Is(changed, paddock.Unavailable) && st.State != paddock.Dead:
+		return nil
+	default:
 		has = larger(has, before)
 	}
 	return s.set(ctx, has)
