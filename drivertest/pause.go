@@ -2,9 +2,12 @@ package drivertest
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ func pausePromises() []group {
 		{"a paused sandbox says so, and a command in it is a conflict", pausedConflict},
 		{"pausing and resuming twice is fine", pauseTwice},
 		{"a paused sandbox can be removed", removePaused},
+		{"a pause ends files that are read or written, so that nobody waits for it to end", pausedFiles},
 	}}, {can: []paddock.Capability{paddock.CanSnapshotFiles}, promises: []promise{
 		{"a snapshot of files has a name", snapshotNamed},
 	}}, {can: []paddock.Capability{paddock.CanSnapshotFiles, paddock.CanRootSnapshot}, promises: []promise{
@@ -301,6 +305,82 @@ func removePaused(t *testing.T, s *suite) {
 	_, err := s.driver.Open(bounded(t), b.ID())
 	wantKind(t, "open", err, paddock.NotFound)
 }
+
+// pausedFiles has three files open while the sandbox is paused: one that is read, one that is written all the
+// time, and one that is only closed.
+func pausedFiles(t *testing.T, s *suite) {
+	b := s.own(t)
+	const size = 16 << 20 // more than is on its way
+	b.must(t, patternScript(size)+" > big")
+	r, err := b.FS().Open(bounded(t), b.in("big"), paddock.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r, make([]byte, 1)); err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	var writers [2]io.WriteCloser
+	for i, name := range []string{"busy", "idle"} {
+		if writers[i], err = b.FS().Create(bounded(t), b.in(name), paddock.CreateOptions{}); err == nil {
+			_, err = writers[i].Write([]byte("x"))
+		}
+		if err != nil {
+			t.Fatalf("write: %v", err)
+		}
+	}
+	written, read, closed := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	var over atomic.Bool
+	go func() {
+		for !over.Load() {
+			if _, err := writers[0].Write([]byte("x")); err != nil {
+				break
+			}
+		}
+		written <- writers[0].Close()
+	}()
+	if err := b.Pause(bounded(t)); err != nil {
+		t.Fatalf("pause: %v", err)
+	}
+	over.Store(true)
+	go func() {
+		n, err := io.Copy(io.Discard, r)
+		if n == size-1 && err == nil {
+			err = errWhole
+		}
+		read <- cmp.Or(err, r.Close())
+	}()
+	go func() { closed <- writers[1].Close() }()
+	whole := false
+	for what, ended := range map[string]<-chan error{"a write": written, "a read": read, "the end of a write": closed} {
+		select {
+		case err := <-ended:
+			switch {
+			case what == "a read" && errors.Is(err, errWhole):
+			case what == "the end of a write" && err == nil:
+				whole = true
+			case what == "a write" && err == nil: // it was between two pieces
+			default:
+				wantKind(t, what, err, paddock.Conflict, paddock.Unavailable)
+			}
+		case <-bounded(t).Done():
+			t.Errorf("%s waits", what)
+		}
+	}
+	if err := b.Resume(bounded(t)); err != nil {
+		t.Fatalf("resume: %v", err)
+	}
+	if whole {
+		if got := string(b.get(t, b.in("idle"))); got != "x" {
+			t.Errorf("%q was written", got)
+		}
+	}
+	b.put(t, b.in("other"), []byte("again"), 0)
+	if got := string(b.get(t, b.in("other"))); got != "again" {
+		t.Errorf("%q", got)
+	}
+}
+
+var errWhole = errors.New("all of the file was on its way")
 
 func snapshotNamed(t *testing.T, s *suite) {
 	b := s.own(t)

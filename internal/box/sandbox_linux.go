@@ -501,10 +501,17 @@ func (s *Sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	return id, nil
 }
 
-// Pause implements paddock.Sandbox.
+// Pause implements paddock.Sandbox. Calls about files that wait for the agent end: they would wait for
+// the resume.
 func (s *Sandbox) Pause(ctx context.Context) error {
 	if err := s.owner.pause(ctx); err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	g := s.link
+	s.mu.Unlock()
+	if g != nil {
+		g.Rest()
 	}
 	return nil
 }

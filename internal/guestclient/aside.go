@@ -22,21 +22,23 @@ func (g *Guest) asideNumber() []byte {
 // aside makes the connection of a number. It ends with the call, and with the way to
 // the guest.
 func (c *call) aside(number []byte) (net.Conn, error) {
-	var conn net.Conn
-	err := c.patiently(func() (err error) {
-		conn, err = c.g.o.Aside(c.ctx)
-		return err
-	})
+	conn, err := exchange(c, func() (net.Conn, error) {
+		conn, err := c.g.o.Aside(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		go func() { // until then
+			select {
+			case <-c.ctx.Done():
+			case <-c.g.Done():
+			}
+			_ = conn.Close()
+		}()
+		return conn, nil
+	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("a connection for the file: %w", err)
 	}
-	go func() { // until then
-		select {
-		case <-c.ctx.Done():
-		case <-c.g.Done():
-		}
-		_ = conn.Close()
-	}()
 	err = c.patiently(func() error {
 		_, err := conn.Write(append([]byte{guestpb.Aside}, number...))
 		return err

@@ -32,21 +32,26 @@ func (g *Guest) Dial(ctx context.Context, port int) (net.Conn, error) {
 	}
 	c := g.begin(ctx)
 	stream := g.rpc.Dial(c.ctx)
-	end := func() {
-		_ = stream.CloseRequest()
-		_ = stream.CloseResponse()
-	}
-	// An error of Send is told better by Receive.
-	_ = stream.Send(&guestpb.DialRequest{Port: uint32(port)})
-	if _, err := stream.Receive(); err != nil {
+	_, err := within(c.ctx, func() (*guestpb.DialResponse, error) {
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		// An error of Send is told better by Receive.
+		_ = stream.Send(&guestpb.DialRequest{Port: uint32(port)})
+		return stream.Receive()
+	}, nil)
+	if err != nil {
 		err = c.fail(err)
-		end()
+	} else {
+		err = c.opened()
+	}
+	if err != nil {
+		c.leave(func() {
+			_ = stream.CloseRequest()
+			_ = stream.CloseResponse()
+		})
 		return nil, fmt.Errorf("dial port %d: %w", port, err)
 	}
-	if err := c.opened(); err != nil {
-		end()
-		return nil, fmt.Errorf("dial port %d: %w", port, err)
-	}
+	context.AfterFunc(c.ctx, func() { _ = stream.CloseRequest() }) // Send waits for the connection, not for the context
 	conn := &portConn{
 		c: c, stream: stream, port: port,
 		in: make(chan []byte), out: make(chan *guestpb.DialRequest),
@@ -60,7 +65,7 @@ func (g *Guest) Dial(ctx context.Context, port int) (net.Conn, error) {
 
 // A portConn is a connection to a port inside. Two goroutines of its own speak
 // with the guest, so that deadlines can end a Read or a Write that waits; Close
-// waits for both.
+// waits a short time for both.
 type portConn struct {
 	c      *call
 	stream *connect.BidiStreamForClient[guestpb.DialRequest, guestpb.DialResponse]
@@ -247,8 +252,12 @@ func (p *portConn) Close() error {
 		close(p.closed)
 		late := time.AfterFunc(linger, func() { p.c.cancel(errClosed) })
 		defer late.Stop()
-		<-p.sent
-		<-p.over
+		for _, done := range []chan struct{}{p.sent, p.over} {
+			select {
+			case <-done:
+			case <-p.c.ctx.Done(): // a guest that takes nothing keeps both, until the connection ends
+			}
+		}
 		p.c.cancel(errClosed)
 		p.readBy.set(time.Time{})
 		p.writeBy.set(time.Time{})

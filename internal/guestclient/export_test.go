@@ -10,6 +10,9 @@ import (
 // SetGrace shortens the time that a guest has to report an exit.
 func (g *Guest) SetGrace(d time.Duration) { g.grace = d }
 
+// SetPatience shortens the time that a guest has to answer.
+func (g *Guest) SetPatience(d time.Duration) { g.waits, g.wire.waits = d, d }
+
 // StartsAtOnce is how many starts a guest is asked for at a time.
 const StartsAtOnce = startsAtOnce
 

@@ -42,24 +42,19 @@ func (f files) Open(ctx context.Context, name string, o paddock.OpenOptions) (io
 	}
 	c := f.g.begin(ctx)
 	number := f.g.asideNumber()
-	stream, err := f.g.rpc.Read(c.ctx, connect.NewRequest(&guestpb.ReadRequest{
-		Name: []byte(name), Offset: o.Offset, Length: o.Length, Aside: number,
-	}))
+	req := &guestpb.ReadRequest{Name: []byte(name), Offset: o.Offset, Length: o.Length, Aside: number}
+	stream, err := first(c, func() (*connect.ServerStreamForClient[guestpb.ReadResponse], error) {
+		return f.g.rpc.Read(c.ctx, connect.NewRequest(req))
+	})
 	if err != nil {
-		return nil, c.fail(err)
-	}
-	if !stream.Receive() {
-		err := c.fail(ended(stream.Err()))
-		_ = stream.Close()
 		return nil, err
 	}
 	if len(stream.Msg().GetData()) != 0 {
-		c.cancel(nil)
-		_ = stream.Close()
-		return nil, nonsense("data before the file was open")
+		c.leave(func() { _ = stream.Close() })
+		return nil, c.fail(nonsense("data before the file was open"))
 	}
 	if err := c.opened(); err != nil {
-		_ = stream.Close()
+		c.leave(func() { _ = stream.Close() })
 		return nil, err
 	}
 	r := newReader(c, stream, name, o.Length)
@@ -78,24 +73,26 @@ func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions)
 	c := f.g.begin(ctx)
 	number := f.g.asideNumber()
 	stream := f.g.rpc.Write(c.ctx)
-	// An error of Send is told better by Receive.
-	_ = stream.Send(&guestpb.WriteRequest{Open: &guestpb.WriteOpen{
-		Name: []byte(name), Mode: mode, Append: o.Append, Exclusive: o.Exclusive, Parents: o.Parents, Aside: number,
-	}})
-	first, err := stream.Receive()
+	opened, err := within(c.ctx, func() (*guestpb.WriteResponse, error) {
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		// An error of Send is told better by Receive.
+		_ = stream.Send(&guestpb.WriteRequest{Open: &guestpb.WriteOpen{
+			Name: []byte(name), Mode: mode, Append: o.Append, Exclusive: o.Exclusive, Parents: o.Parents, Aside: number,
+		}})
+		return stream.Receive()
+	}, nil)
 	if err != nil {
-		err := c.fail(err)
-		_ = stream.CloseRequest()
-		_ = stream.CloseResponse()
-		return nil, err
+		err = c.fail(err)
+	} else {
+		err = c.opened()
 	}
-	if err := c.opened(); err != nil {
-		_ = stream.CloseRequest()
-		_ = stream.CloseResponse()
+	if err != nil {
+		c.leave(func() { closeBoth(stream) })
 		return nil, err
 	}
 	w := newWriter(c, stream, name)
-	if first.GetAside() { // one of before knows of no such connections
+	if opened.GetAside() { // one of before knows of no such connections
 		w.number = number
 	}
 	return w, nil
@@ -105,13 +102,11 @@ func (f files) Stat(ctx context.Context, name string) (paddock.FileInfo, error) 
 	if err := checkName("stat", name); err != nil {
 		return paddock.FileInfo{}, err
 	}
-	ctx, cancel := f.g.bound(ctx)
-	defer cancel()
-	res, err := f.g.rpc.Stat(ctx, connect.NewRequest(&guestpb.StatRequest{Name: []byte(name)}))
+	m, err := askFor(ctx, f.g, f.g.waits, f.g.rpc.Stat, &guestpb.StatRequest{Name: []byte(name)})
 	if err != nil {
-		return paddock.FileInfo{}, f.g.failure(ctx, err)
+		return paddock.FileInfo{}, err
 	}
-	info, err := fileInfo(res.Msg.GetFile())
+	info, err := fileInfo(m.GetFile())
 	if err != nil {
 		return paddock.FileInfo{}, err
 	}
@@ -140,33 +135,23 @@ func (f files) list(ctx context.Context, name string, depth int, yield func(padd
 	depth = min(depth, 1<<30)
 	c := f.g.call(ctx)
 	defer c.cancel(nil)
-	var stream *connect.ServerStreamForClient[guestpb.ListResponse]
-	err := c.patiently(func() (err error) {
-		stream, err = f.g.rpc.List(c.ctx, connect.NewRequest(&guestpb.ListRequest{Name: []byte(name), Depth: int32(depth)}))
-		return err
-	})
+	stream, err := exchange(c, func() (*connect.ServerStreamForClient[guestpb.ListResponse], error) {
+		return f.g.rpc.List(c.ctx, connect.NewRequest(&guestpb.ListRequest{Name: []byte(name), Depth: int32(depth)}))
+	}, closed)
 	if err != nil {
 		return c.failure(err)
 	}
-	defer func() {
-		c.cancel(nil) // else Close would read what is left
-		_ = stream.Close()
-	}()
+	defer c.leave(func() { _ = stream.Close() })
 	dir := tidy(name)
 	for listed := 0; ; {
-		err := c.patiently(func() error {
-			if !stream.Receive() {
-				return ended(stream.Err())
-			}
-			return nil
-		})
+		m, err := exchange(c, func() (*guestpb.ListResponse, error) { return next(stream) }, nil)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return c.failure(err)
 		}
-		batch := stream.Msg().GetFiles()
+		batch := m.GetFiles()
 		if listed += len(batch); listed > maxListed {
 			return fmt.Errorf("list %q: more than %d files; list it in parts: %w", name, maxListed, paddock.Exhausted)
 		}
@@ -196,10 +181,8 @@ func (f files) Mkdir(ctx context.Context, name string, o paddock.MkdirOptions) e
 	if err != nil {
 		return err
 	}
-	ctx, cancel := f.g.bound(ctx)
-	defer cancel()
-	_, err = f.g.rpc.Mkdir(ctx, connect.NewRequest(&guestpb.MkdirRequest{Name: []byte(name), Mode: mode, Parents: o.Parents}))
-	return f.done(ctx, err)
+	_, err = askFor(ctx, f.g, f.g.waits, f.g.rpc.Mkdir, &guestpb.MkdirRequest{Name: []byte(name), Mode: mode, Parents: o.Parents})
+	return err
 }
 
 func (f files) Rename(ctx context.Context, from, to string) error {
@@ -209,24 +192,20 @@ func (f files) Rename(ctx context.Context, from, to string) error {
 	if err := checkName("rename to", to); err != nil {
 		return err
 	}
-	ctx, cancel := f.g.bound(ctx)
-	defer cancel()
-	_, err := f.g.rpc.Rename(ctx, connect.NewRequest(&guestpb.RenameRequest{From: []byte(from), To: []byte(to)}))
-	return f.done(ctx, err)
+	_, err := askFor(ctx, f.g, f.g.waits, f.g.rpc.Rename, &guestpb.RenameRequest{From: []byte(from), To: []byte(to)})
+	return err
 }
 
 func (f files) Remove(ctx context.Context, name string, all bool) error {
 	if err := checkName("remove", name); err != nil {
 		return err
 	}
-	limit := answerTime
+	limit := f.g.waits
 	if all {
 		limit = removeTime
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	_, err := f.g.rpc.Remove(ctx, connect.NewRequest(&guestpb.RemoveRequest{Name: []byte(name), All: all}))
-	return f.done(ctx, err)
+	_, err := askFor(ctx, f.g, limit, f.g.rpc.Remove, &guestpb.RemoveRequest{Name: []byte(name), All: all})
+	return err
 }
 
 func (f files) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
@@ -237,10 +216,8 @@ func (f files) Chmod(ctx context.Context, name string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := f.g.bound(ctx)
-	defer cancel()
-	_, err = f.g.rpc.Chmod(ctx, connect.NewRequest(&guestpb.ChmodRequest{Name: []byte(name), Mode: bits}))
-	return f.done(ctx, err)
+	_, err = askFor(ctx, f.g, f.g.waits, f.g.rpc.Chmod, &guestpb.ChmodRequest{Name: []byte(name), Mode: bits})
+	return err
 }
 
 func (f files) Symlink(ctx context.Context, target, name string) error {
@@ -250,15 +227,6 @@ func (f files) Symlink(ctx context.Context, target, name string) error {
 	if err := checkTarget(target, name); err != nil {
 		return err
 	}
-	ctx, cancel := f.g.bound(ctx)
-	defer cancel()
-	_, err := f.g.rpc.Symlink(ctx, connect.NewRequest(&guestpb.SymlinkRequest{Target: []byte(target), Name: []byte(name)}))
-	return f.done(ctx, err)
-}
-
-func (f files) done(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	return f.g.failure(ctx, err)
+	_, err := askFor(ctx, f.g, f.g.waits, f.g.rpc.Symlink, &guestpb.SymlinkRequest{Target: []byte(target), Name: []byte(name)})
+	return err
 }

@@ -1,6 +1,7 @@
 package guestclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -94,8 +95,7 @@ func (r *reader) fill() error {
 			err = fmt.Errorf("read %q: %w", r.name, r.c.failure(err))
 		}
 		if r.err = err; err != nil {
-			_ = r.stream.Close()
-			r.c.cancel(nil)
+			r.c.leave(func() { _ = r.stream.Close() })
 		}
 	}
 	return nil
@@ -106,10 +106,10 @@ func (r *reader) more() error {
 	if r.side != nil {
 		return r.moreAside()
 	}
-	if err := r.receive(); err != nil {
+	msg, err := r.receive()
+	if err != nil {
 		return err
 	}
-	msg := r.stream.Msg()
 	r.data = msg.GetData()
 	if !msg.GetAside() {
 		return nil
@@ -143,7 +143,7 @@ func (r *reader) moreAside() error {
 	case r.c.ctx.Err() != nil:
 		return err
 	}
-	switch end := r.receive(); {
+	switch _, end := r.receive(); {
 	case end == nil:
 		return nonsense("data beside the connection for it")
 	case errors.Is(end, io.EOF) && err != nil:
@@ -154,13 +154,8 @@ func (r *reader) moreAside() error {
 }
 
 // receive waits for the next message. r.mu is held.
-func (r *reader) receive() error {
-	return r.c.patiently(func() error {
-		if !r.stream.Receive() {
-			return ended(r.stream.Err())
-		}
-		return nil
-	})
+func (r *reader) receive() (*guestpb.ReadResponse, error) {
+	return exchange(r.c, func() (*guestpb.ReadResponse, error) { return next(r.stream) }, nil)
 }
 
 // count refuses more than was asked for.
@@ -181,7 +176,7 @@ func (r *reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !errors.Is(r.err, io.ErrClosedPipe) {
-		_ = r.stream.Close()
+		r.c.leave(func() { _ = r.stream.Close() })
 		r.data, r.err = nil, fmt.Errorf("read %q: %w: %w", r.name, io.ErrClosedPipe, paddock.Canceled)
 	}
 	return nil
@@ -207,10 +202,8 @@ type writer struct {
 
 func newWriter(c *call, stream *connect.BidiStreamForClient[guestpb.WriteRequest, guestpb.WriteResponse], name string) *writer {
 	w := &writer{c: c, stream: stream, name: name}
-	runtime.AddCleanup(w, func(c *call) {
-		c.cancel(errClosed)
-		_ = stream.CloseRequest() // HTTP/2 waits for the body, not for the context
-	}, c)
+	context.AfterFunc(c.ctx, func() { _ = stream.CloseRequest() }) // Send waits for the connection, not for the context
+	runtime.AddCleanup(w, func(c *call) { c.cancel(errClosed) }, c)
 	return w
 }
 
@@ -288,11 +281,7 @@ func (w *writer) ReadFrom(r io.Reader) (read int64, _ error) {
 // why says what the guest answered instead of taking more.
 func (w *writer) why(err error) error {
 	if errors.Is(err, io.EOF) {
-		err = w.c.patiently(func() error {
-			_, err := w.stream.Receive()
-			return err
-		})
-		if err == nil {
+		if _, err = w.receive(); err == nil {
 			return nonsense("that all is written when it was not")
 		}
 	}
@@ -300,9 +289,17 @@ func (w *writer) why(err error) error {
 }
 
 func (w *writer) end() {
-	w.c.cancel(nil)
-	_ = w.stream.CloseRequest()
-	_ = w.stream.CloseResponse()
+	w.c.leave(func() { closeBoth(w.stream) })
+}
+
+// receive waits for the guest's next message. w.mu is held.
+func (w *writer) receive() (*guestpb.WriteResponse, error) {
+	return exchange(w.c, w.stream.Receive, nil)
+}
+
+func closeBoth(stream *connect.BidiStreamForClient[guestpb.WriteRequest, guestpb.WriteResponse]) {
+	_ = stream.CloseRequest()
+	_ = stream.CloseResponse()
 }
 
 // Close waits until the guest has written everything.
@@ -324,24 +321,22 @@ func (w *writer) Close() error {
 }
 
 func (w *writer) finish() error {
-	var res *guestpb.WriteResponse
-	err := w.c.patiently(func() (err error) {
-		if w.side != nil {
-			_ = guestpb.WriteBlock(w.side, nil) // a guest that it does not reach says so
+	if w.side != nil {
+		_ = w.c.patiently(func() error { return guestpb.WriteBlock(w.side, nil) }) // a guest that it does not reach says so
+	}
+	res, err := exchange(w.c, func() (*guestpb.WriteResponse, error) {
+		if err := w.stream.CloseRequest(); err != nil {
+			return nil, err
 		}
-		if err = w.stream.CloseRequest(); err == nil {
-			res, err = w.stream.Receive()
-		}
-		return err
-	})
+		return w.stream.Receive()
+	}, nil)
 	if err != nil {
 		return w.why(err)
 	}
-	err = w.c.patiently(func() error {
-		_, err := w.stream.Receive()
-		return err
-	})
-	if !errors.Is(err, io.EOF) {
+	if _, err = w.receive(); !errors.Is(err, io.EOF) {
+		if w.c.ctx.Err() != nil {
+			return w.why(err)
+		}
 		return nonsense("more than the end of a file")
 	}
 	if res.GetWritten() != w.sent {

@@ -36,8 +36,8 @@ type Options struct {
 	// hostile. The driver may end the sandbox. May be nil.
 	Stuck func()
 
-	// Paused reports whether the sandbox is paused, so that a paused guest does not count as stuck.
-	// May be nil.
+	// Paused reports whether the sandbox is paused in place, so that a paused guest does not count as
+	// stuck. It returns within seconds. May be nil.
 	Paused func() bool
 
 	// Refuse returns the error of a new call while the guest stands still and cannot answer, and nil
@@ -89,23 +89,29 @@ type Guest struct {
 	rpc   guestpb.GuestClient
 	wire  *wire
 	grace time.Duration // exitGrace, shorter in tests
+	waits time.Duration // answerTime, shorter in tests
 
 	starts chan struct{} // has a place for each process that is being started
 	lists  chan struct{} // has a place for each list that is being received
 
 	goneOnce sync.Once
 	gone     string // written under goneOnce
+
+	mu   sync.Mutex
+	runs context.Context // guarded by mu; ends when the driver has paused the sandbox
+	rest func()          // guarded by mu; ends runs
 }
 
 // New takes over conn, whose other end a guest serves. It makes no call, because the guest may still
 // be starting. The connection ends by Close, or when nothing holds the Guest and no call of it is
 // under way.
 func New(conn net.Conn, o Options) (*Guest, error) {
-	w, err := dial(conn)
+	w, err := dial(conn, o.Paused)
 	if err != nil {
 		return nil, fmt.Errorf("connect to guest: %w", err)
 	}
-	g := &Guest{o: o, wire: w, grace: exitGrace, starts: make(chan struct{}, startsAtOnce), lists: make(chan struct{}, listsAtOnce)}
+	g := &Guest{o: o, wire: w, grace: exitGrace, waits: answerTime, starts: make(chan struct{}, startsAtOnce), lists: make(chan struct{}, listsAtOnce)}
+	g.runs, g.rest = context.WithCancel(context.Background())
 	g.rpc = guestpb.NewClient(holder{g}, "http://guest",
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCodec(meteredCodec{}),
@@ -136,11 +142,10 @@ type Hello struct {
 func (g *Guest) Hello(ctx context.Context) (Hello, error) {
 	ctx, cancel := g.bound(ctx)
 	defer cancel()
-	res, err := g.rpc.Hello(ctx, connect.NewRequest(&guestpb.HelloRequest{}))
+	m, err := ask(ctx, g.rpc.Hello, &guestpb.HelloRequest{})
 	if err != nil {
 		return Hello{}, fmt.Errorf("greet guest: %w", g.failure(ctx, err))
 	}
-	m := res.Msg
 	if m.Protocol != protocol {
 		return Hello{}, fmt.Errorf("greet guest: it speaks version %d, not %d: %w", m.Protocol, protocol, paddock.Unsupported)
 	}
@@ -156,11 +161,11 @@ func (g *Guest) Refusals(ctx context.Context) ([]paddock.Refusal, error) {
 		return nil, fmt.Errorf("list refusals: %w", err)
 	}
 	defer leave()
-	res, err := g.rpc.Refusals(ctx, connect.NewRequest(&guestpb.RefusalsRequest{}))
+	m, err := ask(ctx, g.rpc.Refusals, &guestpb.RefusalsRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("list refusals: %w", g.failure(ctx, err))
 	}
-	list := res.Msg.Refusals
+	list := m.GetRefusals()
 	if len(list) > maxRefusals {
 		list = list[len(list)-maxRefusals:]
 	}
@@ -180,8 +185,35 @@ func (g *Guest) Refusals(ctx context.Context) ([]paddock.Refusal, error) {
 
 // bound gives the context of a call that has no reason to take long.
 func (g *Guest) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, answerTime)
+	return context.WithTimeout(ctx, g.waits)
 }
+
+// Rest ends the calls about files that wait for the guest, because its driver has paused the sandbox
+// in place: they answer Conflict. Output, input and connections to ports go on when it is resumed.
+func (g *Guest) Rest() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.rest()
+}
+
+// awake returns a context that ends with Rest. After a Rest it asks whether the sandbox is still paused.
+func (g *Guest) awake() context.Context {
+	g.mu.Lock()
+	runs := g.runs
+	g.mu.Unlock()
+	if runs.Err() == nil || g.paused() {
+		return runs
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.runs == runs { // nobody else has found out
+		g.runs, g.rest = context.WithCancel(context.Background())
+	}
+	return g.runs
+}
+
+// paused reports whether the sandbox is paused.
+func (g *Guest) paused() bool { return g.o.Paused != nil && g.o.Paused() }
 
 // goneReason says why the connection has ended. It may wait a little.
 func (g *Guest) goneReason() string {

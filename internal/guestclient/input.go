@@ -1,6 +1,7 @@
 package guestclient
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -155,11 +156,19 @@ func (in *input) ended() error {
 
 // send makes one call.
 func (in *input) send(ctx context.Context, m *guestpb.InputRequest) (int64, error) {
-	s := in.p.guest().rpc.Input(ctx)
-	_ = s.Send(m) // what went wrong is told by the answer
-	res, err := s.CloseAndReceive()
+	g := in.p.guest()
+	m.Data = bytes.Clone(m.GetData()) // the caller's, which the call may outlast
+	written, err := within(ctx, func() (int64, error) {
+		s := g.rpc.Input(ctx)
+		_ = s.Send(m) // what went wrong is told by the answer
+		res, err := s.CloseAndReceive()
+		if err != nil {
+			return 0, err
+		}
+		return res.Msg.GetWritten(), nil
+	}, nil)
 	if err != nil {
-		return 0, in.p.guest().failure(ctx, err)
+		return 0, g.failure(ctx, err)
 	}
-	return res.Msg.GetWritten(), nil
+	return written, nil
 }

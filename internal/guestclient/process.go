@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
@@ -310,7 +308,7 @@ func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
 	}
 	ctx, cancel := p.guest().bound(ctx)
 	defer cancel()
-	_, err := p.guest().rpc.Signal(ctx, connect.NewRequest(&guestpb.SignalRequest{Pid: int32(p.pid), Signal: int32(sig)}))
+	_, err := ask(ctx, p.guest().rpc.Signal, &guestpb.SignalRequest{Pid: int32(p.pid), Signal: int32(sig)})
 	if err != nil {
 		return fmt.Errorf("signal process %d: %w", p.pid, p.guest().failure(ctx, err))
 	}
@@ -320,9 +318,9 @@ func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
 func (p *process) Resize(ctx context.Context, size paddock.Size) error {
 	ctx, cancel := p.guest().bound(ctx)
 	defer cancel()
-	_, err := p.guest().rpc.Resize(ctx, connect.NewRequest(&guestpb.ResizeRequest{
+	_, err := ask(ctx, p.guest().rpc.Resize, &guestpb.ResizeRequest{
 		Pid: int32(p.pid), Size: &guestpb.Size{Rows: uint32(size.Rows), Cols: uint32(size.Cols)},
-	}))
+	})
 	if err != nil {
 		return fmt.Errorf("resize process %d: %w", p.pid, p.guest().failure(ctx, err))
 	}

@@ -177,7 +177,8 @@ func (p *process) open(ctx context.Context, o opening) error {
 	p.begin(o.check.pid, s.Msg().GetStarted(), cancel)
 	if !o.followed {
 		cancel()
-		return s.Close()
+		go func() { _ = s.Close() }() // it may wait for the connection's turn
+		return nil
 	}
 	p.follow(s, o.check)
 	return nil
@@ -224,12 +225,12 @@ func (g *Guest) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	defer leave()
-	res, err := g.rpc.Processes(ctx, connect.NewRequest(&guestpb.ProcessesRequest{}))
+	all, err := ask(ctx, g.rpc.Processes, &guestpb.ProcessesRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", g.failure(ctx, err))
 	}
-	list := make([]paddock.ProcessInfo, 0, len(res.Msg.GetProcesses()))
-	for _, m := range res.Msg.GetProcesses() {
+	list := make([]paddock.ProcessInfo, 0, len(all.GetProcesses()))
+	for _, m := range all.GetProcesses() {
 		info, err := processInfo(m)
 		if err != nil {
 			return nil, fmt.Errorf("list processes: %w", err)

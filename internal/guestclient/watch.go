@@ -17,22 +17,18 @@ func (f files) Watch(ctx context.Context, name string, o paddock.WatchOptions) (
 		return nil, err
 	}
 	c := f.g.begin(ctx)
-	stream, err := f.g.rpc.Watch(c.ctx, connect.NewRequest(&guestpb.WatchRequest{Name: []byte(name), Recursive: o.Recursive}))
+	stream, err := first(c, func() (*connect.ServerStreamForClient[guestpb.WatchResponse], error) {
+		return f.g.rpc.Watch(c.ctx, connect.NewRequest(&guestpb.WatchRequest{Name: []byte(name), Recursive: o.Recursive}))
+	})
 	if err != nil {
-		return nil, c.fail(err)
-	}
-	if !stream.Receive() {
-		err := c.fail(ended(stream.Err()))
-		_ = stream.Close()
 		return nil, err
 	}
 	if len(stream.Msg().GetEvents()) != 0 {
-		c.cancel(nil)
-		_ = stream.Close()
-		return nil, nonsense("events before it watched")
+		c.leave(func() { _ = stream.Close() })
+		return nil, c.fail(nonsense("events before it watched"))
 	}
 	if err := c.opened(); err != nil {
-		_ = stream.Close()
+		c.leave(func() { _ = stream.Close() })
 		return nil, err
 	}
 	depth := 1
@@ -94,13 +90,20 @@ func (v *view) run() {
 	defer close(v.done)
 	err := v.receive()
 	v.err = fmt.Errorf("watch %q: %w", v.name, err)
-	v.c.cancel(nil)
-	_ = v.stream.Close()
+	v.c.leave(func() { _ = v.stream.Close() })
 }
 
 func (v *view) receive() error {
-	for v.stream.Receive() {
-		batch := v.stream.Msg().GetEvents()
+	for {
+		m, err := within(v.c.ctx, func() (*guestpb.WatchResponse, error) {
+			v.c.turn.Lock()
+			defer v.c.turn.Unlock()
+			return next(v.stream)
+		}, nil)
+		if err != nil {
+			return v.c.failure(err)
+		}
+		batch := m.GetEvents()
 		if len(batch) > maxBatch {
 			return nonsense("too many events at once")
 		}
@@ -116,7 +119,6 @@ func (v *view) receive() error {
 			}
 		}
 	}
-	return v.c.failure(ended(v.stream.Err()))
 }
 
 // event checks what the guest says has happened.

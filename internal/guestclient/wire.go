@@ -27,13 +27,15 @@ const (
 
 // A wire is HTTP/2 over the one connection. It never dials.
 type wire struct {
-	http *http.ClientConn
-	conn *watchedConn
-	done <-chan struct{}
+	http   *http.ClientConn
+	conn   *watchedConn
+	done   <-chan struct{}
+	paused func() bool   // may be nil
+	waits  time.Duration // answerTime, shorter in tests
 }
 
-// dial starts HTTP/2 on conn.
-func dial(conn net.Conn) (*wire, error) {
+// dial starts HTTP/2 on conn. paused reports whether the guest is paused, and may be nil.
+func dial(conn net.Conn, paused func() bool) (*wire, error) {
 	w := &watchedConn{Conn: conn, done: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -63,7 +65,7 @@ func dial(conn net.Conn) (*wire, error) {
 		return nil, fmt.Errorf("%w: %w", paddock.Unavailable, err)
 	}
 	_ = conn.SetWriteDeadline(time.Time{})
-	return &wire{http: cc, conn: w, done: w.done}, nil
+	return &wire{http: cc, conn: w, done: w.done, paused: paused, waits: answerTime}, nil
 }
 
 // Do makes a call: no redirects, no cookies, no proxies.
@@ -117,11 +119,18 @@ func (w *wire) Close() error {
 
 // giveUp is called when an answer is overdue. Where even our own bytes have
 // not been taken for that long, the guest has stopped reading, and every
-// further call would leave a goroutine behind that waits to write.
+// further call would leave a goroutine behind that waits to write. A paused
+// guest keeps its connection, and then has all the time again.
 func (w *wire) giveUp() {
-	if since := w.conn.writing.Load(); since != 0 && time.Since(time.Unix(0, since)) >= answerTime {
-		_ = w.conn.Close()
+	since := w.conn.writing.Load()
+	if since == 0 || time.Since(time.Unix(0, since)) < w.waits {
+		return
 	}
+	if w.paused != nil && w.paused() {
+		w.conn.writing.CompareAndSwap(since, time.Now().UnixNano())
+		return
+	}
+	_ = w.conn.Close()
 }
 
 // watchedConn knows when the connection has ended, before HTTP/2 tells anyone.

@@ -276,6 +276,7 @@ func (s *sandbox) Pause(ctx context.Context) error {
 		}
 		s.setPaused(true, r.Status)
 		s.cpu.pause(true)
+		s.Rest()
 		return nil
 	})
 }
