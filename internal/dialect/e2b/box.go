@@ -242,20 +242,10 @@ func (b *box) change(ctx context.Context, f func(*record)) error {
 }
 
 // cut ends every stream of the box without a proper end. A later call opens the box again,
-// unless the sandbox is gone.
+// unless the sandbox is gone. It does not wait for the handlers of ports: the sandbox, which may be
+// paused or hostile, must not keep anybody from removing or resuming it. Close of the Handler waits
+// for them.
 func (b *box) cut() {
-	b.mu.Lock()
-	in := b.in
-	b.in = nil
-	b.mu.Unlock()
-	if in != nil {
-		in.close(b.h.log)
-	}
-}
-
-// shed cuts without waiting for the handlers of ports: the sandbox, which may be hostile, must not keep anybody from
-// removing it. Close of the Handler waits for them.
-func (b *box) shed() {
 	b.mu.Lock()
 	in := b.in
 	b.in = nil
@@ -297,7 +287,7 @@ func (b *box) end(ctx context.Context) error {
 	b.gone = true
 	rec := b.rec
 	b.mu.Unlock()
-	b.shed()
+	b.cut()
 	b.h.mu.Lock()
 	if b.h.boxes[rec.ID] == b {
 		delete(b.h.boxes, rec.ID)

@@ -26,6 +26,7 @@ type watch struct {
 	store *lifetime.Memory
 	late  time.Duration // of what is told of terms
 	notes *notes
+	envd  func(e2b.Inside) (e2b.Port, error) // nil is agent
 	d     *lifetime.Driver
 	h     *e2b.Handler
 }
@@ -63,7 +64,12 @@ func (w *watch) open() {
 		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return w.d, nil },
 		Store:  w.notes, Wall: w.now,
-		Envd: func(in e2b.Inside) (e2b.Port, error) { return agent{in, nil}, nil },
+		Envd: func(in e2b.Inside) (e2b.Port, error) {
+			if w.envd != nil {
+				return w.envd(in)
+			}
+			return agent{in, nil}, nil
+		},
 	})
 	if err != nil {
 		w.Fatal(err)

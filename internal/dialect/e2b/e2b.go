@@ -239,7 +239,7 @@ func (h *Handler) Close() error {
 	h.cancel()
 	var cuts sync.WaitGroup
 	for _, b := range boxes {
-		cuts.Go(b.cut) // at once, because a sandbox may be slow to let go
+		cuts.Go(b.cut) // at once, because a sandbox may be slow to let go, and now each is waited for
 	}
 	cuts.Wait()
 	h.wg.Wait()

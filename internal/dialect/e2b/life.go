@@ -40,7 +40,7 @@ func (c *call) kill() error {
 	b.mu.Lock()
 	b.gone = true
 	b.mu.Unlock()
-	b.shed()
+	b.cut()
 	err = c.removes(rec)
 	gone := errors.Is(err, paddock.NotFound)
 	if err != nil && !gone {
