@@ -113,8 +113,12 @@ const idleTime = 5 * time.Minute
 // spareKeepers is how many keepers of a tier that is in use a server has ready.
 const spareKeepers = 2
 
-// drainTime is what calls under way get when the server ends.
-const drainTime = 10 * time.Second
+// drainTime is what calls under way get when the server ends, and cutTime what they get to end when they were
+// cut. A service manager waits for both, and for the drivers.
+const (
+	drainTime = 10 * time.Second
+	cutTime   = 10 * time.Second
+)
 
 // sharedKey gives the key of the flags, the file or the environment; none is empty.
 func (f *serveFlags) sharedKey(lookup func(string) (string, bool)) (string, error) {
@@ -369,7 +373,7 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 		h, err := openE2B(ctx, a, c, f, l.address, log, s.api)
 		if err != nil {
 			l.Close()
-			return errors.Join(cli.Because(ctx, err), s.api.Close())
+			return errors.Join(cli.Because(ctx, err), s.cut())
 		}
 		s.speak(h)
 	}
@@ -426,11 +430,11 @@ func serveOn(ctx context.Context, a *cli.App, l listening, s *service, o *operat
 	wg.Go(func() { ended <- h.Serve(l) })
 	s.log.Info("listening", "address", l.address, "pid", os.Getpid())
 	if err := a.Say("%s\n", l.address); err != nil {
-		return errors.Join(err, s.api.Close(), h.Close())
+		return errors.Join(err, s.cut(), h.Close())
 	}
 	select {
 	case err := <-ended:
-		return errors.Join(fmt.Errorf("serve: %w", err), s.api.Close())
+		return errors.Join(fmt.Errorf("serve: %w", err), s.cut())
 	case <-over.Done():
 	}
 	s.log.Info("ending", "why", reason(ctx))

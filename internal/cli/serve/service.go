@@ -130,7 +130,8 @@ func (s *service) count(n int) {
 }
 
 // end takes no more calls, and gives those under way some time. Who reads output
-// then reads on at the next server.
+// then reads on at the next server. A call that a sandbox keeps even when it is cut
+// ends with the driver.
 func (s *service) end(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -143,10 +144,31 @@ func (s *service) end(ctx context.Context) error {
 	if s.access != nil {
 		s.access.Close() // what goes through it has no end of its own
 	}
+	return s.cut()
+}
+
+// cut ends the calls under way. It waits for them, but not for longer than cutTime.
+func (s *service) cut() error {
+	var e2bErr, apiErr error
+	var cuts sync.WaitGroup
 	if s.e2b != nil {
-		return errors.Join(s.e2b.Close(), s.api.Close())
+		cuts.Go(func() { e2bErr = s.e2b.Close() })
 	}
-	return s.api.Close()
+	cuts.Go(func() { apiErr = s.api.Close() })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cuts.Wait()
+	}()
+	late := time.NewTimer(cutTime)
+	defer late.Stop()
+	select {
+	case <-done:
+		return errors.Join(e2bErr, apiErr)
+	case <-late.C:
+		s.log.Warn("calls are still under way, because their sandboxes do not answer", "after", cutTime)
+		return nil
+	}
 }
 
 // quiet tells since when there is no call; false while there is one.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -9,12 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cli/fake"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/ingress/access"
+	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -105,6 +110,64 @@ func fullService(t *testing.T) *service {
 		}
 	})
 	return s
+}
+
+// A keeping sandbox keeps whoever writes a file, until the driver lets go.
+type keeping struct {
+	fake.Fake
+	began, gone chan struct{}
+}
+
+type keepingBox struct {
+	paddock.Sandbox
+	d *keeping
+}
+
+type keepingFiles struct {
+	paddock.FS
+	d *keeping
+}
+
+func (d *keeping) Open(context.Context, paddock.ID) (paddock.Sandbox, error) {
+	return keepingBox{d: d}, nil
+}
+func (b keepingBox) ID() paddock.ID { return "a" }
+func (b keepingBox) FS() paddock.FS { return keepingFiles{d: b.d} }
+
+func (f keepingFiles) Create(context.Context, string, paddock.CreateOptions) (io.WriteCloser, error) {
+	return f.d, nil
+}
+
+func (d *keeping) Write([]byte) (int, error) {
+	close(d.began)
+	<-d.gone
+	return 0, paddock.Unavailable
+}
+
+func TestNoSandboxKeepsTheServerFromEnding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &keeping{began: make(chan struct{}), gone: make(chan struct{})}
+		caller := func(*http.Request) (server.Caller, error) { return server.Caller{Name: "x", Driver: d}, nil }
+		s, err := newService(d, caller, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			defer func() { _ = recover() }() // a call that is cut ends with a panic
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPut, "/v1/sandboxes/a/files?path=/f", strings.NewReader("x")))
+		})
+		<-d.began
+		began := time.Now()
+		if err := s.end(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != drainTime+cutTime {
+			t.Errorf("it took %v", took)
+		}
+		close(d.gone) // as a driver that is closed does
+		calls.Wait()
+	})
 }
 
 func TestAPathOfASandboxsHostIsNeverTheServers(t *testing.T) {
