@@ -14,6 +14,7 @@ type views struct {
 	queries []queryView
 	unclear bool // servers would not agree on the query
 	header  map[string][]string
+	trailer []string // names of headers whose value is not known yet
 }
 
 // A queryView is one interpretation of the query.
@@ -37,7 +38,8 @@ func rewrites() []string { return []string{"X-Original-Url", "X-Rewrite-Url"} }
 func (v *views) readPaths(path, query string) {
 	v.paths = pathViews(path)
 	v.readQuery(query)
-	agreed := len(v.paths) > 0
+	agreed := len(v.paths) > 0 && !v.follows(rewrites()...)
+	v.unclear = v.unclear || v.follows(rewrites()...)
 	encoded := strings.Contains(path, "%")
 	for _, name := range rewrites() {
 		for _, value := range v.alike(name) {
@@ -95,7 +97,7 @@ func (v *views) readQuery(raw string) {
 }
 
 func viewsOf(q Request) views {
-	v := views{scheme: q.Scheme, methods: []string{q.Method}, header: q.Header}
+	v := views{scheme: q.Scheme, methods: []string{q.Method}, header: q.Header, trailer: q.Trailer}
 	v.readPaths(q.Path, q.RawQuery)
 	for _, name := range overrides() {
 		for _, value := range v.alike(name) {
@@ -142,6 +144,14 @@ func (v *views) values(name string) []string { return v.named(name, strings.Equa
 // alike returns the values of all headers that a server may take for the named one.
 func (v *views) alike(name string) []string { return v.named(name, SameHeader) }
 
+// follows reports whether the trailer has what a server may take for one of the headers. Its value is
+// not known before the request is sent, so it may be any.
+func (v *views) follows(names ...string) bool {
+	return slices.ContainsFunc(v.trailer, func(have string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return SameHeader(have, name) })
+	})
+}
+
 func (v *views) named(name string, same func(have, name string) bool) []string {
 	var all []string
 	for have, values := range v.header {
@@ -162,6 +172,9 @@ func (c *compiled) meets(v views) bool {
 func (c *compiled) meetsMethod(v views) bool {
 	if len(c.Methods) == 0 {
 		return true
+	}
+	if v.follows(overrides()...) {
+		return c.Deny
 	}
 	if !c.Deny {
 		return !slices.ContainsFunc(v.methods, func(m string) bool { return !slices.Contains(c.Methods, m) })
@@ -188,19 +201,63 @@ func (c *compiled) meetsQuery(v views) bool {
 
 func (c *compiled) meetsParameter(v views, name, want string) bool {
 	for _, q := range v.queries {
-		values := q.plain[name]
+		values := parameters(q.plain, name)
 		if c.Deny {
-			values = slices.Concat(values, q.deeper[name])
+			values = slices.Concat(values, parameters(q.deeper, name))
 		}
-		if met := meetsValue(values, want, c.Deny); met == c.Deny {
+		met := meetsValue(values, want, c.Deny)
+		if !c.Deny && len(q.plain[name]) == 0 {
+			met = false // not every server takes a similar name for this one
+		}
+		if met == c.Deny {
 			return met
 		}
 	}
 	return !c.Deny
 }
 
+// parameters returns the values of all query parameters that a server may take for the named one.
+func parameters(all url.Values, name string) []string {
+	var values []string
+	for have, some := range all {
+		if sameParameter(have, name) {
+			values = append(values, some...)
+		}
+	}
+	return values
+}
+
+// sameParameter reports whether a server may take two names of query parameters for the same one. Some
+// servers ignore case. PHP ends a name at a NUL, drops spaces before it, and reads ".", " " and a "[" without
+// its "]" as "_". Many servers make a list or an object of a name with "[" behind.
+func sameParameter(have, name string) bool {
+	want := foldedParameter(name)
+	if foldedParameter(have) == want {
+		return true
+	}
+	base, _, ok := strings.Cut(have, "[")
+	return ok && foldedParameter(base) == want
+}
+
+func foldedParameter(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	return strings.Map(func(c rune) rune {
+		switch c {
+		case '.', ' ', '[':
+			return '_'
+		}
+		return c
+	}, strings.ToLower(strings.TrimLeft(name, " ")))
+}
+
 func (c *compiled) meetsHeaders(v views) bool {
 	for name, want := range c.Headers {
+		if v.follows(name) {
+			if c.Deny {
+				continue
+			}
+			return false
+		}
 		values := v.alike(name)
 		if c.Deny {
 			// One line may hold several values of a header.

@@ -72,6 +72,11 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		q.Path, q.RawQuery, _ = strings.Cut(target, "?")
 		return q
 	}
+	trails := func(name string, headers ...string) Request {
+		q := method("GET", headers...)
+		q.Trailer = []string{name}
+		return q
+	}
 	https := rule(func(nr *paddock.NetworkRule) { nr.Scheme = "https" })
 	plain := get("/")
 	plain.Scheme = "http"
@@ -173,6 +178,29 @@ func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 		{"a deny of a value encoded twice", []paddock.NetworkRule{all, query(true, "q", "a")}, get("/?q=%2561"), 1},
 		{"a deny and a query that nobody understands", []paddock.NetworkRule{all, query(true, "q", "2")}, get("/?q=2;r"), 1},
 
+		{"a deny of a name that PHP reads, with a dot", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?user.id=1"), 1},
+		{"a deny of a name that PHP reads, with a plus", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?user+id=1"), 1},
+		{"a deny of a name that PHP reads, with a space", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?%20user%20id=1"), 1},
+		{"a deny of a name that PHP reads, with a bracket", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?user%5bid=1"), 1},
+		{"a deny of a name that PHP reads, encoded twice", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?user%252eid=1"), 1},
+		{"a deny of a name that PHP reads, up to a NUL", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?user_id%00x=1"), 1},
+		{"a deny of a name with a dot", []paddock.NetworkRule{all, query(true, "user.id", "1")}, get("/?user_id=1"), 1},
+		{"a deny of a list", []paddock.NetworkRule{all, query(true, "id", "1")}, get("/?id[]=1&id[]=2"), 1},
+		{"a deny of a name in capitals", []paddock.NetworkRule{all, query(true, "id", "1")}, get("/?ID=1"), 1},
+		{"a deny of a similar name with another value", []paddock.NetworkRule{all, query(true, "user_id", "1")}, get("/?user.id=2"), 0},
+		{"a deny of a shorter name", []paddock.NetworkRule{all, query(true, "user", "1")}, get("/?user.id=1"), 0},
+		{"a name that PHP reads alone", []paddock.NetworkRule{query(false, "user_id", "1")}, get("/?user.id=1"), -1},
+		{"a name, and one that PHP reads as it", []paddock.NetworkRule{query(false, "user_id", "1")}, get("/?user_id=1&user.id=2"), -1},
+		{"a name, and one that PHP reads as it with the same value", []paddock.NetworkRule{query(false, "user_id", "1")}, get("/?user_id=1&user.id=1"), 0},
+		{"a name, and a list of it", []paddock.NetworkRule{query(false, "id", "1")}, get("/?id=1&id[]=2"), -1},
+		{"a deny of a method, and a trailer that may be one", []paddock.NetworkRule{all, methods(true, "DELETE")}, trails("X-Http_Method-Override"), 1},
+		{"a method, and a trailer that may be another", []paddock.NetworkRule{methods(false, "GET")}, trails("X-Http-Method"), -1},
+		{"a deny of a path, and a trailer that may be one", []paddock.NetworkRule{all, paths(true, "/x")}, trails("X-Original-Url"), 1},
+		{"a path, and a trailer that may be another", []paddock.NetworkRule{paths(false, "/")}, trails("X-Rewrite-Url"), -1},
+		{"a deny of a query, and a trailer that may be one", []paddock.NetworkRule{all, query(true, "q", "1")}, trails("X-Original-Url"), 1},
+		{"a deny of a header, and a trailer that may be it", []paddock.NetworkRule{all, header(true, "X-Team", "red")}, trails("X_Team"), 1},
+		{"a header, and a trailer that may be another", []paddock.NetworkRule{header(false, "X-Team", "red")}, trails("X-Team", "X-Team", "red"), -1},
+		{"a deny of all that, and another trailer", []paddock.NetworkRule{all, header(true, "X-Team", "red"), methods(true, "DELETE"), paths(true, "/x")}, trails("X-Sum"), 0},
 		{"a deny of a query in a header", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "/x?q=2"), 1},
 		{"a deny of a query in a header, encoded twice", []paddock.NetworkRule{all, query(true, "q", "a")}, method("GET", "X-Rewrite-Url", "/x?q=%2561"), 1},
 		{"a deny of another query than that in a header", []paddock.NetworkRule{all, query(true, "q", "2")}, method("GET", "X-Original-Url", "/x?q=1"), 0},

@@ -44,6 +44,7 @@ type Request struct {
 	Path     string
 	RawQuery string
 	Header   map[string][]string
+	Trailer  []string // names of the trailer that is announced; a server may take them for headers
 }
 
 // A Verdict is a decision and its reason.

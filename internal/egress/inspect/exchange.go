@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +60,7 @@ func (e *exchange) run() {
 	header := e.r.Header.Clone()
 	delete(header, "Host")
 	removeHops(header)
-	q := decide.Request{Scheme: e.s.scheme(), Method: e.r.Method, Path: path(e.r), RawQuery: e.r.URL.RawQuery, Header: header}
+	q := decide.Request{Scheme: e.s.scheme(), Method: e.r.Method, Path: path(e.r), RawQuery: e.r.URL.RawQuery, Header: header, Trailer: slices.Sorted(maps.Keys(e.r.Trailer))}
 	e.d = e.s.p.o.Backend.Request(e.r.Context(), e.flow, q)
 	var err error
 	defer func() { e.done(err) }()
@@ -140,6 +142,9 @@ func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 		out.Header.Set("Upgrade", "websocket")
 	}
 	out.Body = body
+	if len(out.Trailer) > 0 {
+		out.Body = trailerBody{body, e.r, out.Trailer}
+	}
 	names, err := e.set.Head(out)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -390,6 +391,45 @@ func TestAGoodChunkedBodyArrivesWithItsTrailer(t *testing.T) {
 			t.Errorf("%q, %q", body, response.Trailer)
 		}
 	})
+}
+
+func TestOfATrailerOnlyWhatWasJudgedArrives(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		w := secure(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = fmt.Fprintf(w, "%v", r.Trailer)
+		})
+		w.rules = func(q decide.Request) Decision {
+			allow := slices.Equal(q.Trailer, []string{"X-Gone", "X-In", "X_gone"}) || slices.Equal(q.Trailer, []string{"X-In"})
+			return Decision{Verdict: decide.Verdict{Allow: allow, Rule: -1}, Rule: paddock.NetworkRule{RemoveHeaders: []string{"X-Gone"}}}
+		}
+		r := request(t, "POST", w.url("/"), io.MultiReader(strings.NewReader("ab"), strings.NewReader("cd")))
+		r.Trailer = http.Header{"X-In": {"sum"}, "X-Gone": {"there"}, "X_gone": {"there"}}
+		if response, body := get(t, w.client(http2), r); response.StatusCode != 200 || body != "map[X-In:[sum]]" {
+			t.Errorf("%d %q", response.StatusCode, body)
+		}
+	})
+}
+
+func TestOfATrailerThatWasNotAnnouncedNothingArrives(t *testing.T) {
+	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprintf(w, "%v", r.Trailer)
+	}, false)
+	for announced, want := range map[string]string{"": "map[]", "Trailer: X-In\r\n": "map[X-In:[1]]"} {
+		c := w.connect()
+		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n"+announced+"\r\n1\r\na\r\n0\r\nX-In: 1\r\nX-Late: 2\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(response.Body); err != nil || string(body) != want {
+			t.Errorf("%q: %q, %v", announced, body, err)
+		}
+		response.Body.Close()
+	}
 }
 
 func TestTheNameInTLSMustBeTheConnections(t *testing.T) {

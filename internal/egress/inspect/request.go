@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -225,12 +226,14 @@ func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Reque
 			host = "[" + host + "]"
 		}
 	}
-	out := &http.Request{Method: e.r.Method, URL: u, Host: host, Header: header, ContentLength: e.r.ContentLength, Trailer: e.r.Trailer, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	out := &http.Request{Method: e.r.Method, URL: u, Host: host, Header: header, ContentLength: e.r.ContentLength, Trailer: announced(e.r), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	for _, name := range e.d.Rule.RemoveHeaders {
 		removeHeader(out.Header, name)
+		removeHeader(out.Trailer, name)
 	}
 	for name := range e.d.Rule.SetHeaders {
 		removeHeader(out.Header, name)
+		removeHeader(out.Trailer, name)
 	}
 	for name, value := range e.d.Rule.SetHeaders {
 		out.Header.Set(name, value)
@@ -239,6 +242,34 @@ func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Reque
 		out.Header["User-Agent"] = nil // otherwise the transport would add one
 	}
 	return out.WithContext(ctx)
+}
+
+// announced returns the trailer that the request announces, still without values. Others that come
+// were not judged, and are dropped.
+func announced(r *http.Request) http.Header {
+	trailer := http.Header{}
+	for name := range r.Trailer {
+		trailer[name] = nil
+	}
+	return trailer
+}
+
+// A trailerBody is a body that fills a trailer at its end, with the values of its request's.
+type trailerBody struct {
+	io.ReadCloser
+
+	from *http.Request
+	to   http.Header
+}
+
+func (b trailerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		for name := range b.to {
+			b.to[name] = b.from.Trailer[name]
+		}
+	}
+	return n, err
 }
 
 // removeHeader removes a header, and others that a server may take for it.
