@@ -49,6 +49,8 @@ type Sandbox interface {
 	Snapshot(ctx context.Context, o SnapshotOptions) (SnapshotID, error)
 
 	// Pause stops all processes inside and keeps their state. A second Pause does nothing.
+	// Pending calls about files end with [Conflict] or [Unavailable]. The output of
+	// processes goes on after Resume.
 	Pause(ctx context.Context) error
 
 	// Resume continues a paused sandbox. Resuming a running sandbox does nothing.
