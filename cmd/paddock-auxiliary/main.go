@@ -9,4 +9,4 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli/auxiliary"
 )
 
-func main() { os.Exit(cli.Main(nil, "embedded", auxiliary.Commands)) }
+func main() { os.Exit(cli.Main(nil, "embedded", "", auxiliary.Commands)) }

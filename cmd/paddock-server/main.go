@@ -27,5 +27,6 @@ func main() {
 		fmt.Fprintf(os.Stderr, "paddock: %v\n", err)
 		os.Exit(125)
 	}
-	os.Exit(cli.Main(tiers.Registry(tiers.Handed(handed)), "embedded", serve.Commands))
+	programs := tiers.Handed(handed)
+	os.Exit(cli.Main(tiers.Registry(programs), "embedded", programs.Guest.Carrier(), serve.Commands))
 }

@@ -18,5 +18,5 @@ func main() {
 		fmt.Fprintf(os.Stderr, "paddock: %v\n", err)
 		os.Exit(125)
 	}
-	os.Exit(cli.Main(tiers.Registry(embedded()), guestFrom, commands))
+	os.Exit(cli.Main(tiers.Registry(embedded()), guestFrom, "", commands))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Kind is the kind of an event: one of [paddock.AuditKinds], Did or Lost.
+// A Kind is the kind of an event: one of [paddock.AuditKinds], Did, Started or Lost.
 type Kind = paddock.AuditKind
 
 // Kinds of events. The kind decides which fields of an event are set.
@@ -26,6 +26,10 @@ const (
 	// command that was started; and Args for the second name of an action that has two. It has no process.
 	Did Kind = "action"
 
+	// Started is the first event of a sandbox that was made while its record was written. It sets Start, and has no
+	// process.
+	Started Kind = "start"
+
 	// Lost reports only that events were lost: Dropped. It is used where no later event can report the loss.
 	Lost Kind = "lost"
 )
@@ -37,6 +41,7 @@ const (
 	MaxCount = 128  // arguments
 	MaxWhy   = 1024 // of a reason
 	MaxNames = 32   // secrets
+	MaxRows  = 64   // controls
 	MaxWord  = 256  // of anything else
 )
 
@@ -66,6 +71,7 @@ type Event struct {
 	Network *Flow    `json:"network,omitempty"`
 	KeyUse  *KeyUse  `json:"key_use,omitempty"`
 	Action  *Action  `json:"action,omitempty"`
+	Start   *Start   `json:"start,omitempty"`
 }
 
 // An Action is an action from outside on a sandbox, successful or not.
@@ -158,6 +164,10 @@ func (e Event) Clean() Event {
 	if e.Action != nil {
 		action := e.Action.clean()
 		e.Action = &action
+	}
+	if e.Start != nil {
+		start := e.Start.clean()
+		e.Start = &start
 	}
 	return e
 }

@@ -102,6 +102,13 @@ func TestALineSaysWhatHappened(t *testing.T) {
 			audit.Event{Kind: audit.Did, Args: []string{"ls"}, Action: &audit.Action{Who: "key:ab", Tenant: "t", From: "192.0.2.1:7", Request: "r", What: "process.start", Target: "9", Result: "denied", Reason: "no", Rule: "scope"}},
 			`"kind":"action","args":["ls"],"action":{"who":"key:ab","tenant":"t","from":"192.0.2.1:7","request":"r","what":"process.start","target":"9","result":"denied","reason":"no","rule":"scope"}}`,
 		},
+		{
+			audit.Event{Kind: audit.Started, Start: &audit.Start{
+				Tier: "jail", Root: "host", Controls: []audit.Strength{{Control: "seccomp", Strength: "full"}}, Policy: "sha256:ab", Kinds: []string{"network"},
+				Paddock: audit.Build{Version: "v1", Revision: "cd", Digest: "sha256:ef"},
+			}},
+			`"kind":"start","start":{"tier":"jail","root":"host","controls":[{"control":"seccomp","strength":"full"}],"policy":"sha256:ab","kinds":["network"],"paddock":{"version":"v1","revision":"cd","digest":"sha256:ef"}}}`,
+		},
 		{audit.Event{Kind: audit.Lost, Dropped: 5}, `"kind":"lost","dropped":5}`},
 	} {
 		row.event.Time, row.event.Sandbox = at, "s1"
@@ -152,6 +159,10 @@ func TestNoEventHasALongerLineThanPromised(t *testing.T) {
 			Sent: math.MinInt64, Received: math.MinInt64, Duration: math.MinInt64, Secrets: slices.Repeat([]string{long}, 1000), Count: math.MinInt64,
 		},
 		Action: &audit.Action{Who: long, Tenant: long, From: long, Request: long, What: long, Target: long, Result: long, Reason: long, Rule: long},
+		Start: &audit.Start{
+			Tier: long, Root: long, Snapshot: long, Controls: slices.Repeat([]audit.Strength{{Control: long, Strength: long}}, 1000), Policy: long, PolicyFile: long,
+			Kinds: slices.Repeat([]string{long}, 1000), Paddock: audit.Build{Version: long, Revision: long, Modified: true, Digest: long},
+		},
 	}
 	for _, worst.Args = range [][]string{args, {long}, make([]string, 1000)} {
 		line, err := audit.Line(worst)

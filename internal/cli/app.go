@@ -29,6 +29,9 @@ type App struct {
 	Tiers  []Tier                           // strongest first
 	Guest  string                           // where the program inside a sandbox is from: see provenance
 
+	// Installed is a path that leads to the file of the program that was installed. Empty is that of the calling process.
+	Installed string
+
 	// Commands returns commands in addition to those of this package. Nil adds none.
 	Commands func(*App) []*cobra.Command
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -37,6 +38,8 @@ type record struct {
 	file  *os.File
 	lines *audit.Lines
 	chain *chain.Writer // what lines writes to
+	plan  *plan
+	build chan audit.Build // receives once
 
 	over chan struct{} // closed when nobody watches any more
 	wg   sync.WaitGroup
@@ -101,13 +104,31 @@ func (a *App) openRecord(name string, p *plan) (*record, error) {
 	case err != nil:
 		return nil, WithHint(fmt.Errorf("--audit %s: %w: %w", name, err, paddock.Denied), "is the directory writable?")
 	}
-	r := &record{name: name, path: filepath.Join(dir, filepath.Base(path)), file: f, over: make(chan struct{})}
+	r := &record{name: name, path: filepath.Join(dir, filepath.Base(path)), file: f, plan: p, build: make(chan audit.Build, 1), over: make(chan struct{})}
 	if r.chain, err = chain.NewWriter(f, key); err != nil {
 		err = errors.Join(err, f.Close(), os.Remove(r.path))
 		return nil, WithHint(fmt.Errorf("--audit %s: %w: %w", name, err, paddock.Exhausted), "is the disk full?")
 	}
 	r.lines = audit.NewLines(r.chain)
+	r.wg.Go(func() { r.build <- a.BuildOf() }) // while the sandbox is made
 	return r, nil
+}
+
+// start records how the sandbox began, before its first command. A sandbox that cannot say so gets no such event, and
+// `paddock audit attest` then refuses the record.
+func (r *record) start(ctx context.Context, b *oneShot) {
+	asked, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	st, err := paddock.FirstStatus(asked, b)
+	if err != nil {
+		return
+	}
+	e := audit.StartOf(st, r.plan.spec, <-r.build)
+	if r.plan.file != nil {
+		e.Start.PolicyFile = r.plan.file.Digest
+	}
+	e.Time = time.Now()
+	_ = r.lines.Keep(ctx, e) // it fails only with the record, and then the sandbox is ended
 }
 
 // writable tells the mount through which the sandbox can write below dir, by
@@ -131,11 +152,12 @@ func writable(dir string, mounts []paddock.Mount) (paddock.Mount, bool) {
 	}
 }
 
-// watch ends the sandbox when its events cannot be written any more.
+// watch records how the sandbox began, and ends it when its events cannot be written any more.
 func (r *record) watch(ctx context.Context, b *oneShot) {
 	if r == nil {
 		return
 	}
+	r.start(ctx, b)
 	r.wg.Go(func() {
 		select {
 		case <-r.lines.Failed():

@@ -11,14 +11,15 @@ import (
 
 // Main runs the command line of the calling process and returns its exit status. The process can
 // make sandboxes of the given tiers, strongest first. The argument guest says where the program
-// inside a sandbox comes from ("embedded" or "self"), for paddock version. The function commands
-// returns commands in addition to those of this package.
-func Main(tiers []Tier, guest string, commands func(*App) []*cobra.Command) int {
+// inside a sandbox comes from ("embedded" or "self"), for paddock version. The path installed leads to the file of the
+// program that was installed; empty is that of the calling process. The function commands returns commands in addition
+// to those of this package.
+func Main(tiers []Tier, guest, installed string, commands func(*App) []*cobra.Command) int {
 	a := &App{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Lookup: os.LookupEnv, Dir: workingDir, Data: func() (string, error) { return DataDir(os.LookupEnv) }, Tiers: tiers, Notify: notify,
 		Tty:  func() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) },
-		Dial: dial, Commands: commands, Guest: guest,
+		Dial: dial, Commands: commands, Guest: guest, Installed: installed,
 	}
 	a.Private = a.startPrivate
 	return a.Execute(context.Background())

@@ -33,7 +33,8 @@ func TestASandboxWhoseEventsCannotBeWrittenIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &record{name: "events", file: full, lines: audit.NewLines(c), chain: c, over: make(chan struct{})}
+	r := &record{name: "events", file: full, lines: audit.NewLines(c), chain: c, plan: &plan{}, build: make(chan audit.Build, 1), over: make(chan struct{})}
+	r.build <- audit.Build{}
 	r.watch(t.Context(), b)
 	p, err := b.Start(t.Context(), paddock.Cmd{Args: []string{"sleep", "60"}})
 	if err != nil {

@@ -2,11 +2,17 @@ package cli
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
 // version is set by the linker in a release; otherwise the Go tool chain knows.
@@ -71,6 +77,31 @@ func Build() Provenance {
 		}
 	}
 	return v
+}
+
+// BuildOf returns what identifies the installed program in a record. Its Digest is empty if the file cannot be read.
+func (a *App) BuildOf() audit.Build {
+	p := Build()
+	b := audit.Build{Version: p.Version, Revision: p.Revision, Modified: p.Modified}
+	path := a.Installed
+	if path == "" {
+		path = "/proc/self/exe" // also where the file was replaced meanwhile
+		if _, err := os.Stat(path); err != nil {
+			if path, err = os.Executable(); err != nil {
+				return b
+			}
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return b
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err == nil {
+		b.Digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	}
+	return b
 }
 
 func (v Provenance) String() string {

@@ -54,6 +54,7 @@ type Host struct {
 type File struct {
 	Name    string // as given to Read, for messages
 	Version int    // 1
+	Digest  string // of the document: "sha256:" and hexadecimal digits
 
 	Tier      paddock.Tier
 	Root      paddock.Root // Path may begin with "~/"

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 // Read parses a policy file, version 1, in YAML. name is for messages. An error is an [*Error] of kind Invalid with
 // every problem found.
 func Read(name string, data []byte) (*File, error) {
-	r := newReader(name, version1())
+	r := newReader(name, data, version1())
 	top, problem := parseYAML(data)
 	if problem != nil {
 		return nil, &Error{Name: name, Problems: []Problem{*problem}, Kind: paddock.Invalid}
@@ -38,9 +39,9 @@ func Read(name string, data []byte) (*File, error) {
 	return r.f, nil
 }
 
-func newReader(name string, top *shape) *reader {
+func newReader(name string, data []byte, top *shape) *reader {
 	return &reader{
-		f:   &File{Name: name, at: map[string]Position{}},
+		f:   &File{Name: name, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data)), at: map[string]Position{}},
 		top: top,
 	}
 }

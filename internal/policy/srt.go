@@ -27,7 +27,7 @@ import (
 // ~/.npm/_logs, ~/.claude/debug) are not writable.
 func ReadSRT(name string, data []byte, o Host) (*File, error) {
 	s := &srt{}
-	r := newReader(name, nil)
+	r := newReader(name, data, nil)
 	r.host = o
 	r.top = s.shape()
 	top, problem := parseJSON(data)

@@ -22,6 +22,7 @@ type journal struct {
 	dir      *os.Root
 	segments *segment.Writer
 	lines    *audit.Lines
+	build    func() audit.Build // of this program; the first call reads its file
 
 	stop     context.CancelFunc // of the upload
 	uploader *segment.Uploader  // nil where nothing is uploaded
@@ -53,7 +54,7 @@ func openJournal(a *cli.App, name, bucket string, log *slog.Logger) (_ *journal,
 	if err != nil {
 		return nil, fmt.Errorf("--audit %s: %w: %w", name, err, paddock.Denied)
 	}
-	j := &journal{dir: root}
+	j := &journal{dir: root, build: sync.OnceValue(a.BuildOf)}
 	if bucket != "" {
 		if j.uploader, err = uploader(a, root, bucket, log); err != nil {
 			return nil, errors.Join(err, root.Close())

@@ -104,6 +104,47 @@ func TestACreationOnAWeakerTierIsRecordedWithItsReason(t *testing.T) {
 	}
 }
 
+func TestTheStartOfASandboxIsRecordedAfterItsCreation(t *testing.T) {
+	inner, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &list{}
+	d, err := actionlog.New(inner, actionlog.Options{Sink: l, Build: func() audit.Build { return audit.Build{Version: "v1", Digest: "sha256:ab"} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	sb, err := d.Create(t.Context(), paddock.Spec{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Create(t.Context(), paddock.Spec{ID: "a"}); err == nil {
+		t.Fatal("there are two")
+	}
+	st, err := sb.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.events) != 3 || l.events[0].Action == nil || l.events[1].Kind != audit.Started || l.events[1].Sandbox != "a" || l.events[2].Action == nil {
+		t.Fatalf("%+v", l.events)
+	}
+	got := l.events[1].Start
+	if got.Tier != "sim" || got.Root != "host" || got.Paddock.Version != "v1" || got.Policy != audit.PolicyDigest(paddock.Policy{}) {
+		t.Errorf("%+v", got)
+	}
+	if len(got.Controls) != len(st.Enforced) || len(got.Controls) == 0 {
+		t.Fatalf("%v, and the sandbox has %v", got.Controls, st.Enforced)
+	}
+	for i, f := range st.Enforced {
+		if got.Controls[i] != (audit.Strength{Control: string(f.Control), Strength: string(f.Strength)}) {
+			t.Errorf("%v, and the sandbox has %v", got.Controls[i], f)
+		}
+	}
+}
+
 func TestEveryActionIsToldWithWhoAndHowItWent(t *testing.T) {
 	d, l := set(t, nil)
 	ctx := context.WithValue(t.Context(), callerKey{}, "alice")

@@ -30,6 +30,9 @@ type Options struct {
 	// Failed is closed when the sink can no longer store events; see [audit.Lines.Failed].
 	// Nil never is.
 	Failed <-chan struct{}
+
+	// Build returns the program that makes sandboxes, for the first event of each. Nil records no such event.
+	Build func() audit.Build
 }
 
 // A Recorder records actions other than those of the driver, for example a server's actions
@@ -113,7 +116,10 @@ func (d *driver) tell(ctx context.Context, what deed, err error) {
 	if err != nil {
 		a.Result, a.Reason = paddock.KindOf(err).Error(), err.Error()
 	}
-	e := audit.Event{Time: time.Now(), Sandbox: string(what.sandbox), Kind: audit.Did, Args: what.args, Dir: what.dir, Action: &a}
+	d.keep(ctx, audit.Event{Time: time.Now(), Sandbox: string(what.sandbox), Kind: audit.Did, Args: what.args, Dir: what.dir, Action: &a})
+}
+
+func (d *driver) keep(ctx context.Context, e audit.Event) {
 	if k, ok := d.o.Sink.(keeper); ok {
 		// It waits for the disk, so that no flood of actions hides one. It fails only with the log, and then ready
 		// refuses the next action.
@@ -149,7 +155,22 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	if err != nil {
 		return nil, err
 	}
+	d.started(ctx, sb, spec)
 	return &sandbox{sb, d}, nil
+}
+
+// started records how a new sandbox began. A sandbox that cannot say so gets no such event.
+func (d *driver) started(ctx context.Context, sb paddock.Sandbox, spec paddock.Spec) {
+	if d.o.Build == nil {
+		return
+	}
+	st, err := paddock.FirstStatus(ctx, sb)
+	if err != nil {
+		return
+	}
+	e := audit.StartOf(st, spec, d.o.Build())
+	e.Time, e.Sandbox = time.Now(), string(sb.ID())
+	d.keep(ctx, e)
 }
 
 // weaker returns why a new sandbox has not got a stronger tier, if one was tried.
