@@ -41,6 +41,10 @@ func (k *Key) sign(message []byte) []byte { return ed25519.Sign(k.private, messa
 // Fingerprint returns the fingerprint of the key; see [Fingerprint].
 func (k *Key) Fingerprint() string { return Fingerprint(k.public) }
 
+// Signer returns the private key, to sign texts other than heads. Each such text must begin with words of its own, so
+// that it cannot be taken for a head.
+func (k *Key) Signer() ed25519.PrivateKey { return k.private }
+
 // Public returns the public key, with which others verify.
 func (k *Key) Public() ed25519.PublicKey { return k.public }
 

@@ -68,6 +68,20 @@ func ParsePoint(text string) (Point, error) {
 type Options struct {
 	Fingerprint string // of the key that must have signed it; required
 	Seen        *Point // a line that it must have; may be nil
+
+	// Each, if set, is called with each line before the first wrong one, in order. A line is signed by the next Line
+	// that is Signed; lines behind the last one of those are nobody's.
+	Each func(Line)
+}
+
+// A Line is a line of a log that was verified.
+type Line struct {
+	Point
+	Log    string
+	Signed bool      // it is a head
+	Closed bool      // it is the head behind which nothing follows
+	Time   time.Time // of a head
+	Text   []byte    // the whole line, without its break; valid during the call
 }
 
 // A Signed is a head with a valid signature.
@@ -167,7 +181,19 @@ func (v *verifier) line(line []byte) {
 	if v.rep.State != Wrong {
 		v.last = r.hash
 		v.rep.Lines++
+		v.each(r, line)
 	}
+}
+
+func (v *verifier) each(r record, text []byte) {
+	if v.o.Each == nil {
+		return
+	}
+	l := Line{Point: Point{r.seq, r.hash.String()}, Log: v.rep.Log, Signed: r.signature != nil, Text: text}
+	if l.Signed {
+		l.Closed, l.Time = v.rep.Closed, v.rep.Head.Time
+	}
+	v.o.Each(l)
 }
 
 func (v *verifier) begin(r record) {

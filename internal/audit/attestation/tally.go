@@ -1,0 +1,258 @@
+package attestation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+)
+
+// maxSecrets bounds the names of secrets that a Tally keeps.
+const maxSecrets = 4096
+
+// A Tally collects a predicate from the lines of a record. Its Line is an Each of [chain.Options]. Only what a head
+// vouches for counts.
+type Tally struct {
+	sandbox string
+	until   *Record // stop behind this head
+
+	now     state // up to the last line
+	signed  state // up to the last head
+	stopped bool  // until was reached
+}
+
+// state is what lines have told so far. It is copied at each head.
+type state struct {
+	id       string // of the sandbox; empty until its start
+	others   []string
+	start    *audit.Start
+	p        Predicate
+	exec     int64
+	lines    uint64
+	logs     int
+	series   bool // a server's segments, in which a closing head ends no sandbox
+	tooMany  bool
+	unwanted string // the first line that is no event
+}
+
+// NewTally returns a Tally of one sandbox. An empty ID stands for the only sandbox of the record.
+func NewTally(sandbox string) *Tally { return &Tally{sandbox: sandbox} }
+
+// Again returns a Tally that collects what p says anew: of the same sandbox, up to the same head.
+func Again(p Predicate) *Tally { return &Tally{sandbox: p.Sandbox.ID, until: &p.Record} }
+
+// Line adds a line.
+func (t *Tally) Line(l chain.Line) {
+	if t.stopped {
+		return
+	}
+	s := &t.now
+	s.lines++
+	switch {
+	case l.Seq == 1:
+		s.logs++
+		var b struct {
+			Fingerprint string `json:"fingerprint"`
+		}
+		if json.Unmarshal(l.Text, &b) == nil {
+			s.p.Record.Fingerprint = b.Fingerprint
+		}
+	case l.Signed:
+		r := &s.p.Record
+		r.Log, r.Head, r.Signed, r.Closed, r.Lines = l.Log, l.Point, l.Time, l.Closed, s.lines
+		t.signed = s.clone()
+		t.stopped = t.until != nil && t.until.Log == l.Log && t.until.Head.Seq == l.Seq
+	default:
+		s.event(l.Text, t.sandbox)
+	}
+}
+
+func (s *state) clone() state {
+	c := *s
+	c.p.Secrets = maps.Clone(s.p.Secrets)
+	c.others = s.others[:len(s.others):len(s.others)]
+	return c
+}
+
+func (s *state) event(text []byte, want string) {
+	var e audit.Event
+	if err := json.Unmarshal(text, &e); err != nil {
+		if s.unwanted == "" {
+			s.unwanted = err.Error()
+		}
+		return
+	}
+	if e.Kind == audit.Did && e.Action != nil && e.Action.What == "record.continue" && e.Sandbox == "" {
+		s.series = true
+	}
+	if e.Kind == audit.Started && e.Start != nil && e.Sandbox != "" {
+		s.begin(e, want)
+	}
+	if s.start == nil {
+		return
+	}
+	s.p.Counts.Lost = min(s.p.Counts.Lost+min(e.Dropped, 1<<53), 1<<53) // nobody knows whose they were
+	if e.Sandbox == s.id {
+		s.count(e)
+	}
+}
+
+// begin takes up the start of a sandbox. Where an ID was used again, the last sandbox counts.
+func (s *state) begin(e audit.Event, want string) {
+	switch {
+	case want != "" && e.Sandbox != want:
+		return
+	case s.id != "" && e.Sandbox != s.id:
+		if len(s.others) < 5 {
+			s.others = append(s.others, e.Sandbox)
+		}
+		return
+	}
+	s.id, s.start, s.exec = e.Sandbox, e.Start, 0
+	s.p.Counts, s.p.Secrets, s.p.Started, s.p.Ended = Counts{}, nil, e.Time, time.Time{}
+}
+
+// count counts an event of the sandbox.
+func (s *state) count(e audit.Event) {
+	c := &s.p.Counts
+	switch {
+	case e.Kind == audit.Exec:
+		s.exec++
+	case e.Kind == audit.Network && e.Network != nil:
+		if e.Network.Verdict == "deny" {
+			c.Refusals += times(e.Network.Count)
+		}
+		for _, name := range e.Network.Secrets {
+			s.secret(name, times(e.Network.Count))
+		}
+	case e.Kind == audit.KeyAgent && e.KeyUse != nil:
+		if e.KeyUse.Verdict == "deny" {
+			c.Refusals += times(e.KeyUse.Count)
+		} else {
+			c.KeyUses += times(e.KeyUse.Count)
+		}
+	case e.Kind == audit.Did && e.Action != nil:
+		s.action(e)
+	}
+}
+
+func (s *state) action(e audit.Event) {
+	c := &s.p.Counts
+	ok := e.Action.Result == "ok"
+	switch {
+	case e.Action.Result == paddock.Denied.Error():
+		c.Refusals++
+	case ok && e.Action.What == "process.start":
+		c.Commands++
+	case ok && e.Action.What == "sandbox.update":
+		c.Updates++
+	case ok && e.Action.What == "sandbox.remove":
+		s.p.Ended = e.Time
+	}
+}
+
+func (s *state) secret(name string, n int64) {
+	if s.p.Secrets == nil {
+		s.p.Secrets = map[string]int64{}
+	}
+	if _, known := s.p.Secrets[name]; !known && len(s.p.Secrets) >= maxSecrets {
+		s.tooMany = true
+		return
+	}
+	s.p.Secrets[name] += n
+}
+
+// times is how many events one stands for.
+func times(count int64) int64 { return max(1, min(count, 1<<40)) }
+
+// Predicate returns what the record says of the sandbox, up to the last head or to that of [Again]. An error says what
+// the record lacks.
+func (t *Tally) Predicate() (Predicate, error) {
+	s := t.signed
+	p := s.p
+	switch {
+	case t.until != nil && !t.stopped:
+		return p, fmt.Errorf("the record has no head at line %d of the log %s: it is another record, or its end was cut off: %w", t.until.Head.Seq, t.until.Log, paddock.Conflict)
+	case s.unwanted != "":
+		return p, fmt.Errorf("the record has a line that is no event: %s: %w", s.unwanted, paddock.Invalid)
+	case s.start == nil && t.sandbox != "":
+		return p, fmt.Errorf("the record does not say how the sandbox %q began, with an event of the kind %q: %w", t.sandbox, audit.Started, paddock.NotFound)
+	case s.start == nil:
+		return p, fmt.Errorf("the record does not say how a sandbox began, with an event of the kind %q: %w", audit.Started, paddock.NotFound)
+	case len(s.others) > 0:
+		return p, fmt.Errorf("the record has more than one sandbox: %s: %w", strings.Join(append([]string{s.id}, s.others...), ", "), paddock.Invalid)
+	case s.tooMany:
+		return p, fmt.Errorf("the record names more than %d secrets: %w", maxSecrets, paddock.Exhausted)
+	}
+	policy, ok := digestOf(s.start.Policy)
+	build, known := digestOf(s.start.Paddock.Digest)
+	if !ok || !known || len(s.start.Controls) == 0 || s.start.Tier == "" {
+		return p, fmt.Errorf("the start of the sandbox lacks its tier, its controls, or the digest of its policy or of Paddock's program: %w", paddock.NotFound)
+	}
+	p.Sandbox = Sandbox{ID: s.id, Tier: s.start.Tier, Root: s.start.Root, Snapshot: s.start.Snapshot}
+	p.Controls = make([]Control, 0, len(s.start.Controls))
+	for _, c := range s.start.Controls {
+		p.Controls = append(p.Controls, Control{c.Control, c.Strength})
+	}
+	p.Policy = Policy{Digest: policy}
+	if s.start.PolicyFile != "" {
+		file, ok := digestOf(s.start.PolicyFile)
+		if !ok {
+			return p, fmt.Errorf("the start of the sandbox names %q as the digest of its policy file: %w", s.start.PolicyFile, paddock.Invalid)
+		}
+		p.Policy.File = &file
+	}
+	p.Paddock = Build{Version: s.start.Paddock.Version, Revision: s.start.Paddock.Revision, Modified: s.start.Paddock.Modified, Digest: build}
+	s.finish(&p)
+	return p, nil
+}
+
+// finish adds what depends on the kind of the record.
+func (s *state) finish(p *Predicate) {
+	p.Record.Kinds = append([]string{}, s.start.Kinds...)
+	for _, k := range p.Record.Kinds {
+		if k == string(audit.Exec) {
+			p.Counts.Exec = &s.exec
+		}
+	}
+	if s.series {
+		p.Record.Segments = s.logs
+	} else if p.Record.Closed {
+		p.Ended = p.Record.Signed // `paddock run` closes its record when the sandbox is gone
+	}
+}
+
+// digestOf reads "sha256:" and 64 hexadecimal digits.
+func digestOf(text string) (Digest, bool) {
+	if !chain.IsFingerprint(text) {
+		return Digest{}, false
+	}
+	return Digest{SHA256: strings.TrimPrefix(text, "sha256:")}, true
+}
+
+// Same returns an error that names the first part in which what an attestation says differs from what its record says.
+func Same(said, found Predicate) error {
+	for _, part := range []struct {
+		name string
+		a, b any
+	}{
+		{"record", said.Record, found.Record}, {"sandbox", said.Sandbox, found.Sandbox}, {"controls", said.Controls, found.Controls},
+		{"policy", said.Policy, found.Policy}, {"paddock", said.Paddock, found.Paddock}, {"counts", said.Counts, found.Counts},
+		{"secrets", said.Secrets, found.Secrets},
+		{"times", []time.Time{said.Started, said.Ended}, []time.Time{found.Started, found.Ended}},
+	} {
+		a, err := json.Marshal(part.a)
+		if err != nil {
+			return fmt.Errorf("encode a statement: %w", err)
+		}
+		if b, err := json.Marshal(part.b); err != nil || string(a) != string(b) {
+			return fmt.Errorf("the attestation says of %s %s, and the record %s: %w", part.name, a, b, paddock.Conflict)
+		}
+	}
+	return nil
+}

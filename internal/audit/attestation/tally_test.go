@@ -1,0 +1,258 @@
+package attestation
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+)
+
+func begun(id string) audit.Event {
+	e := audit.StartOf(paddock.Status{
+		ID: paddock.ID(id), Tier: paddock.GVisor, Enforced: []paddock.Finding{{Control: paddock.ControlSeccomp, Strength: paddock.Full, How: "a filter"}},
+	}, paddock.Spec{Policy: paddock.Policy{Audit: []paddock.AuditKind{paddock.AuditExec}}}, audit.Build{Version: "v1", Digest: "sha256:" + strings.Repeat("d", 64)})
+	e.Time = time.Unix(100, 0)
+	return e
+}
+
+func ofSandbox(id string, kind audit.Kind, amend func(*audit.Event)) audit.Event {
+	e := audit.Event{Time: time.Unix(200, 0), Sandbox: id, Kind: kind}
+	if amend != nil {
+		amend(&e)
+	}
+	return e
+}
+
+func action(id, what, result string) audit.Event {
+	return ofSandbox(id, audit.Did, func(e *audit.Event) { e.Action = &audit.Action{Who: "k", What: what, Result: result} })
+}
+
+// A book is a record that a test writes.
+type book struct {
+	t    *testing.T
+	key  *chain.Key
+	data bytes.Buffer
+	w    *chain.Writer
+}
+
+func newBook(t *testing.T) *book {
+	t.Helper()
+	b := &book{t: t}
+	var err error
+	if b.key, err = chain.MakeKey(filepath.Join(t.TempDir(), "audit")); err != nil {
+		t.Fatal(err)
+	}
+	if b.w, err = chain.NewWriter(&b.data, b.key); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *book) write(events ...audit.Event) {
+	b.t.Helper()
+	for _, e := range events {
+		line, err := audit.Line(e)
+		if err == nil {
+			_, err = b.w.Write(line)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *book) close() {
+	b.t.Helper()
+	if err := b.w.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// read verifies the record and has it counted.
+func (b *book) read(tally *Tally) (Predicate, error) {
+	b.t.Helper()
+	rep, err := chain.Verify(bytes.NewReader(b.data.Bytes()), chain.Options{Fingerprint: b.key.Fingerprint(), Each: tally.Line})
+	if err != nil || rep.State == chain.Wrong {
+		b.t.Fatalf("%+v, %v", rep, err)
+	}
+	return tally.Predicate()
+}
+
+func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
+	b := newBook(t)
+	flow := func(f audit.Flow) audit.Event {
+		return ofSandbox("a", audit.Network, func(e *audit.Event) { e.Network = &f })
+	}
+	use := func(verdict string, n int64) audit.Event {
+		return ofSandbox("a", audit.KeyAgent, func(e *audit.Event) { e.KeyUse = &audit.KeyUse{Verdict: verdict, Count: n} })
+	}
+	b.write(
+		ofSandbox("a", audit.Exec, nil), // the probe of the driver, before the sandbox was ready
+		begun("a"),
+		ofSandbox("a", audit.Exec, nil), ofSandbox("a", audit.Exec, func(e *audit.Event) { e.Dropped = 7 }), ofSandbox("b", audit.Exec, nil),
+		flow(audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN", "OTHER"}}), flow(audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN"}}),
+		flow(audit.Flow{Verdict: "deny", Count: 3}), flow(audit.Flow{Verdict: "deny"}),
+		use("allow", 0), use("deny", 2),
+		action("a", "process.start", "ok"), action("a", "process.start", "not found"), action("a", "file.read", "denied"), action("a", "sandbox.update", "ok"),
+		ofSandbox("", audit.Lost, func(e *audit.Event) { e.Dropped = 2 }),
+	)
+	b.close()
+	p, err := b.read(NewTally(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Counts.Exec == nil || *p.Counts.Exec != 2 {
+		t.Errorf("exec: %v", p.Counts.Exec)
+	}
+	p.Counts.Exec = nil
+	if want := (Counts{Commands: 1, Refusals: 3 + 1 + 2 + 1, KeyUses: 1, Updates: 1, Lost: 9}); p.Counts != want {
+		t.Errorf("%+v, want %+v", p.Counts, want)
+	}
+	if len(p.Secrets) != 2 || p.Secrets["TOKEN"] != 2 || p.Secrets["OTHER"] != 1 {
+		t.Errorf("%v", p.Secrets)
+	}
+	if p.Sandbox != (Sandbox{ID: "a", Tier: "gvisor", Root: "host"}) || len(p.Controls) != 1 || p.Controls[0] != (Control{"seccomp", "full"}) || p.Paddock.Version != "v1" {
+		t.Errorf("%+v", p)
+	}
+	if point := b.w.Point(); p.Record.Head != point || p.Record.Lines != point.Seq || !p.Record.Closed || p.Record.Fingerprint != b.key.Fingerprint() || p.Record.Segments != 0 {
+		t.Errorf("%+v, want %v", p.Record, point)
+	}
+	if !p.Started.Equal(time.Unix(100, 0)) || !p.Ended.Equal(p.Record.Signed) {
+		t.Errorf("%v to %v", p.Started, p.Ended)
+	}
+	again, err := b.read(Again(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Counts.Exec = nil
+	if err := Same(p, again); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatDiffersFromTheRecordIsNamed(t *testing.T) {
+	b := newBook(t)
+	b.write(begun("a"), ofSandbox("a", audit.Exec, nil))
+	b.close()
+	good, err := b.read(NewTally("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Predicate){
+		"record":   func(p *Predicate) { p.Record.Lines++ },
+		"sandbox":  func(p *Predicate) { p.Sandbox.Tier = "microvm" },
+		"controls": func(p *Predicate) { p.Controls = nil },
+		"policy":   func(p *Predicate) { p.Policy.Digest.SHA256 = "" },
+		"paddock":  func(p *Predicate) { p.Paddock.Modified = true },
+		"counts":   func(p *Predicate) { p.Counts.Exec = nil },
+		"secrets":  func(p *Predicate) { p.Secrets = map[string]int64{"A": 1} },
+		"times":    func(p *Predicate) { p.Ended = time.Time{} },
+	} {
+		said := good
+		change(&said)
+		if err := Same(said, good); err == nil || !strings.Contains(err.Error(), "says of "+want+" ") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if err := Same(good, good); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Predicate){
+		"another log":  func(p *Predicate) { p.Record.Log = strings.Repeat("0", 32) },
+		"another line": func(p *Predicate) { p.Record.Head.Seq-- },
+	} {
+		said := good
+		change(&said)
+		if _, err := b.read(Again(said)); err == nil || !strings.Contains(err.Error(), "the record has no head at line") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestARecordThatLacksSomethingIsRefusedWithTheReason(t *testing.T) {
+	amended := func(change func(*audit.Start)) []audit.Event {
+		e := begun("a")
+		change(e.Start)
+		return []audit.Event{e}
+	}
+	many := []audit.Event{begun("a")}
+	for range 3 {
+		many = append(many, begun("b"), begun("c"))
+	}
+	for _, row := range []struct {
+		name    string
+		sandbox string
+		events  []audit.Event
+		want    string
+	}{
+		{"no event", "", nil, "does not say how a sandbox began"},
+		{"no start, as in records of earlier versions", "", []audit.Event{ofSandbox("a", audit.Exec, nil)}, "does not say how a sandbox began"},
+		{"a start without what it started", "", []audit.Event{ofSandbox("a", audit.Started, nil)}, "does not say how a sandbox began"},
+		{"another sandbox", "b", []audit.Event{begun("a")}, `does not say how the sandbox "b" began`},
+		{"several", "", many, "more than one sandbox: a, b, c"},
+		{"no controls", "", amended(func(s *audit.Start) { s.Controls = nil }), "lacks its tier"},
+		{"no digest of the program", "", amended(func(s *audit.Start) { s.Paddock.Digest = "" }), "lacks its tier"},
+		{"no digest of the policy", "", amended(func(s *audit.Start) { s.Policy = "sha256:1" }), "lacks its tier"},
+		{"no digest of the file", "", amended(func(s *audit.Start) { s.PolicyFile = "x" }), "as the digest of its policy file"},
+	} {
+		b := newBook(t)
+		b.write(row.events...)
+		b.close()
+		if _, err := b.read(NewTally(row.sandbox)); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
+	}
+}
+
+// A start behind the last head may have been written by anybody.
+func TestOnlySignedLinesCount(t *testing.T) {
+	b := newBook(t)
+	b.write(begun("a"))
+	if _, err := b.read(NewTally("")); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("before the head: %v", err)
+	}
+	if err := b.w.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	b.write(ofSandbox("a", audit.Exec, nil))
+	p, err := b.read(NewTally(""))
+	if err != nil || *p.Counts.Exec != 0 || p.Record.Closed || !p.Ended.IsZero() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	// What comes later changes nothing of what was attested.
+	b.write(action("a", "sandbox.remove", "ok"))
+	b.close()
+	again, err := b.read(Again(p))
+	if err == nil {
+		err = Same(p, again)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASandboxOfAServerIsOneOfMany(t *testing.T) {
+	b := newBook(t)
+	more := action("", "record.continue", "ok")
+	b.write(more, begun("a"), action("a", "process.start", "ok"), action("a", "sandbox.remove", "ok"), begun("b"), action("b", "process.start", "ok"))
+	b.close()
+	for _, id := range []string{"a", "b"} {
+		p, err := b.read(NewTally(id))
+		if err != nil || p.Counts.Commands != 1 || p.Record.Segments != 1 || p.Ended.IsZero() != (id == "b") {
+			t.Errorf("%s: %+v, %v", id, p, err)
+		}
+	}
+	// An ID that was used again names the last sandbox.
+	b = newBook(t)
+	b.write(more, begun("a"), action("a", "process.start", "ok"), action("a", "sandbox.remove", "ok"), begun("a"))
+	b.close()
+	if p, err := b.read(NewTally("")); err != nil || p.Counts.Commands != 0 || !p.Ended.IsZero() {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
