@@ -16,7 +16,7 @@ func serverCommands() []cobra.Command {
 
 func auxiliaryCommands() []cobra.Command {
 	return []cobra.Command{
-		{Use: "audit", Short: "Verify and read what paddock run --audit recorded"},
+		{Use: "audit", Short: "Verify, read and attest what paddock run --audit recorded"},
 		{Use: "sim", Short: "Prepare what the tier sim does not carry"},
 		{Use: "vm", Short: "Prepare what the tier microvm does not carry"},
 	}

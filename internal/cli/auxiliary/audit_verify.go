@@ -22,11 +22,11 @@ import (
 func auditCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
-		Short: "Verify and read what paddock run --audit recorded",
+		Short: "Verify, read and attest what paddock run --audit recorded",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(auditVerifyCommand(a), auditTailCommand(a), auditKeyCommand(a))
+	c.AddCommand(auditVerifyCommand(a), auditAttestCommand(a), auditManifestCommand(a), auditTailCommand(a), auditKeyCommand(a))
 	return c
 }
 
@@ -67,8 +67,9 @@ type verification struct {
 func auditVerifyCommand(a *cli.App) *cobra.Command {
 	var key, seen string
 	var asJSON bool
+	var attested attestedFlags
 	c := &cobra.Command{
-		Use:   "verify FILE|DIR|URL",
+		Use:   "verify [flags] FILE|DIR|URL",
 		Short: "Tell whether a record is as it was written",
 		Long: `Tell whether a file of paddock run --audit is as it was written: every line is
 there, in its place and unchanged, and the key signed them. The first line that
@@ -92,30 +93,46 @@ A file without its closing head is open: it is being written, its writer was
 killed, or its end was cut off. That is no error, and told with a status of its
 own. docs/security/audit.md tells what is proved and what is not.
 
+With --attestation FILE, the signature of an attestation is verified, and what it
+says is compared with the record, with the workspace of --workspace and with each
+commit of --commit, as far as they are named; one of them must be. What nobody
+named is told, and not compared. docs/security/attestation.md describes it.
+
 Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
 and the file is open, or the directory or bucket lacks its first segments or the end of
 its last; 125 if it or the key cannot be read.`,
 		Example: `  paddock audit verify events.jsonl
   paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-  paddock audit verify https://s3.eu-central-1.amazonaws.com/records/server-1/ --key public.pem`,
-		Args: cli.OneArgument("FILE|DIR|URL"),
+  paddock audit verify https://s3.eu-central-1.amazonaws.com/records/server-1/ --key public.pem
+  paddock audit verify events.jsonl --attestation run.dsse --workspace . --commit HEAD`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if attested.file != "" {
+				return attested.verify(c.Context(), a, args, key, seen, asJSON)
+			}
+			if err := attested.alone(); err != nil {
+				return err
+			}
+			if err := cli.OneArgument("FILE|DIR|URL")(c, args); err != nil {
+				return err
+			}
 			o, err := wanted(a, key, seen)
 			if err != nil {
 				return err
 			}
-			if strings.Contains(args[0], "://") {
-				return verifyBucket(c.Context(), a, args[0], o, asJSON)
+			found, err := verify(c.Context(), a, args[0], o)
+			if err != nil {
+				return err
 			}
-			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-				return verifySeries(a, args[0], o, asJSON)
+			if err := found.tell(a, asJSON); err != nil {
+				return err
 			}
-			return verify(a, args[0], o, asJSON)
+			return verified(found.state())
 		},
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVar(&key, "key", "", "the `key` that must have signed it: a file with the public key, or its fingerprint sha256:… (default your own)")
 	c.Flags().StringVar(&seen, "head", "", "a line that it must have, as `SEQ:HASH`: a head that was noted elsewhere")
+	attested.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
 	return c
 }
@@ -155,24 +172,97 @@ func wanted(a *cli.App, key, seen string) (o chain.Options, err error) {
 	return o, nil
 }
 
-func verify(a *cli.App, name string, o chain.Options, asJSON bool) error {
+// An outcome is what verifying a record found: of a file a report, of segments a series.
+type outcome struct {
+	name   string
+	report *chain.Report
+	series *segment.Series
+	bucket bool // the segments are in a bucket, not in a directory
+}
+
+// verify verifies a file, a directory or a bucket.
+func verify(ctx context.Context, a *cli.App, name string, o chain.Options) (outcome, error) {
+	if strings.Contains(name, "://") {
+		return verifyBucket(ctx, a, name, o)
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return verifySeries(name, o)
+	}
+	return verifyFile(name, o)
+}
+
+func verifyFile(name string, o chain.Options) (outcome, error) {
 	f, size, err := openLog(name)
 	if err != nil {
-		return err
+		return outcome{}, err
 	}
 	defer f.Close()
 	rep, err := chain.Verify(io.NewSectionReader(f, 0, size), o) // what is added meanwhile is not waited for
 	if err != nil {
-		return cli.WithHint(fmt.Errorf("%s: %w", name, err), "is the disk all right?")
+		return outcome{}, cli.WithHint(fmt.Errorf("%s: %w", name, err), "is the disk all right?")
 	}
-	if asJSON {
-		if err := cli.PrintJSON(a.Stdout, verification{Version: 1, File: name, Report: rep}); err != nil {
-			return err
-		}
-	} else {
-		tellReport(a, name, rep)
+	return outcome{name: name, report: &rep}, nil
+}
+
+// verifySeries verifies the segments of a directory.
+func verifySeries(name string, o chain.Options) (outcome, error) {
+	dir, err := os.OpenRoot(name)
+	if err != nil {
+		return outcome{}, cli.WithHint(fmt.Errorf("%s: %w: %w", name, err, paddock.Denied), "a record is its owner's alone")
 	}
-	return verified(rep.State)
+	defer dir.Close()
+	s, err := segment.Verify(dir, o)
+	if err != nil {
+		return outcome{}, cli.WithHint(fmt.Errorf("%s: %w", name, err), "name a directory of paddock serve --audit")
+	}
+	return outcome{name: name, series: &s}, nil
+}
+
+// verifyBucket verifies the segments of a bucket.
+func verifyBucket(ctx context.Context, a *cli.App, address string, o chain.Options) (outcome, error) {
+	b, err := segment.ParseBucket(address, a.Lookup)
+	if err != nil {
+		return outcome{}, cli.WithHint(fmt.Errorf("%s: %w", cli.OneLine(address), err), segment.BucketHint)
+	}
+	s, err := segment.VerifyBucket(ctx, b, o)
+	if err != nil {
+		return outcome{}, cli.WithHint(fmt.Errorf("%s: %w", b, err),
+			"name it as paddock serve --audit-bucket has it, https://HOST/BUCKET/PREFIX/; AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are its region and keys, which must be let list it and read from it")
+	}
+	return outcome{name: b.String(), series: &s, bucket: true}, nil
+}
+
+// state says whether all is as it was written.
+func (o outcome) state() chain.State {
+	if o.series != nil {
+		return o.series.State
+	}
+	return o.report.State
+}
+
+// tell prints the outcome.
+func (o outcome) tell(a *cli.App, asJSON bool) error {
+	switch {
+	case !asJSON && o.series != nil:
+		return tellSeries(a, o.name, *o.series)
+	case !asJSON:
+		tellReport(a, o.name, *o.report)
+		return nil
+	case o.bucket:
+		return cli.PrintJSON(a.Stdout, struct {
+			Version int    `json:"version"` // of this format: 1
+			Bucket  string `json:"bucket"`
+			segment.Series
+		}{1, o.name, *o.series})
+	case o.series != nil:
+		return cli.PrintJSON(a.Stdout, struct {
+			Version int    `json:"version"` // of this format: 1
+			Dir     string `json:"dir"`
+			segment.Series
+		}{1, o.name, *o.series})
+	default:
+		return cli.PrintJSON(a.Stdout, verification{Version: 1, File: o.name, Report: *o.report})
+	}
 }
 
 // verified gives the exit status of a state.
@@ -185,58 +275,6 @@ func verified(s chain.State) error {
 	default:
 		return cli.ExitStatus(1)
 	}
-}
-
-// verifySeries verifies the segments of a directory.
-func verifySeries(a *cli.App, name string, o chain.Options, asJSON bool) error {
-	dir, err := os.OpenRoot(name)
-	if err != nil {
-		return cli.WithHint(fmt.Errorf("%s: %w: %w", name, err, paddock.Denied), "a record is its owner's alone")
-	}
-	defer dir.Close()
-	s, err := segment.Verify(dir, o)
-	if err != nil {
-		return cli.WithHint(fmt.Errorf("%s: %w", name, err), "name a directory of paddock serve --audit")
-	}
-	if asJSON {
-		err = cli.PrintJSON(a.Stdout, struct {
-			Version int    `json:"version"` // of this format: 1
-			Dir     string `json:"dir"`
-			segment.Series
-		}{1, name, s})
-	} else {
-		err = tellSeries(a, name, s)
-	}
-	if err != nil {
-		return err
-	}
-	return verified(s.State)
-}
-
-// verifyBucket verifies the segments of a bucket.
-func verifyBucket(ctx context.Context, a *cli.App, address string, o chain.Options, asJSON bool) error {
-	b, err := segment.ParseBucket(address, a.Lookup)
-	if err != nil {
-		return cli.WithHint(fmt.Errorf("%s: %w", cli.OneLine(address), err), segment.BucketHint)
-	}
-	s, err := segment.VerifyBucket(ctx, b, o)
-	if err != nil {
-		return cli.WithHint(fmt.Errorf("%s: %w", b, err),
-			"name it as paddock serve --audit-bucket has it, https://HOST/BUCKET/PREFIX/; AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are its region and keys, which must be let list it and read from it")
-	}
-	if asJSON {
-		err = cli.PrintJSON(a.Stdout, struct {
-			Version int    `json:"version"` // of this format: 1
-			Bucket  string `json:"bucket"`
-			segment.Series
-		}{1, b.String(), s})
-	} else {
-		err = tellSeries(a, b.String(), s)
-	}
-	if err != nil {
-		return err
-	}
-	return verified(s.State)
 }
 
 func tellSeries(a *cli.App, name string, s segment.Series) error {
