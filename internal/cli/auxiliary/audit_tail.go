@@ -248,6 +248,8 @@ func (l logLine) about() string {
 		return keyUse(l.KeyUse)
 	case audit.Did:
 		return actionInWords(l.Action, l.Args)
+	case audit.Started:
+		return startInWords(l.Start)
 	case chain.Begin:
 		return "log " + l.Log + ", signed with " + l.Fingerprint
 	case chain.Head:
@@ -273,6 +275,19 @@ func actionInWords(a *audit.Action, args []string) string {
 		text += ": " + a.Reason
 	}
 	return text
+}
+
+func startInWords(s *audit.Start) string {
+	if s == nil {
+		return ""
+	}
+	full := 0
+	for _, c := range s.Controls {
+		if c.Strength == string(paddock.Full) {
+			full++
+		}
+	}
+	return fmt.Sprintf("tier %s, root %s, %d of %s in full, policy %s, paddock %s", word(s.Tier), word(s.Root), full, cli.Plural(len(s.Controls), "control", "controls"), word(s.Policy), word(s.Paddock.Version))
 }
 
 func keyUse(u *audit.KeyUse) string {

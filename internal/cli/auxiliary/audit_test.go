@@ -241,10 +241,11 @@ func TestTheLastLinesAreFoundInLargeFiles(t *testing.T) {
 
 // What stands in a record may have been put there by anybody.
 func FuzzALineOfARecordIsOneLineOfTheTerminal(f *testing.F) {
-	for _, kind := range append(paddock.AuditKinds(), audit.Lost, chain.Begin, chain.Head, "\x1b[2J") {
+	for _, kind := range append(paddock.AuditKinds(), audit.Started, audit.Lost, chain.Begin, chain.Head, "\x1b[2J") {
 		line, err := audit.Line(audit.Event{
 			Kind: kind, Path: "/x\n\x1b", Args: []string{"\u202e"}, Error: "\r", Address: "\u009b", Flags: "\x7f",
 			Process: audit.Process{PID: 1, Name: "\n"}, Network: &audit.Flow{Host: "\x1b", Reason: "\u2028"},
+			Start: &audit.Start{Tier: "\x1b", Root: "\n", Policy: "\u2028", Paddock: audit.Build{Version: "\u202e"}},
 		})
 		if err != nil {
 			f.Fatal(err)
