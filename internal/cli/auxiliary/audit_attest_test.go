@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+	"github.com/paddock-sandbox/paddock/internal/audit/segment"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/cli/clitest"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
@@ -192,6 +196,97 @@ func TestAKeyOfOpenSSHSignsAnAttestation(t *testing.T) {
 	data, err := os.ReadFile(b.sealed)
 	if id := strings.Fields(string(out))[1]; err != nil || !strings.Contains(string(data), `"keyid":"`+id+`"`) {
 		t.Errorf("%s does not name %s: %v", data, id, err)
+	}
+}
+
+// The server goes on while its record is attested, and afterwards.
+func TestASandboxOfAServerIsAttestedFromSegments(t *testing.T) {
+	b := &attestedRun{t: t, dir: t.TempDir()}
+	b.record, b.workspace, b.sealed = filepath.Join(b.dir, "records"), filepath.Join(b.dir, "work"), filepath.Join(b.dir, "run.dsse")
+	clitest.Plant(t, filepath.Join(b.workspace, "a"), "hello", 0o644)
+	if err := os.Mkdir(b.record, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(b.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	key, err := chain.MakeKey(filepath.Join(b.dir, ".data", "audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := segment.NewWriter(segment.Options{Dir: root, Key: key, Size: 300})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(events ...audit.Event) {
+		t.Helper()
+		for _, e := range events {
+			line, err := audit.Line(e)
+			if err == nil {
+				_, err = w.Write(line)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Seal(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := func(id string) audit.Event {
+		return audit.StartOf(paddock.Status{ID: paddock.ID(id), Tier: paddock.Jail, Enforced: []paddock.Finding{{Control: paddock.ControlSeccomp, Strength: paddock.Full}}},
+			paddock.Spec{}, audit.Build{Version: "v1", Digest: "sha256:" + strings.Repeat("d", 64)})
+	}
+	did := func(id, what string) audit.Event {
+		return audit.Event{Sandbox: id, Kind: audit.Did, Action: &audit.Action{Who: "k", What: what, Result: "ok"}}
+	}
+	write(begun("one"), did("one", "process.start"))
+	write(begun("two"), did("one", "process.start"), did("two", "process.start"))
+	attest := func(more ...string) (int, string, string) {
+		return b.run(append([]string{"audit", "attest", b.record, "--workspace", b.workspace}, more...)...)
+	}
+	if code, _, stderr := attest(); code != 125 || !strings.Contains(stderr, "more than one sandbox: one, two") || !strings.Contains(stderr, "hint: --sandbox ID names one") {
+		t.Errorf("exit status %d, %q", code, stderr)
+	}
+	code, stdout, stderr := attest("--sandbox", "one")
+	if code != 0 {
+		t.Fatalf("exit status %d, %q", code, stderr)
+	}
+	clitest.Plant(t, b.sealed, stdout, 0o600)
+	verify := func() (int, string, string) {
+		return b.run("audit", "verify", b.record, "--attestation", b.sealed, "--workspace", b.workspace, "--json")
+	}
+	write(did("one", "process.start"), did("one", "sandbox.remove"))
+	write(did("two", "sandbox.remove"))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = verify()
+	if code != 0 || !strings.Contains(stdout, `"commands": 2,`) || !strings.Contains(stdout, `"id": "one",`) || strings.Contains(stdout, `"ended"`) {
+		t.Errorf("exit status %d, %q, %q", code, stdout, stderr)
+	}
+	files, err := filepath.Glob(filepath.Join(b.record, "*.jsonl"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Plant(t, files[0], strings.Replace(string(data), `"tier":"jail"`, `"tier":"Jail"`, 1), 0o600)
+	if code, stdout, _ := verify(); code != 1 || !strings.Contains(stdout, "the record is wrong: "+filepath.Base(files[0])) {
+		t.Errorf("a changed segment: exit status %d, %q", code, stdout)
+	}
+	clitest.Plant(t, files[0], string(data), 0o600)
+	for _, name := range files[1:] { // all that came later, with the attested head
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, stdout, _ := verify(); code != 1 || !strings.Contains(stdout, "the record has no head at line") {
+		t.Errorf("a record that was cut off: exit status %d, %q", code, stdout)
 	}
 }
 
