@@ -115,7 +115,7 @@ Git is not run: the digest of a revision is read from the files below .git. Writ
 attestation to a file outside of the workspace. docs/security/attestation.md describes it.
 
 Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for another reason.`,
-		Example: `  paddock audit attest events.jsonl --workspace . --commit HEAD > ../run.dsse
+		Example: `  paddock audit attest ../events.jsonl --workspace . --commit HEAD > ../run.dsse
   paddock audit attest /var/lib/records --sandbox job-1 --commit 5d1c9e0f7a3b2c4d6e8f0a1b2c3d4e5f60718293 --key ~/.ssh/id_ed25519 > run.dsse`,
 		Args: cli.OneArgument("FILE|DIR|URL"),
 		RunE: func(c *cobra.Command, args []string) error {

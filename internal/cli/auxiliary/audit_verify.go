@@ -104,7 +104,7 @@ its last; 125 if it or the key cannot be read.`,
 		Example: `  paddock audit verify events.jsonl
   paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
   paddock audit verify https://s3.eu-central-1.amazonaws.com/records/server-1/ --key public.pem
-  paddock audit verify events.jsonl --attestation run.dsse --workspace . --commit HEAD`,
+  paddock audit verify ../events.jsonl --attestation ../run.dsse --workspace . --commit HEAD`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if attested.file != "" {
 				return attested.verify(c.Context(), a, args, key, seen, asJSON)
