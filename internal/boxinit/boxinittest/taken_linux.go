@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
@@ -50,7 +48,7 @@ func (k Taken) changeFiles() (tried, changed []string, err error) {
 	for _, e := range entries {
 		path := "/proc/self/fd/" + e.Name()
 		var fs syscall.Statfs_t
-		if err := syscall.Statfs(path, &fs); err != nil || fs.Type == unix.PROC_SUPER_MAGIC {
+		if err := syscall.Statfs(path, &fs); err != nil || fs.Type == procFS {
 			continue // it was closed meanwhile, or is the process's own
 		}
 		if name, err := os.Readlink(path); err == nil && !k.Own(name) {
@@ -63,7 +61,7 @@ func (k Taken) changeFiles() (tried, changed []string, err error) {
 			return nil, nil, err
 		}
 		for _, path := range mounted {
-			_ = unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY})
+			_ = syscall.Mount("", path, "", syscall.MS_REMOUNT|syscall.MS_BIND, "")
 		}
 		paths = append(paths, mounted...)
 	}
@@ -81,6 +79,9 @@ func (k Taken) changeFiles() (tried, changed []string, err error) {
 	}
 	return tried, changed, nil
 }
+
+// procFS is the type of the file system of processes.
+const procFS = 0x9fa0
 
 // rewrite reports whether the first byte of a file can be written.
 func rewrite(path string) bool {
