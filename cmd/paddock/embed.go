@@ -52,6 +52,7 @@ func runPart() bool {
 func embedded() tiers.Programs {
 	return tiers.Programs{
 		Guest:   program.Embedded(tiers.Guest, guestProgram),
+		Agent:   program.Embedded(tiers.Agent, guestProgram),
 		Gateway: program.Embedded(tiers.Gateway, gatewayProgram),
 		Keeper:  program.Embedded(tiers.Keeper, keeperProgram),
 		GVisor:  program.Embedded(tiers.GVisor, gvisorProgram),

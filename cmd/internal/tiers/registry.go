@@ -20,6 +20,10 @@ import (
 type Programs struct {
 	Guest, Gateway, Keeper, GVisor, MicroVM, Sim program.Program
 
+	// Agent is the guest program in a file of its own, which boxes with a guest kernel mount. A box that has the
+	// guest program as its init could write that one's file if it were taken over, while no other box executes it.
+	Agent program.Program
+
 	scope func() error // moves this process to a scope of systemd's, once
 }
 
@@ -58,7 +62,7 @@ func untried() string {
 func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
 	p.settle(g)
 	state, data := g.Kept(paddock.MicroVM)
-	d, err := microvm.New(microvm.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Guest, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	d, err := microvm.New(microvm.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Agent, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +72,7 @@ func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
 func (p Programs) openGVisor(g cli.Gear) (paddock.Driver, error) {
 	p.settle(g)
 	state, data := g.Kept(paddock.GVisor)
-	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Guest, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Agent, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
 	if err != nil {
 		return nil, err
 	}
