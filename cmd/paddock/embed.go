@@ -45,7 +45,7 @@ const guestFrom = "embedded"
 // runPart runs the part of a sandbox that this process was started as. It returns false if the process was
 // started as the command line.
 func runPart() bool {
-	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime())
+	return program.Renew(program.Cache(os.LookupEnv), func() []program.Program { return embedded().All() }) || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime())
 }
 
 // embedded returns the programs that sandboxes are made with.

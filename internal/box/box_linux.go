@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -76,7 +77,7 @@ func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
 	b := &Box{created: time.Now(), plan: p, limits: p.Limits, ended: make(chan struct{})}
 	m := &making{p: &b.plan, b: b}
 	defer m.own.close()
-	for _, stage := range []func(context.Context) error{m.startGateway, m.bound, m.channels, m.start, m.watch, m.configure, m.connect, m.await, m.forward} {
+	for _, stage := range []func(context.Context) error{m.open, m.startGateway, m.bound, m.channels, m.start, m.watch, m.configure, m.connect, m.await, m.forward} {
 		if err := stage(ctx); err != nil {
 			if m.conn != nil {
 				m.conn.Close()
@@ -85,7 +86,16 @@ func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
 			return nil, nil, errors.Join(err, b.Remove(context.WithoutCancel(ctx)))
 		}
 	}
+	b.plan.Programs = p.Programs // the others are closed now
 	return b, m.conn, nil
+}
+
+// open opens the programs that are executed.
+func (m *making) open(context.Context) error {
+	programs, opened, err := withExecuted(m.p.executed, &m.p.Programs)
+	m.p.Programs = programs
+	m.own.add(opened...)
+	return err
 }
 
 // startGateway starts the gateway while the box starts.
@@ -93,7 +103,11 @@ func (m *making) startGateway(ctx context.Context) error {
 	if m.p.Gateway == nil {
 		return nil
 	}
-	return m.p.Gateway.Start(ctx, m.p.Programs.One(fileGateway))
+	f := m.p.Programs.One(fileGateway)
+	if err := program.Intact(f); err != nil {
+		return err
+	}
+	return m.p.Gateway.Start(ctx, f)
 }
 
 // bound makes the box's control group.

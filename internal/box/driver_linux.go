@@ -152,16 +152,9 @@ type Driver struct {
 // New returns a driver of a tier. It changes nothing on the host, and does not fail if no
 // sandbox can be made; Info and Create report that.
 func New(s *Site, t Tier) *Driver {
-	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares, program: selfProgram}}
+	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares}}
 	if !s.o.Keeper.Self() {
-		keeper := s.Open(s.o.Keeper)
-		d.spares.program = func() (string, error) {
-			f, err := keeper()
-			if err != nil {
-				return "", fmt.Errorf("the keeper's program: %w", err)
-			}
-			return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil
-		}
+		d.spares.program = s.Open(s.o.Keeper)
 	}
 	return d
 }

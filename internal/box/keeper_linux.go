@@ -223,7 +223,9 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	}
 	k.box = k.life.Box()
 	// Its init runs, and a later box has another keeper.
-	k.life.plan.Programs.One(FileInit).Close()
+	for _, name := range []string{FileInit, fileGateway} {
+		k.life.plan.Programs.One(name).Close()
+	}
 	k.life.plan.Files.Close()
 	if first, err = fileOf(conn); err != nil {
 		return nil, err

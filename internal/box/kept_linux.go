@@ -51,8 +51,13 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	if s.Gateway != nil {
 		o.Gateway = s.Gateway.Saved(true)
 	}
+	programs, opened, err := withExecuted(s.executed, &s.Programs)
+	if err != nil {
+		return nil, err
+	}
+	defer CloseAll(opened)
 	var files []*os.File
-	o.Tables, files = tablesOf(&s.Programs, &s.Files, &s.First)
+	o.Tables, files = tablesOf(&programs, &s.Files, &s.First)
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -35,12 +36,16 @@ func (b *Box) launch(control, link *os.File) error {
 	if s.Layout.env["PADDOCK_DEBUG"] != "" { // output of the box's init itself when it crashes
 		attr.Files[2] = os.Stderr.Fd()
 	}
-	path := fmt.Sprintf("/proc/self/fd/%d", s.Programs.One(FileInit).Fd())
+	exe := s.Programs.One(FileInit)
+	path := fmt.Sprintf("/proc/self/fd/%d", exe.Fd())
 	started := make(chan error)
 	b.wg.Go(offLeader(func() {
 		err := sys.OrdinarySchedule() // of this thread alone, which the box's init inherits
 		if err == nil {
 			err = b.within(attr.Sys, func() error {
+				if err := program.Intact(exe); err != nil {
+					return err
+				}
 				return s.Layout.ID.asCreator(func() (err error) {
 					b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
 					return err

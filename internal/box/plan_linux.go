@@ -31,6 +31,10 @@ type Plan struct {
 	// that is made.
 	Programs, Files, First boxinit.Files
 
+	// executed are opened for each box anew, because a box that was taken over may have
+	// changed their files. A keeper makes one box, and gets them in Programs.
+	executed []executed
+
 	host *cgroup.Host
 
 	refusedKeys *refusedKeys // of all boxes of the sandbox; nil without key agents
@@ -46,6 +50,28 @@ type Plan struct {
 	// connection, which answers nothing before the box is ready. Both may be nil.
 	made      func(*Box)
 	connected func(net.Conn)
+}
+
+// An executed program is one that the owner of a box executes.
+type executed struct {
+	name string // in Plan.Programs
+	open func() (*os.File, error)
+}
+
+// withExecuted returns a plan's programs with those that are executed for one box. The caller closes
+// opened when the box is made.
+func withExecuted(list []executed, others *boxinit.Files) (programs boxinit.Files, opened []*os.File, err error) {
+	for _, e := range list {
+		f, err := e.open()
+		if err != nil {
+			CloseAll(opened)
+			return boxinit.Files{}, nil, err
+		}
+		programs.Add(e.name, f)
+		opened = append(opened, f)
+	}
+	programs.Append(others)
+	return programs, opened, nil
 }
 
 // OrderOf describes how the boxes of a plan are made, for a keeper or for resuming a saved

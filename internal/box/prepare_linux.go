@@ -2,7 +2,6 @@ package box
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -25,9 +24,9 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation,
 	}
 	spec = draft.Spec
 	p := &preparation{d: d, draft: draft}
-	p.plan = Plan{Name: string(spec.ID), Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, Audit: d.site.o.Audit, host: d.site.host()}
+	p.plan = Plan{Name: string(spec.ID), Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, executed: []executed{{FileInit, d.tier.Init}}, Audit: d.site.o.Audit, host: d.site.host()}
 	p.plan.Policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the gateway has the rest
-	for _, stage := range []func(context.Context) error{p.bound, p.lay, p.open, p.gateway, p.supply} {
+	for _, stage := range []func(context.Context) error{p.bound, p.lay, p.gateway, p.supply} {
 		if err := stage(ctx); err != nil {
 			p.plan.Close()
 			return nil, err
@@ -52,15 +51,6 @@ func (p *preparation) lay(context.Context) (err error) {
 	return err
 }
 
-// open opens the program of the box's init.
-func (p *preparation) open(context.Context) error {
-	f, err := p.d.tier.Init()
-	if err == nil {
-		p.plan.Programs.Add(FileInit, f)
-	}
-	return err
-}
-
 // gateway makes the gateway, but does not start it.
 func (p *preparation) gateway(context.Context) (err error) {
 	if p.draft.Spec.Policy.Network.Mode != paddock.NetworkList {
@@ -69,11 +59,7 @@ func (p *preparation) gateway(context.Context) (err error) {
 	if p.plan.Gateway, err = p.d.newGateway(p.draft.Spec, p.id, p.draft.Gateway); err != nil {
 		return err
 	}
-	f, err := p.d.gateway()
-	if err != nil {
-		return fmt.Errorf("the gateway's program: %w", err)
-	}
-	p.plan.Programs.Add(fileGateway, f)
+	p.plan.executed = append(p.plan.executed, executed{fileGateway, p.d.gateway})
 	return nil
 }
 

@@ -425,12 +425,17 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	programs, err := d.programs(re)
+	needed := []executed{{FileInit, d.tier.Init}}
+	if o.Gateway != nil {
+		needed = append(needed, executed{fileGateway, d.gateway})
+	}
+	programs, opened, err := withExecuted(needed, &re.Programs)
 	if err != nil {
 		return err
 	}
+	defer CloseAll(opened)
 	var files []*os.File
-	o.Tables, files = tablesOf(programs, &re.Files, &re.First)
+	o.Tables, files = tablesOf(&programs, &re.Files, &re.First)
 	o.Tables.Found = true
 	_, way, err := d.employ(ctx, o, append(files, lock, found)...)
 	CloseAll(way) // the connection is made when needed
@@ -438,25 +443,6 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	return re.Saved.Remove()
-}
-
-// programs returns the programs for a box that is resumed.
-func (d *Driver) programs(re *Reopened) (*boxinit.Files, error) {
-	var programs boxinit.Files
-	init, err := d.tier.Init()
-	if err != nil {
-		return nil, err
-	}
-	programs.Add(FileInit, init)
-	if re.Order.Gateway != nil {
-		gateway, err := d.gateway()
-		if err != nil {
-			return nil, err
-		}
-		programs.Add(fileGateway, gateway)
-	}
-	programs.Append(&re.Programs)
-	return &programs, nil
 }
 
 func (r remoteOwner) remove(ctx context.Context) error {

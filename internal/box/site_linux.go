@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,8 +38,8 @@ type Site struct {
 	jobs    sync.WaitGroup // Add only with mu held, before stopped
 
 	mu       sync.Mutex
-	stopped  bool       // guarded by mu
-	programs []*os.File // guarded by mu: what Open has opened
+	stopped  bool        // guarded by mu
+	programs []io.Closer // guarded by mu: what Open and OpenToMount have opened
 }
 
 // NewSite determines the directories of a driver. It changes nothing on the host.
@@ -73,16 +74,21 @@ func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 // Audit reports whether there is a sink for events of ephemeral sandboxes.
 func (s *Site) Audit() bool { return s.o.Audit != nil }
 
-// Open returns a function that opens a program when it is first needed. The site closes it.
-func (s *Site) Open(p program.Program) func() (*os.File, error) { return s.once(p.Open) }
+// Open returns a function that opens a program each time that it is executed. The caller closes what it
+// opens, the site the rest.
+func (s *Site) Open(p program.Program) func() (*os.File, error) {
+	source := p.Source(s.Cache)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.programs = append(s.programs, source)
+	return source.Open
+}
 
-// OpenToMount is like Open for a program that is only mounted, read-only. If the calling
-// program's own file still exists, it may be used.
-func (s *Site) OpenToMount(p program.Program) func() (*os.File, error) { return s.once(p.OpenToMount) }
-
-func (s *Site) once(open func(cache string) (*os.File, error)) func() (*os.File, error) {
+// OpenToMount returns a function that opens a program once, when it is first needed. The program is only
+// mounted, read-only. If the calling program's own file still exists, it may be used. The site closes it.
+func (s *Site) OpenToMount(p program.Program) func() (*os.File, error) {
 	return sync.OnceValues(func() (*os.File, error) {
-		f, err := open(s.Cache)
+		f, err := p.OpenToMount(s.Cache)
 		if err != nil {
 			return nil, err
 		}
@@ -166,12 +172,7 @@ func (s *Site) Bare(ctx context.Context, t *Tier, draft Draft, limits paddock.Li
 	if err != nil {
 		return nil, err
 	}
-	init, err := t.Init()
-	if err != nil {
-		return nil, err
-	}
-	p := &Plan{Name: string(spec.ID), Layout: l, Limits: limits, Runtime: t.Runtime, host: s.host()}
-	p.Programs.Add(FileInit, init)
+	p := &Plan{Name: string(spec.ID), Layout: l, Limits: limits, Runtime: t.Runtime, executed: []executed{{FileInit, t.Init}}, host: s.host()}
 	err = draft.supply(ctx, p)
 	if err == nil {
 		err = l.finish(&spec, limits, nil)

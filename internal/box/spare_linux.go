@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -20,7 +21,7 @@ const spareAfter = 100 * time.Millisecond
 // starting a program of this size takes longer than much of its later work.
 type spareKeepers struct {
 	most    int
-	program func() (path string, err error) // the program of keepers
+	program func() (*os.File, error) // opens the program of keepers; nil means the calling program
 
 	filling sync.WaitGroup // Add only with mu held, before closed
 
@@ -135,15 +136,20 @@ func (s *spareKeepers) close() {
 	}
 }
 
-// selfProgram is the calling program.
-func selfProgram() (string, error) { return "/proc/self/exe", nil }
-
 // start starts a process that waits for its order on the other end of the channel, and ends
 // if the channel is closed first.
 func (s *spareKeepers) start() (*startedKeeper, error) {
-	program, err := s.program()
-	if err != nil {
-		return nil, err
+	path := "/proc/self/exe"
+	if s.program != nil {
+		exe, err := s.program()
+		if err != nil {
+			return nil, fmt.Errorf("the keeper's program: %w", err)
+		}
+		defer exe.Close()
+		if err := program.Intact(exe); err != nil {
+			return nil, err
+		}
+		path = fmt.Sprintf("/proc/self/fd/%d", exe.Fd())
 	}
 	mine, theirs, err := sys.NewChannelPair()
 	if err != nil {
@@ -156,7 +162,7 @@ func (s *spareKeepers) start() (*startedKeeper, error) {
 		return nil, err
 	}
 	defer null.Close()
-	p, err := os.StartProcess(program, []string{keeperArgv0}, &os.ProcAttr{
+	p, err := os.StartProcess(path, []string{keeperArgv0}, &os.ProcAttr{
 		// It enables its garbage collector when its sandbox exists.
 		Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off", "GOMEMLIMIT=64MiB"}, Files: []*os.File{null, null, null, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

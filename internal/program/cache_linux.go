@@ -21,18 +21,21 @@ import (
 )
 
 // Open returns an executable file of the program: a file of the cache, or else a sealed copy in
-// memory. An empty cache is no cache.
+// memory. An empty cache is no cache. Whoever does not execute the file at once calls [Intact] before.
 //
 // A box that obtained its init's executable must not be able to change the program of the next box.
-// Its commands cannot open the file (the agent is not dumpable), and no box may change the cache.
-// Before its use the file is checked to belong to the caller alone.
+// Its commands cannot open the file (the agent is not dumpable), and no box may change the cache. But
+// the init of an ordinary caller's box, if somebody took it over, can: by the name of its executable
+// in /proc, because the caller owns the file. So before each use the file is checked to belong to the
+// caller alone and to be unchanged, and a lease tells whether somebody opens it for writing until it
+// is executed. From then on the kernel lets nobody write it.
 func (p Program) Open(cache string) (*os.File, error) {
 	content := p.content
 	switch {
 	case p.absent:
 		return nil, p.missing()
-	case p.file != nil:
-		return p.reopen()
+	case p.source != nil:
+		return p.source.Open()
 	case p.data == nil:
 		content = func() ([]byte, error) { return os.ReadFile("/proc/self/exe") }
 	case cache != "":
@@ -52,17 +55,9 @@ func (p Program) Open(cache string) (*os.File, error) {
 	return sys.HighFile(f)
 }
 
-// reopen opens what was handed on, of which each caller gets a file of its own.
-func (p Program) reopen() (*os.File, error) {
-	fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open the program %s: %w", p.Name, err)
-	}
-	return sys.HighFile(os.NewFile(uintptr(fd), p.file.Name()))
-}
-
-// OpenToMount is Open for a program that is only mounted, read-only. For the calling program it may
-// return that program's own file, if the file still exists.
+// OpenToMount is Open for a program that is only mounted, read-only, and that no box has as its init: then
+// no box can write its file. For the calling program it may return that program's own file, if the file
+// still exists.
 func (p Program) OpenToMount(cache string) (*os.File, error) {
 	if p.Self() {
 		if path, err := filepath.EvalSymlinks("/proc/self/exe"); err == nil {
@@ -71,7 +66,11 @@ func (p Program) OpenToMount(cache string) (*os.File, error) {
 			}
 		}
 	}
-	return p.Open(cache)
+	f, err := p.Open(cache)
+	if err == nil {
+		_ = sys.EndLease(f) // it has none, or nobody needs it: no box can name the file through another mount
+	}
+	return f, err
 }
 
 // content gives the program itself.
@@ -194,7 +193,11 @@ func (c *cacheDir) open(p Program, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := f.Stat()
+	err = sys.Lease(f) // before the look, so that nobody writes after it
+	var st fs.FileInfo
+	if err == nil {
+		st, err = f.Stat()
+	}
 	if err == nil && st.Mode().IsRegular() && sys.Owned(st, 0o222) && st.Size() == p.size() {
 		if mark, err := sys.Attribute(c.dir, markPrefix+name); err == nil && mark == markOf(st) && p.whole(f) {
 			return f, nil

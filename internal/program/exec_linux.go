@@ -29,6 +29,9 @@ func (p Program) Exec(cache string, argv, environ []string, others ...Program) e
 	}
 	if len(others) > 0 {
 		carrier, err := os.Open("/proc/self/exe")
+		if err == nil {
+			carrier, err = sys.HighFile(carrier)
+		}
 		if err := hand(carrierName, carrier, err); err != nil {
 			return err
 		}
@@ -53,7 +56,10 @@ func (p Program) Exec(cache string, argv, environ []string, others ...Program) e
 	if len(handed) > 0 {
 		env = append(env, handedVariable+"="+strings.Join(handed, ","))
 	}
-	return syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), argv, env) //nolint:gosec // the file was checked, and the arguments are the caller's own
+	if err := Intact(f); err != nil {
+		return err
+	}
+	return syscall.Exec(pathOf(f), argv, env)
 }
 
 // Received gives the programs that this process was handed, and keeps them from
@@ -72,24 +78,41 @@ func Received() (Handed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := list[carrierName]; !ok {
-		return nil, errHanded
-	}
-	h := Handed{}
+	files := map[string]*os.File{}
 	for name, fd := range list {
-		link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		sys.CloseOnExec(fd)
+		path, err := sys.PathOf(fd)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errHanded, err)
 		}
-		sys.CloseOnExec(fd)
-		// Memory has no path: its name says so to whoever asks for one.
-		f := os.NewFile(uintptr(fd), strings.TrimPrefix(link, "/memfd:"))
+		f := os.NewFile(uintptr(fd), fileName(path))
 		if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
 			return nil, errHanded
 		}
-		h[name] = Program{Name: name, file: f, carrier: fmt.Sprintf("/proc/self/fd/%d", list[carrierName])}
+		files[name] = f
+	}
+	carrier, ok := files[carrierName]
+	if !ok {
+		return nil, errHanded
+	}
+	h := Handed{}
+	for name, f := range files {
+		if name == carrierName {
+			continue
+		}
+		s := &Source{fresh: func() (*os.File, error) { return renew(pathOf(carrier), name) }}
+		if err := s.take(f); err != nil {
+			return nil, err
+		}
+		h[name] = Program{Name: name, source: s, carrier: pathOf(carrier)}
 	}
 	// The kernel names a process after the path that was executed, which is a number.
 	_ = os.WriteFile("/proc/self/comm", []byte(carrierName), 0) // for people only
 	return h, nil
 }
+
+// pathOf is a path that leads to an open file, as long as it is open.
+func pathOf(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+
+// fileName is the name of a file that came as a descriptor. Memory has no path: its name says so to whoever asks for one.
+func fileName(path string) string { return strings.TrimPrefix(path, "/memfd:") }

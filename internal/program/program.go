@@ -3,13 +3,13 @@
 //
 // A program is unpacked once, into a cache directory of the caller, and executed from there. Cached
 // files run with all rights of the caller, so the cache is trusted only where nobody else could have
-// written it. The directory and the file must belong to the caller. Only the caller may have write
-// permission on the directory, and nobody on the file. This package must have written the file, and
-// nobody may have changed it since, which an extended attribute of the directory tells: a sandbox
-// cannot set one. Every check uses open descriptors, and the checked descriptor is the one that is
-// executed. Where the cache cannot be trusted or written, a program is executed from sealed memory.
-// The cache is not a boundary against another process of the same user, unless that runs in a sandbox,
-// because that process could replace paddock itself.
+// written it, and each file is checked before each use. The directory and the file must belong to the
+// caller. Only the caller may have write permission on the directory, and nobody on the file. This
+// package must have written the file, and nobody may have changed it since, which an extended
+// attribute of the directory tells: a sandbox cannot set one. Every check uses open descriptors, and
+// the checked descriptor is the one that is executed. Where the cache cannot be trusted or written, a
+// program is executed from sealed memory. The cache is not a boundary against another process of the
+// same user, unless that runs in a sandbox, because that process could replace paddock itself.
 package program
 
 import (
@@ -27,10 +27,10 @@ import (
 type Program struct {
 	Name string // begins the name of its file in the cache
 
-	data   []byte   // embedded
-	gzip   bool     // data is compressed
-	absent bool     // this build carries none of this name
-	file   *os.File // handed on: open, and checked by who did
+	data   []byte  // embedded
+	gzip   bool    // data is compressed
+	absent bool    // this build carries none of this name
+	source *Source // of what was handed on, and checked by who did
 
 	carrier string // leads to the file that carries what was handed on
 }
@@ -52,7 +52,7 @@ func Embedded(name string, data []byte) Program {
 }
 
 // Self reports whether the program is the calling program.
-func (p Program) Self() bool { return p.data == nil && p.file == nil && !p.absent }
+func (p Program) Self() bool { return p.data == nil && p.source == nil && !p.absent }
 
 // missing says that a build lacks the program.
 func (p Program) missing() error {

@@ -18,10 +18,14 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // TestMain makes this program one that is executed by itself.
 func TestMain(m *testing.M) {
+	if Renew(os.Getenv("PADDOCK_TEST_CACHE"), func() []Program { return []Program{other()} }) {
+		return
+	}
 	switch os.Getenv("PADDOCK_TEST_PART") {
 	case "front":
 		self, err := os.ReadFile("/proc/self/exe")
@@ -29,7 +33,7 @@ func TestMain(m *testing.M) {
 			err = os.Setenv("PADDOCK_TEST_PART", "back")
 		}
 		if err == nil {
-			err = Embedded("back", self).Exec(os.Getenv("PADDOCK_TEST_CACHE"), []string{"paddock", "an argument"}, os.Environ(), Embedded("other", []byte("#!/other")), Embedded("gone", []byte{}))
+			err = Embedded("back", self).Exec(os.Getenv("PADDOCK_TEST_CACHE"), []string{"paddock", "an argument"}, os.Environ(), other(), Embedded("gone", []byte{}))
 		}
 		_, _ = os.Stderr.WriteString(err.Error())
 		os.Exit(1)
@@ -38,6 +42,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// other is handed on.
+func other() Program { return Embedded("other", []byte(long("#!/other"))) }
 
 // back is executed by the front, and tells what it was handed.
 func back() int {
@@ -51,15 +58,26 @@ func back() int {
 		_, _ = os.Stderr.WriteString(err.Error())
 		return 1
 	}
-	content, err := os.ReadFile(f.Name())
+	if how, ok := os.LookupEnv("PADDOCK_TEST_SPOIL"); ok {
+		held, err := spoil(f, how)
+		if err == nil {
+			defer held.Close()
+			f, err = h.Get("other").Open("")
+		}
+		if err != nil {
+			_, _ = os.Stderr.WriteString(err.Error())
+			return 1
+		}
+	}
+	content, err := content(f)
 	carrier, _ := os.Readlink(h.Get("other").Carrier())
 	_, gone := h.Get("gone").Open("")
 	_, env := os.LookupEnv(handedVariable)
-	if err != nil && filepath.IsAbs(f.Name()) || carrier == "" || !errors.Is(gone, paddock.Unsupported) || env {
+	if err != nil || carrier == "" || !errors.Is(gone, paddock.Unsupported) || env {
 		_, _ = os.Stderr.WriteString("handed on wrongly: " + f.Name() + " " + carrier)
 		return 1
 	}
-	_, _ = os.Stdout.WriteString(strings.Join(os.Args, " ") + " " + string(content))
+	_, _ = os.Stdout.WriteString(strings.Join(os.Args, " ") + " " + content)
 	return 42
 }
 
@@ -281,6 +299,171 @@ func TestWhatIsNotHandedOnIsNotBelieved(t *testing.T) {
 	for _, text := range []string{"", "guest", "guest:", "guest:x", "guest:1", "guest:+9", ":9", "guest:9,", "guest:9 "} {
 		if list, err := parseHanded(text); err == nil {
 			t.Errorf("%q: %v", text, list)
+		}
+	}
+}
+
+// spoils are what a box that somebody took over can do to the file of its init, which the caller owns. What is
+// returned stays open.
+func spoils() map[string]func(path string) (*os.File, error) {
+	return map[string]func(path string) (*os.File, error){
+		"made useless": func(path string) (*os.File, error) { return nil, os.Chmod(path, 0) },
+		"rewritten": func(path string) (*os.File, error) {
+			if err := os.Chmod(path, 0o755); err != nil {
+				return nil, err
+			}
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				return nil, err
+			}
+			_, err = f.WriteAt([]byte(long("ANOTHER ONE")), 0)
+			if errors.Is(err, syscall.EPERM) {
+				err = nil // it is in sealed memory
+			}
+			return nil, errors.Join(err, os.Chmod(path, 0o555), f.Close())
+		},
+		"held open for writing": func(path string) (*os.File, error) {
+			if os.Geteuid() != 0 { // root needs no permission
+				if err := os.Chmod(path, 0o755); err != nil {
+					return nil, err
+				}
+			}
+			return os.OpenFile(path, os.O_RDWR, 0)
+		},
+	}
+}
+
+// spoil closes a program's file as after a start, and does to it what a box can.
+func spoil(f *os.File, how string) (held *os.File, err error) {
+	exe, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	defer exe.Close()
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return spoils()[how](fmt.Sprintf("/proc/self/fd/%d", exe.Fd()))
+}
+
+// content reads a file from its beginning.
+func content(f *os.File) (string, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<20))
+	return string(data), err
+}
+
+// wants fails unless a file has the program's content, can be executed, and is not open for writing.
+func wants(t *testing.T, f *os.File, want string) {
+	t.Helper()
+	got, err := content(f)
+	if err != nil || got != want {
+		t.Errorf("it gives %.20q, not %.20q (%v)", got, want, err)
+	}
+	if st, err := f.Stat(); err != nil || st.Mode()&0o111 != 0o111 {
+		t.Errorf("it cannot be executed: %v (%v)", st.Mode(), err)
+	}
+	still, err := sys.Unwritten(f)
+	if err == nil {
+		err = still()
+	}
+	if err != nil {
+		t.Errorf("it is not the caller's alone: %v", err)
+	}
+}
+
+// The next box must have the true program.
+func TestAProgramThatItsBoxHasSpoiledIsNotExecutedAgain(t *testing.T) {
+	for how := range spoils() {
+		for kind, p := range kinds(t) {
+			for where, cache := range map[string]string{"the cache": filepath.Join(t.TempDir(), "cache"), "memory": ""} {
+				source := p.Source(cache)
+				defer source.Close()
+				for opener, open := range map[string]func() (*os.File, error){
+					"a long-lived owner": source.Open,
+					"another process":    func() (*os.File, error) { return p.Open(cache) },
+				} {
+					t.Run(strings.Join([]string{how, kind, where, opener}, ", "), func(t *testing.T) {
+						f, err := open()
+						if err != nil {
+							t.Fatal(err)
+						}
+						held, err := spoil(f, how)
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer held.Close()
+						for range 2 {
+							f, err := open()
+							if err != nil {
+								t.Fatal(err)
+							}
+							wants(t, f, long("the program"))
+							if err := f.Close(); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// An owner has many files open at once, and each tells for itself.
+func TestAProgramThatIsOpenedForWritingBeforeItsStartIsNotExecuted(t *testing.T) {
+	p := Embedded("thing", []byte(long("the program")))
+	source := p.Source(filepath.Join(t.TempDir(), "cache"))
+	defer source.Close()
+	var files []*os.File
+	for range 3 {
+		f, err := source.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := Intact(f); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	if err := files[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(files[1].Name(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// It would wait for the end of the lease.
+	if w, err := os.OpenFile(files[1].Name(), os.O_RDWR|syscall.O_NONBLOCK, 0); !errors.Is(err, syscall.EWOULDBLOCK) {
+		w.Close()
+		t.Fatalf("it is opened for writing: %v", err)
+	}
+	for _, f := range files[1:] {
+		if err := Intact(f); !errors.Is(err, paddock.Unavailable) {
+			t.Errorf("it is taken for the true one: %v", err)
+		}
+	}
+	f, err := source.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := Intact(f); err != nil {
+		t.Error(err)
+	}
+	wants(t, f, long("the program"))
+}
+
+// A server is handed its programs, and cannot write one itself.
+func TestAProgramThatWasHandedOnAndIsSpoiledIsMadeAnew(t *testing.T) {
+	for how := range spoils() {
+		for name, cache := range map[string]string{"from the cache": filepath.Join(t.TempDir(), "cache"), "from memory": ""} {
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Env = append(os.Environ(), "PADDOCK_TEST_PART=front", "PADDOCK_TEST_SPOIL="+how, "PADDOCK_TEST_CACHE="+cache)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if want := "paddock an argument " + long("#!/other"); !errors.As(err, &exit) || exit.ExitCode() != 42 || string(out) != want {
+				t.Errorf("%s, %s: %v: %.300s", how, name, err, out)
+			}
 		}
 	}
 }

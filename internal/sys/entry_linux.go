@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -101,23 +102,37 @@ func RemoveAttribute(f *os.File, key string) error {
 // Unwritten fails unless the caller owns a file, has it open for reading, and nobody has
 // it open or mapped for writing. Still fails if somebody has opened it for that since.
 func Unwritten(f *os.File) (still func() error, err error) {
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
-		return nil, &os.PathError{Op: "lease", Path: f.Name(), Err: err}
+	if err := Lease(f); err != nil {
+		return nil, err
 	}
-	return func() error {
-		now, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
-		if err == nil && now != unix.F_RDLCK {
-			err = unix.EAGAIN
-		}
-		_, e := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
-		if err == nil {
-			err = e
-		}
-		if err != nil {
-			return &os.PathError{Op: "lease", Path: f.Name(), Err: err}
-		}
-		return nil
-	}, nil
+	return func() error { return errors.Join(Leased(f), EndLease(f)) }, nil
+}
+
+// Lease takes a read lease on a file, which the caller owns and has open for reading. It fails with EAGAIN if somebody
+// has the file open or mapped for writing. Whoever opens it for that breaks the lease, and waits for its end. The lease
+// belongs to the open file: it goes with the descriptor to other processes, and ends when the last of them closes it.
+func Lease(f *os.File) error { return setLease(f, unix.F_RDLCK) }
+
+// Leased fails if the lease of a file was broken, or was never taken.
+func Leased(f *os.File) error {
+	now, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
+	if err == nil && now != unix.F_RDLCK {
+		err = unix.EAGAIN
+	}
+	if err != nil {
+		return &os.PathError{Op: "lease", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// EndLease gives the lease of a file back.
+func EndLease(f *os.File) error { return setLease(f, unix.F_UNLCK) }
+
+func setLease(f *os.File, kind int) error {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, kind); err != nil {
+		return &os.PathError{Op: "lease", Path: f.Name(), Err: err}
+	}
+	return nil
 }
 
 // entryPath names an entry for the calls that take no descriptor of a place. The

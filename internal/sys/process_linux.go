@@ -79,6 +79,13 @@ func sealed(name string, data []byte, executable int) (*os.File, error) {
 	return f, nil
 }
 
+// Sealed reports whether a file is in memory, and sealed so that nobody can change it.
+func Sealed(f *os.File) bool {
+	const want = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+	return err == nil && seals&want == want
+}
+
 // seal adds seals to a file in memory. The kernel answers EBUSY while anything holds a page of the
 // file, also for its own housekeeping, and gives up after a sixth of a second. On a busy machine that
 // is too early.

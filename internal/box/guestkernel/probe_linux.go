@@ -85,7 +85,12 @@ func (p *Probe) unkept() string {
 	if p.Program.Self() {
 		return ""
 	}
-	if f, err := p.Init(); err != nil || filepath.IsAbs(f.Name()) {
+	f, err := p.Init()
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if filepath.IsAbs(f.Name()) {
 		return ""
 	}
 	return fmt.Sprintf("; its program is unpacked at each start, because %s cannot be written, is not the caller's alone, or may not be executed from", p.Site.Cache)

@@ -73,13 +73,12 @@ type Driver struct {
 	mu        sync.Mutex
 	snapshots string // guarded by mu: their directory; empty until one of its own is needed
 
-	opening sync.Mutex
-	program *os.File // guarded by opening: what children execute; nil until it is needed
+	program *program.Source // what children execute
 }
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	d := &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, walls: protocol.Findings(sys.LandlockABI())}
+	d := &Driver{o: o, answer: answerTime, snapshots: o.Snapshots, program: o.Program.Source(program.Cache(os.LookupEnv)), walls: protocol.Findings(sys.LandlockABI())}
 	d.free = newFreeing(d.collect)
 	return d, nil
 }
@@ -231,7 +230,10 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 func (d *Driver) child() (*child, error) {
 	path := "/proc/self/exe"
 	if !d.o.Program.Self() {
-		f, err := d.openProgram()
+		if err := d.boxes.Err(); err != nil { // the driver is closed
+			return nil, err
+		}
+		f, err := d.program.Open()
 		if err != nil {
 			return nil, fmt.Errorf("the program of simulated computers: %w", err)
 		}
@@ -239,36 +241,6 @@ func (d *Driver) child() (*child, error) {
 		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	}
 	return begin(path)
-}
-
-// openProgram opens the program of children, which is unpacked once: where there is no
-// cache, that takes longer than the start. The file is the caller's.
-func (d *Driver) openProgram() (*os.File, error) {
-	d.opening.Lock()
-	defer d.opening.Unlock()
-	if err := d.boxes.Err(); err != nil { // the driver is closed
-		return nil, err
-	}
-	if d.program == nil {
-		f, err := d.o.Program.Open(program.Cache(os.LookupEnv))
-		if err != nil {
-			return nil, err
-		}
-		d.program = f
-	}
-	return sys.Duplicate(d.program)
-}
-
-// closeProgram undoes openProgram.
-func (d *Driver) closeProgram() error {
-	d.opening.Lock()
-	defer d.opening.Unlock()
-	if d.program == nil {
-		return nil
-	}
-	err := d.program.Close()
-	d.program = nil
-	return err
 }
 
 // Open implements paddock.Driver.
@@ -306,7 +278,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.
 func (d *Driver) Close() error {
 	err := d.boxes.Close()
 	d.free.close()
-	return errors.Join(err, d.closeProgram(), d.removeStore())
+	return errors.Join(err, d.program.Close(), d.removeStore())
 }
 
 // A sandbox is a child process with a simulated computer.
