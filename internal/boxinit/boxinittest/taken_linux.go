@@ -26,6 +26,9 @@ func (k Taken) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if err := k.GuestKernel.Start(c, f); err != nil {
 		return err
 	}
+	if how := c.Env[spoilVariable]; how != "" {
+		return os.Setenv(spoilVariable, how) // later
+	}
 	tried, changed, err := k.changeFiles()
 	switch {
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/boxinit/boxinittest"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sys"
@@ -36,7 +37,7 @@ const (
 const reports = "/mnt/reports"
 
 func TestMain(m *testing.M) {
-	if box.Main(runtimes()...) {
+	if boxinittest.Main() || box.Main(runtimes()...) {
 		return
 	}
 	switch {

@@ -33,12 +33,7 @@ func TestASupervisorThatIsTakenOverChangesNoSavedSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var spec paddock.Spec
-	for _, f := range info.Controls {
-		if f.Strength == paddock.Weak {
-			spec.AllowMissing = append(spec.AllowMissing, f.Control)
-		}
-	}
+	spec := paddock.Spec{AllowMissing: weak(info)}
 	create := func() paddock.Sandbox {
 		t.Helper()
 		sb, err := d.Create(t.Context(), spec)
@@ -86,4 +81,34 @@ func TestASupervisorThatIsTakenOverChangesNoSavedSandbox(t *testing.T) {
 // A root caller's files belong to another user than its boxes' processes.
 func TestASupervisorThatIsTakenOverChangesNoSavedSandboxOfAnOrdinaryUser(t *testing.T) {
 	drivertest.SomeAsUser(t, "^TestASupervisorThatIsTakenOverChangesNoSavedSandbox$", 1)
+}
+
+// weak returns the controls that are weak here.
+func weak(info paddock.Info) (list []paddock.Control) {
+	for _, f := range info.Controls {
+		if f.Strength == paddock.Weak {
+			list = append(list, f.Control)
+		}
+	}
+	return list
+}
+
+// The caller owns the file that the box's init executes, and /proc names it through a mount of the host.
+func TestASupervisorThatIsTakenOverSpoilsNoProgramOfTheNextBox(t *testing.T) {
+	state := t.TempDir()
+	d, err := open(state, takenArgv0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	info, err := d.Info(t.Context(), paddock.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	boxinittest.Spoiled(t, d, paddock.Spec{AllowMissing: weak(info)}, filepath.Join(state, "cache", "observed-*"))
+}
+
+// A root caller's files belong to another user than its boxes' processes.
+func TestASupervisorThatIsTakenOverSpoilsNoProgramOfAnOrdinaryUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestASupervisorThatIsTakenOverSpoilsNoProgramOfTheNextBox$", 1)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/boxinit/boxinittest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == Argv0 {
 		boxinit.Main(taken())
 	}
-	if box.Main(microvm.Runtime()) || Main() {
+	if boxinittest.Main() || box.Main(microvm.Runtime()) || Main() {
 		return
 	}
 	os.Exit(m.Run())

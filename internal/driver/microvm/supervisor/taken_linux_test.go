@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/bootfiles"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // taken returns a supervisor that somebody takes over.
@@ -106,6 +107,46 @@ func TestASupervisorThatIsTakenOverChangesNoFileOfTheHost(t *testing.T) {
 func TestASupervisorThatIsTakenOverChangesNoFileOfAnOrdinaryUser(t *testing.T) {
 	microvmtest.Need(t)
 	drivertest.SomeAsUser(t, "^TestASupervisorThatIsTakenOverChangesNoFileOfTheHost$", 1)
+}
+
+// The caller owns the file that the box's init executes, and /proc names it through a mount of the host.
+func TestASupervisorThatIsTakenOverSpoilsNoProgramOfTheNextBox(t *testing.T) {
+	microvmtest.Need(t)
+	if err := microvmtest.Build(); err != nil {
+		t.Fatal(err)
+	}
+	guest, err := microvmtest.Guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
+	d, err := microvm.New(microvm.Options{
+		State: t.TempDir(), Data: saved, Cache: cache, Environ: os.Environ(), Guest: guest, Init: program.Embedded("taken", self), Kernels: os.Getenv(microvmtest.KernelVariable),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	spec := paddock.Spec{Ephemeral: true, AllowMissing: weakHere(t, d), Limits: paddock.Limits{Memory: 256 << 20}}
+	sb, err := d.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitTemplate(t, saved) // until then a box makes it
+	if err := sb.Remove(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	boxinittest.Spoiled(t, d, spec, filepath.Join(cache, "taken-*"))
+}
+
+// A root caller's files belong to another user than its boxes' processes.
+func TestASupervisorThatIsTakenOverSpoilsNoProgramOfAnOrdinaryUser(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.SomeAsUser(t, "^TestASupervisorThatIsTakenOverSpoilsNoProgramOfTheNextBox$", 1)
 }
 
 // awaitTemplate waits until a template is complete.
