@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/cpuid"
@@ -153,8 +154,10 @@ const quiet = 300 * time.Millisecond
 
 func prepare(programs func() error) error {
 	// Grow the table of descriptors in parallel. Once threads share the table, growing it
-	// waits for all processors.
-	go sys.GrowTable()
+	// waits for all processors. It is over before gVisor's filter, which kills for that call.
+	var grown sync.WaitGroup
+	defer grown.Wait()
+	grown.Go(sys.GrowTable)
 	debug.SetGCPercent(-1)
 	time.AfterFunc(quiet, func() { debug.SetGCPercent(100) })
 	if err := programs(); err != nil {
