@@ -471,12 +471,12 @@ func (k *keeper) bury(drop func()) {
 	_ = k.recorded() // an event that cannot be written has ended the box
 	drop()
 	k.keeping.Lock() // a snapshot that nobody was told of would stay
-	defer k.keeping.Unlock()
 	k.mu.Lock()
 	if k.removals == 0 { // otherwise somebody has asked for it meanwhile, and it must not be cut off
 		os.Exit(0)
 	}
 	k.mu.Unlock()
+	k.keeping.Unlock()
 }
 
 // converse answers the requests of one connection until that or serving ends. Answers end with answering, and

@@ -506,8 +506,8 @@ func kindOfNew(k paddock.Kind) paddock.Kind {
 		return k
 	default:
 	}
-	if k = kindOfRunning(k); k == paddock.Internal {
-		return paddock.Unsupported
+	if told := kindOfRunning(k); told != paddock.Internal {
+		return told
 	}
-	return k
+	return paddock.Unsupported
 }

@@ -356,12 +356,12 @@ func (r remoteOwner) keep(ch *sys.Channel) error {
 	defer cancel()
 	defer ch.Until(late)()
 	if err := r.send(late, ch, request{Op: "keep"}); err != nil {
-		return nil //nolint:nilerr // as above
+		return nil // as above
 	}
 	data, files, err := ch.Receive()
 	CloseAll(files)
 	if err != nil {
-		return nil //nolint:nilerr // as above
+		return nil // as above
 	}
 	if _, err := answered(data); err != nil && !errors.Is(err, paddock.Unsupported) {
 		return err

@@ -46,7 +46,7 @@ func TestTheHostGivesMemoryLastAndNotToWhoeverHasLeft(t *testing.T) {
 				},
 				host: func() error {
 					calls++
-					if row.want == paddock.Unavailable {
+					if errors.Is(row.want, paddock.Unavailable) {
 						close(ended)
 					}
 					return row.host[calls-1]

@@ -182,7 +182,7 @@ func TestWhatMayStillBeChangedStaysReserved(t *testing.T) {
 			}
 			r.f.set(func() { box.deaf, box.half, box.st.State = nil, nil, paddock.Ready })
 			must(t, sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{Memory: 1 << 30}}))
-			if b, err := r.s.Sandbox(t.Context(), "acme", "one"); err != nil || b.Reserved.Memory != 1<<30 {
+			if b, err := r.s.Sandbox(t.Context(), "acme", "one"); err != nil || b.Memory != 1<<30 {
 				t.Errorf("after a change: %+v, %v", b.Reserved, err)
 			}
 		})

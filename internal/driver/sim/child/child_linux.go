@@ -255,10 +255,10 @@ func watchMemory(ctx context.Context, d *sim.Driver) {
 // ends that. The host tells why.
 func watchTasks(ctx context.Context, d *sim.Driver) {
 	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			tick.Stop()
 			return
 		case <-tick.C:
 		}
