@@ -1,0 +1,50 @@
+// Package step keeps a journal of steps: what each command of a sandbox changed in the directories of the host that it
+// could write, and the contents from before. Undo brings back the state before a step, path by path, where the present
+// is what the step left.
+//
+// # Recording
+//
+// Whoever performs the changes of a sandbox tells a [Recorder] about each change before it performs the change. A call
+// names a root, which is a directory of the host that was opened when the step began, and a path below it. The Recorder
+// looks at the file itself and believes nothing else. Calls for changes that destroy something return after the old
+// contents are stored. Calls for creations and for moves to free names may arrive after the fact, in order.
+//
+// The Recorder follows where each present name came from, so that it stores the contents of a file once per step, by
+// the path that the file had when the step began, and no contents of files that the step itself made. A moved directory
+// takes its contents along. At the end of the step the net effect is compared with the disk, and written as a [Record].
+//
+// Contents are in a store of package snapshot below the directory of the journal. A log of the step, and a draft in the
+// store, are written as the step goes on. If the process is killed, [Journal.Recover] makes a record of them.
+//
+// # Undo
+//
+// Undo compares each path with what the record says came after. It changes only paths that are equal, and reports the
+// others as conflicts. Files are written under a temporary name and exchanged. What comes out of the exchange is
+// compared once more, so that an edit of the last moment is put back. Undo is recorded as a step of its own, so redo is
+// the undo of that step.
+//
+// # Trust
+//
+// The sandbox is hostile, and so are its reports. No call follows a link or leaves the root: paths are resolved by
+// openat2 from the handle of the root, beneath it and without symbolic links. Only regular files are opened. All that is
+// kept is bounded.
+//
+// A forged report can make a record wrong, and so an undo useless. It cannot make undo do what the sandbox could not
+// have done itself, because of these rules:
+//   - Contents and owners come from the host's disk, never from a report.
+//   - A file that the step claims to have made is removed only if its inode changed during the step.
+//   - A protected name (package protect) is written only with contents that the Recorder saw under that very name.
+//     It is never the end of a move. It is removed only where a sandbox may make it, such as the configuration of git.
+//     Package gitconfigcheck judges configurations of git as it judges those that a sandbox writes.
+//   - No undo makes a symbolic link below .git that was not there before the step, nor a bare repository with names
+//     that git obeys.
+//   - Set-id bits are not restored, nor devices or sockets. As root, a file gets the owner that the Recorder saw if it
+//     saw the file under its own name or if that is the owner of the root directory. Otherwise it gets the owner of the
+//     root directory. Other users own what they restore.
+//
+// # What is not kept
+//
+// Extended attributes, access control lists, and the contents of devices and sockets are not kept. Contents of trees that
+// tools rebuild (see [Rebuildable]) are not kept either: the record names such a tree in its Left. A tree counts by the
+// path at the start of the step. A file that an earlier step moved into such a tree is not kept any more.
+package step
