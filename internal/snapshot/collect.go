@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -156,10 +155,26 @@ func (c *collection) alone(do func() error) error {
 		return err
 	}
 	defer held.Close()
-	if err := c.mark(); err != nil {
+	if err := cmp.Or(c.mark(), c.markKept()); err != nil {
 		return err
 	}
 	return do()
+}
+
+// markKept notes the blobs of drafts that were on the way to their places when their writers failed. Whoever resumes such
+// a draft goes on with it. Nothing is on the way meanwhile.
+func (c *collection) markKept() error {
+	ids, err := c.store.Drafts()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		err := c.markList(path.Join(dirKept, string(id), draftList), id)
+		if err != nil && !errors.Is(err, paddock.NotFound) { // most have no list yet
+			return err
+		}
+	}
+	return nil
 }
 
 // mark notes the blobs of the snapshots that were not read yet.
@@ -181,7 +196,11 @@ func (c *collection) mark() error {
 }
 
 func (c *collection) markOne(id paddock.SnapshotID) error {
-	f, r, err := c.store.open(id)
+	return c.markList(path.Join(dirLists, string(id)), id)
+}
+
+func (c *collection) markList(name string, id paddock.SnapshotID) error {
+	f, r, err := c.store.openList(name, id)
 	if err != nil {
 		return err
 	}
@@ -222,9 +241,7 @@ func (c *collection) step() (more bool, err error) {
 	}
 	name := c.names[0]
 	c.names = c.names[1:]
-	var k sum
-	b, err := hex.DecodeString(c.shelf + name)
-	if err == nil && len(b) == len(k) && c.used[sum(b).key()] {
+	if k, ok := parseSum(c.shelf + name); ok && c.used[k.key()] {
 		return true, nil
 	}
 	return true, c.take(path.Join(dirBlobs, c.shelf, name))
@@ -269,7 +286,7 @@ func (c *collection) leftovers() (err error) {
 			held, err := c.store.tryDraft(dir)
 			switch {
 			case err == nil:
-				dead = append(dead, &draft{c.store, dir, held})
+				dead = append(dead, &draft{store: c.store, dir: dir, held: held})
 			case !errors.Is(err, paddock.Conflict) && !errors.Is(err, fs.ErrNotExist):
 				return err
 			}

@@ -47,6 +47,8 @@ type Entry struct {
 	// Data yields the contents of a file in order; gaps are holes. The bytes are valid until the next step. A file with
 	// nil Data is one hole.
 	Data iter.Seq2[Extent, error]
+	// Held takes the place of Data in a call of [Draft.Commit].
+	Held *Contents
 }
 
 // An Extent is a piece of a file.

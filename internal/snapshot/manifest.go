@@ -146,7 +146,7 @@ func (x *writer) entry(e *Entry) error {
 	return x.flush()
 }
 
-func hasParts(e *Entry) bool { return e.Kind == File && e.Data != nil }
+func hasParts(e *Entry) bool { return e.Kind == File && (e.Data != nil || e.Held != nil) }
 
 // part writes the next part of the last file. The one after the last has no bytes.
 func (x *writer) part(c chunk) error {

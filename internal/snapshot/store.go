@@ -47,6 +47,7 @@ const (
 	dirBlobs = "blob"
 	dirLists = "snapshot"
 	dirDraft = "draft"   // a directory for each snapshot that is being written
+	dirKept  = "kept"    // a directory for each Draft
 	dirTemp  = "temp"    // what older versions left when they were killed
 	fileLock = "lock"    // shared by those that put blobs and lists in their places
 	fileTurn = "turn"    // taken before fileLock, so that whoever wants that alone gets it
@@ -62,7 +63,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
-	for _, name := range []string{dirBlobs, dirLists, dirDraft, dirTemp} {
+	for _, name := range []string{dirBlobs, dirLists, dirDraft, dirKept, dirTemp} {
 		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, errors.Join(fmt.Errorf("open snapshots: %w", err), root.Close())
 		}
@@ -144,6 +145,15 @@ func (k sum) name() string {
 	return path.Join(name[:2], name[2:])
 }
 
+// parseSum is the other way around, without the slash.
+func parseSum(name string) (k sum, ok bool) {
+	b, err := hex.DecodeString(name)
+	if err != nil || len(b) != len(k) {
+		return k, false
+	}
+	return sum(b), true
+}
+
 func (k sum) path() string { return path.Join(dirBlobs, k.name()) }
 
 // blob reads a blob of known size and checks it.
@@ -168,6 +178,7 @@ type Snapshot struct {
 	Meta  Meta
 	store *Store
 	file  *os.File
+	err   error // of the last Held
 }
 
 // Read opens a snapshot.
@@ -176,14 +187,19 @@ func (s *Store) Read(id paddock.SnapshotID) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{r.meta, s, f}, nil
+	return &Snapshot{Meta: r.meta, store: s, file: f}, nil
 }
 
 func (s *Store) open(id paddock.SnapshotID) (*os.File, *reader, error) {
 	if !paddock.ID(id).Valid() {
 		return nil, nil, fmt.Errorf("the snapshot name %q: %w", id, paddock.Invalid)
 	}
-	f, err := s.root.OpenFile(path.Join(dirLists, string(id)), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	return s.openList(path.Join(dirLists, string(id)), id)
+}
+
+// openList opens a list of the snapshot with this ID.
+func (s *Store) openList(name string, id paddock.SnapshotID) (*os.File, *reader, error) {
+	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("snapshot %s: %w", id, paddock.NotFound)
 	}

@@ -53,6 +53,9 @@ type draft struct {
 	store *Store
 	dir   string
 	held  io.Closer // says that its writer is alive
+
+	lasting bool            // it is of a Draft
+	shelves map[string]bool // directories that were made
 }
 
 const draftList = "list" // of a draft, beside the directories of its blobs
@@ -89,12 +92,17 @@ func (d *draft) remove() error {
 
 // write writes everything of a snapshot into the draft.
 func (d *draft) write(ctx context.Context, m Meta, entries iter.Seq2[Entry, error]) error {
-	return d.store.create(path.Join(d.dir, draftList), func(f *os.File) error {
+	return d.list(ctx, draftList, m, entries)
+}
+
+// list writes the list of a snapshot into a file of the draft, and contents that are not held yet.
+func (d *draft) list(ctx context.Context, name string, m Meta, entries iter.Seq2[Entry, error]) error {
+	return d.store.create(path.Join(d.dir, name), func(f *os.File) error {
 		w, err := newWriter(f, m, cmp.Or(d.store.opts.List, defaultList))
 		if err != nil {
 			return err
 		}
-		in := &intake{draft: d, ctx: ctx, list: w, buf: make([]byte, 0, chunkSize)}
+		in := &intake{draft: d, ctx: ctx, note: w.part, buf: make([]byte, 0, chunkSize)}
 		var o order
 		for e, err := range entries {
 			if err != nil {
@@ -111,6 +119,9 @@ func (d *draft) write(ctx context.Context, m Meta, entries iter.Seq2[Entry, erro
 			}
 			if err := in.file(&e); err != nil {
 				return fmt.Errorf("%q: %w", e.Path, err)
+			}
+			if err := w.parted(); err != nil {
+				return err
 			}
 		}
 		return w.finish(f)
@@ -130,25 +141,36 @@ func (s *Store) create(name string, fill func(*os.File) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// keep writes a blob into the draft, unless it is there.
-func (d *draft) keep(k sum, b []byte) error {
-	name := path.Join(d.dir, k.name())
+// keep writes a blob into the draft, unless it is there. It returns the name if the draft did not have it, and how many
+// bytes neither the draft nor the store had.
+func (d *draft) keep(k sum, b []byte) (name string, fresh int64, err error) {
+	name = path.Join(d.dir, k.name())
 	if _, err := d.store.root.Lstat(name); err == nil {
-		return nil
+		return "", 0, nil
 	}
-	if err := d.store.root.Mkdir(path.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if shelf := path.Dir(name); !d.shelves[shelf] {
+		if err := d.store.root.Mkdir(shelf, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", 0, err
+		}
+		if d.shelves == nil {
+			d.shelves = map[string]bool{}
+		}
+		d.shelves[shelf] = true
 	}
 	if _, err := d.store.blob(chunk{size: int64(len(b)), sum: k}); err == nil { // a damaged one is written again
 		if err := d.store.root.Link(k.path(), name); err == nil {
-			return nil
+			return name, 0, nil
 		}
 		// It was just collected, or the file system knows no second names.
 	}
-	return d.store.create(name, func(f *os.File) error {
+	err = d.store.create(name, func(f *os.File) error {
 		_, err := f.Write(b)
 		return err
 	})
+	if err != nil {
+		return "", 0, errors.Join(err, d.store.root.RemoveAll(name)) // a part of it would pass for the whole
+	}
+	return name, int64(len(b)), nil
 }
 
 // commit puts the draft in its place, the list last. It does not stop halfway if the caller goes.
@@ -175,7 +197,7 @@ func (d *draft) move(name string) error {
 		return err
 	}
 	for _, shelf := range shelves {
-		if shelf == draftList {
+		if len(shelf) != 2 { // it is the list
 			continue
 		}
 		to := path.Join(dirBlobs, shelf)
@@ -225,21 +247,41 @@ func (s *Store) settle(dir string) error {
 type intake struct {
 	draft *draft
 	ctx   context.Context
-	list  *writer
-	buf   []byte // the part being filled
-	from  int64  // its offset
-	parts int    // of the file
+	note  func(chunk) error              // of each part, before it is kept
+	made  func(name string, fresh int64) // of each part that the draft did not have, unless nil
+	buf   []byte                         // the part being filled
+	from  int64                          // its offset
+	parts int                            // of the file
 }
 
 func (in *intake) file(e *Entry) error {
+	if e.Held == nil {
+		return in.fill(e.Size, e.Data)
+	}
+	if !in.draft.lasting {
+		return fmt.Errorf("contents that a draft holds: %w", paddock.Invalid)
+	}
+	if err := e.Held.valid(e.Size); err != nil {
+		return err
+	}
+	for _, c := range e.Held.parts {
+		if err := in.note(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill splits the contents of a file of a size.
+func (in *intake) fill(size int64, data iter.Seq2[Extent, error]) error {
 	in.buf, in.parts = in.buf[:0], 0
 	end := int64(0)
-	for x, err := range e.Data {
+	for x, err := range data {
 		if err != nil {
 			return err
 		}
-		if x.Offset < end || x.Offset > e.Size-int64(len(x.Bytes)) {
-			return fmt.Errorf("bytes at %d of %d, after %d: %w", x.Offset, e.Size, end, paddock.Invalid)
+		if x.Offset < end || x.Offset > size-int64(len(x.Bytes)) {
+			return fmt.Errorf("bytes at %d of %d, after %d: %w", x.Offset, size, end, paddock.Invalid)
 		}
 		if x.Offset > end {
 			if err := in.flush(); err != nil {
@@ -251,10 +293,7 @@ func (in *intake) file(e *Entry) error {
 			return err
 		}
 	}
-	if err := in.flush(); err != nil {
-		return err
-	}
-	return in.list.parted()
+	return in.flush()
 }
 
 func (in *intake) add(offset int64, b []byte) error {
@@ -285,10 +324,13 @@ func (in *intake) flush() error {
 		return fmt.Errorf("more than %d parts: %w", maxChunks, paddock.Exhausted)
 	}
 	c := chunk{in.from, int64(len(in.buf)), sha256.Sum256(in.buf)}
-	if err := in.list.part(c); err != nil {
+	if err := in.note(c); err != nil {
 		return err // before there is one more file
 	}
-	err := in.draft.keep(c.sum, in.buf)
+	name, fresh, err := in.draft.keep(c.sum, in.buf)
+	if err == nil && in.made != nil {
+		in.made(name, fresh)
+	}
 	in.buf = in.buf[:0]
 	return err
 }

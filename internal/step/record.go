@@ -173,9 +173,9 @@ const (
 	maxPath    = 4096
 	maxName    = 255
 	maxCommand = 64 << 10 // bytes of all arguments; the rest is cut off
-	maxList    = 10_000   // entries of Refused, Hosts, Secrets, Concurrent, Undoes
+	maxList    = 1000     // entries of Refused, Hosts, Secrets, Concurrent, Undoes
 	maxRoots   = 64
-	maxWords   = 4096 // bytes of one text in Refused, Hosts, Secrets
+	maxWords   = 1024 // bytes of one text in Refused, Hosts, Secrets
 )
 
 // validPath returns what is wrong with a path below a root.

@@ -148,3 +148,34 @@ func Owned(st fs.FileInfo, forbidden fs.FileMode) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && sys.Uid == uint32(os.Geteuid()) && st.Mode().Perm()&forbidden == 0
 }
+
+// OpenBeneath opens a path below dir with flags of package syscall. It follows no symbolic link on the way nor at the
+// end, does not leave dir, and never waits for the other end of a FIFO.
+func OpenBeneath(dir int, path string, flags int, mode uint32) (int, error) {
+	how := &unix.OpenHow{
+		Flags:   uint64(flags | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC | unix.O_LARGEFILE),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	if flags&unix.O_CREAT != 0 {
+		how.Mode = uint64(mode)
+	}
+	return openat2(dir, path, how)
+}
+
+// OpenPlaceBeneath is OpenBeneath with O_PATH: whatever is there, also a symbolic link itself.
+func OpenPlaceBeneath(dir int, path string) (int, error) {
+	return openat2(dir, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+// MoveAt renames a file or directory to a name where nothing is. If something is there, the error is EEXIST.
+func MoveAt(fromDir int, from string, toDir int, to string) error {
+	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE) })
+}
+
+// ExchangeAt exchanges two names.
+func ExchangeAt(fromDir int, from string, toDir int, to string) error {
+	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_EXCHANGE) })
+}

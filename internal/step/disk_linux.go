@@ -1,0 +1,486 @@
+package step
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// A tree is an open root. All its functions take paths below it, and follow no links.
+type tree struct {
+	fd       int
+	dev, ino uint64
+	uid, gid uint32
+}
+
+// openTree opens a directory of the host.
+func openTree(path string) (*tree, error) {
+	fd, err := sys.OpenDirAt(sys.AtCWD, path)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory %q: %w", path, kinded(err))
+	}
+	a, err := sys.AttrAt(fd, "")
+	if err != nil {
+		sys.Close(fd)
+		return nil, fmt.Errorf("open the directory %q: %w", path, kinded(err))
+	}
+	return &tree{fd: fd, dev: a.Dev, ino: a.Ino, uid: a.UID, gid: a.GID}, nil
+}
+
+func (t *tree) close() { sys.Close(t.fd) }
+
+// kinded gives an error of a system call the kind that it has.
+func kinded(err error) error {
+	var kind paddock.Kind
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		kind = paddock.NotFound
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		kind = paddock.Conflict
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EROFS):
+		kind = paddock.Denied
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		kind = paddock.Exhausted
+	case errors.Is(err, syscall.ENOSYS):
+		return fmt.Errorf("%w: openat2 is missing; use Linux 5.6 or newer: %w", err, paddock.Unsupported)
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, kind)
+}
+
+// full reports whether an error means that the disk or a quota is full.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// tick is how long two changes of a file may have the same time: the kernel's clock for files moves a hundred times a
+// second or more, and some file systems keep whole or even seconds.
+const (
+	tick       = 20 * time.Millisecond
+	tickCoarse = 2100 * time.Millisecond
+)
+
+// stat returns the state of a path, without the digest. What cannot be reached without following a link is absent.
+func (t *tree) stat(path string) (State, error) {
+	fd, err := sys.OpenPlaceBeneath(t.fd, path)
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		return State{}, nil
+	case err != nil:
+		return State{}, fmt.Errorf("look at %q: %w", path, kinded(err))
+	}
+	defer sys.Close(fd)
+	return t.state(fd)
+}
+
+// state returns the state of an open file, which may be open with O_PATH.
+func (t *tree) state(fd int) (State, error) {
+	a, err := sys.AttrAt(fd, "")
+	if err != nil {
+		return State{}, kinded(err)
+	}
+	s := State{
+		Mode: a.Mode & 0o7777, UID: a.UID, GID: a.GID, ModTime: a.Mod.Sec*1e9 + int64(a.Mod.Nsec),
+		Ino: a.Ino, Change: a.Change.Sec*1e9 + int64(a.Change.Nsec),
+	}
+	if a.Dev != t.dev {
+		s.Dev = a.Dev
+	}
+	age := time.Since(time.Unix(0, s.Change))
+	s.Racy = age < tick || a.Change.Nsec == 0 && age < tickCoarse
+	switch a.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+		s.Kind, s.Size = File, int64(a.Size)
+	case syscall.S_IFDIR:
+		s.Kind = Dir
+	case syscall.S_IFLNK:
+		s.Kind = Symlink
+		target, err := sys.ReadLinkAt(fd, "")
+		if err != nil {
+			return State{}, kinded(err)
+		}
+		s.Target = Text(target)
+	case syscall.S_IFIFO:
+		s.Kind = FIFO
+	case syscall.S_IFSOCK:
+		s.Kind = Socket
+	default:
+		s.Kind = Device
+	}
+	if a.Links > 1 && s.Kind != Dir {
+		s.Links = uint64(a.Links)
+	}
+	return s, nil
+}
+
+// open opens a regular file for reading, if it is still the one of a state.
+func (t *tree) open(path string, s *State) (*os.File, error) {
+	fd, err := sys.OpenBeneath(t.fd, path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, kinded(err)
+	}
+	now, err := t.state(fd)
+	if err == nil && (now.Kind != File || now.Ino != s.Ino || now.Dev != s.Dev) {
+		err = errMoving
+	}
+	if err != nil {
+		sys.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Reasons why contents cannot be kept.
+var (
+	errMoving = errors.New("it changes while it is read")
+	errLarge  = errors.New("it is larger than a file may be whose contents are kept")
+	errPieces = errors.New("it has more pieces between holes than are kept")
+)
+
+const (
+	maxPieces = 1 << 14 // of one file, between holes
+	readSize  = 256 << 10
+)
+
+// contents reads a file, and calls keep with its data, which must read all of it. It returns the state of the file that
+// was read, with the digest unless it has more than most bytes with its holes.
+func (t *tree) contents(path string, s State, most int64, keep func(iter.Seq2[snapshot.Extent, error]) error) (State, error) {
+	f, err := t.open(path, &s)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	s, err = t.state(int(f.Fd()))
+	if err != nil {
+		return s, err
+	}
+	parts, err := sys.Extents(f, s.Size, maxPieces)
+	if err != nil {
+		return s, err
+	}
+	if len(parts) == maxPieces {
+		return s, errPieces
+	}
+	n := int64(0)
+	for _, x := range parts {
+		n += x.Length
+	}
+	if n > most {
+		return s, errLarge
+	}
+	var sum hash.Hash
+	if s.Size <= most {
+		sum = sha256.New()
+	}
+	err = keep(func(yield func(snapshot.Extent, error) bool) {
+		buf := make([]byte, min(readSize, max(n, 1)))
+		end := int64(0)
+		for _, x := range parts {
+			hole(sum, x.Offset-end)
+			for at := x.Offset; at < x.Offset+x.Length; {
+				b := buf[:min(int64(len(buf)), x.Offset+x.Length-at)]
+				if _, err := f.ReadAt(b, at); err != nil {
+					if err == io.EOF {
+						err = errMoving
+					}
+					yield(snapshot.Extent{}, err)
+					return
+				}
+				if sum != nil {
+					sum.Write(b)
+				}
+				if !yield(snapshot.Extent{Offset: at, Bytes: b}, nil) {
+					return
+				}
+				at += int64(len(b))
+			}
+			end = x.Offset + x.Length
+		}
+		hole(sum, s.Size-end)
+	})
+	if err != nil {
+		return s, err
+	}
+	now, err := t.state(int(f.Fd()))
+	if err != nil {
+		return s, err
+	}
+	if now.Size != s.Size || now.ModTime != s.ModTime || now.Change != s.Change {
+		return s, errMoving
+	}
+	if sum != nil {
+		s.Digest = hex.EncodeToString(sum.Sum(nil))
+	}
+	return s, nil
+}
+
+// hole hashes the zeros of a hole.
+func hole(sum hash.Hash, n int64) {
+	if sum == nil || n <= 0 {
+		return
+	}
+	zero := make([]byte, min(n, readSize))
+	for n > 0 {
+		k := min(n, int64(len(zero)))
+		sum.Write(zero[:k])
+		n -= k
+	}
+}
+
+// digest returns the state of a file with its digest. Files of more than most bytes have none.
+func (t *tree) digest(path string, s State, most int64) (State, error) {
+	var err error
+	for range 3 {
+		var now State
+		now, err = t.contents(path, s, most, func(data iter.Seq2[snapshot.Extent, error]) error {
+			for _, err := range data {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			return now, nil
+		}
+		if !errors.Is(err, errMoving) {
+			break
+		}
+		if s, err = t.stat(path); err != nil || s.Kind != File {
+			return s, err
+		}
+	}
+	if errors.Is(err, errLarge) || errors.Is(err, errPieces) {
+		err = nil
+	}
+	return s, err
+}
+
+// text returns the contents of a file of at most so many bytes.
+func (t *tree) text(path string, s State, most int64) ([]byte, State, error) {
+	if s.Size > most {
+		return nil, s, errLarge
+	}
+	var b bytes.Buffer
+	now, err := t.contents(path, s, most, func(data iter.Seq2[snapshot.Extent, error]) error {
+		for x, err := range data {
+			if err != nil {
+				return err
+			}
+			b.Write(make([]byte, x.Offset-int64(b.Len())))
+			b.Write(x.Bytes)
+		}
+		return nil
+	})
+	if err == nil {
+		b.Write(make([]byte, max(0, now.Size-int64(b.Len()))))
+	}
+	return b.Bytes(), now, err
+}
+
+// starts reports whether a regular file begins with some bytes.
+func (t *tree) starts(path string, with string) bool {
+	s, err := t.stat(path)
+	if err != nil || s.Kind != File {
+		return false
+	}
+	f, err := t.open(path, &s)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(with))
+	_, err = f.ReadAt(b, 0)
+	return err == nil && string(b) == with
+}
+
+// split divides a path into that of the parent, which is "." for the root, and the last name.
+func split(path string) (parent, name string) {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return ".", path
+}
+
+// in calls do with the open parent directory of a path and the last name.
+func (t *tree) in(path string, do func(dir int, name string) error) error {
+	parent, name := split(path)
+	dir, err := sys.OpenPlaceBeneath(t.fd, parent)
+	if err != nil {
+		return kinded(err)
+	}
+	defer sys.Close(dir)
+	return kinded(do(dir, name))
+}
+
+// names calls look with an open directory, to look for names in it. A directory that is not there has none.
+func (t *tree) names(path string, look func(has func(string) bool)) {
+	dir, err := sys.OpenPlaceBeneath(t.fd, cmp.Or(path, "."))
+	if err != nil {
+		return
+	}
+	defer sys.Close(dir)
+	look(func(name string) bool {
+		_, err := sys.StatAt(dir, name)
+		return err == nil
+	})
+}
+
+func (t *tree) mkdir(path string) error {
+	return t.in(path, func(dir int, name string) error { return sys.MkdirAt(dir, name, 0o700) })
+}
+
+func (t *tree) rmdir(path string) error { return t.in(path, sys.RmdirAt) }
+
+func (t *tree) unlink(path string) error { return t.in(path, sys.UnlinkAt) }
+
+// move renames to a free name.
+func (t *tree) move(from string, to *tree, path string) error {
+	return t.in(from, func(dir int, name string) error {
+		return to.in(path, func(toDir int, toName string) error {
+			err := sys.MoveAt(dir, name, toDir, toName)
+			if !errors.Is(err, syscall.EINVAL) {
+				return err
+			}
+			// The file system knows no such call. Nobody else is asked to keep away meanwhile.
+			if _, err := sys.StatAt(toDir, toName); !errors.Is(err, syscall.ENOENT) {
+				return syscall.EEXIST
+			}
+			return sys.RenameAt(dir, name, toDir, toName)
+		})
+	})
+}
+
+// exchange exchanges two names of one directory.
+func (t *tree) exchange(a, b string) error {
+	_, other := split(b)
+	return t.in(a, func(dir int, name string) error { return sys.ExchangeAt(dir, name, dir, other) })
+}
+
+// settle gives a file the owner, mode and time of a state. The mode comes last, because a change of the owner takes bits
+// away. Set-id bits are left out.
+func (t *tree) settle(path string, s *State, uid, gid int) error {
+	return t.in(path, func(dir int, name string) error {
+		now, err := sys.AttrAt(dir, name)
+		if err != nil {
+			return err
+		}
+		if uid >= 0 && (now.UID != uint32(uid) || now.GID != uint32(gid)) {
+			if err := sys.ChownAt(dir, name, uid, gid); err != nil {
+				return err
+			}
+		}
+		if s.Kind != Symlink && now.Mode&0o7777 != s.Mode&0o1777 {
+			if err := sys.ChmodAt(dir, name, s.Mode&0o1777); err != nil {
+				return err
+			}
+		}
+		return sys.TouchAt(dir, name, time.Unix(0, s.ModTime))
+	})
+}
+
+// make makes a file of any kind but a device, a socket or a directory, where nothing is.
+func (t *tree) make(ctx context.Context, path string, s *State, data iter.Seq2[snapshot.Extent, error], sync bool) error {
+	return t.in(path, func(dir int, name string) error {
+		switch s.Kind {
+		case Symlink:
+			return sys.SymlinkAt(string(s.Target), dir, name)
+		case FIFO:
+			return sys.MakeAt(dir, name, syscall.S_IFIFO|0o600, 0, 0)
+		case File:
+		default:
+			return fmt.Errorf("a %s: %w", s.Kind, paddock.Unsupported)
+		}
+		fd, err := sys.OpenAt(dir, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), name)
+		err = fill(ctx, f, s.Size, data)
+		if err == nil && sync {
+			err = f.Sync()
+		}
+		return errors.Join(err, f.Close())
+	})
+}
+
+// rewrite writes the contents of a file in its place, so that its other names have them too.
+func (t *tree) rewrite(ctx context.Context, path string, now *State, size int64, data iter.Seq2[snapshot.Extent, error], sync bool) error {
+	fd, err := sys.OpenBeneath(t.fd, path, os.O_WRONLY, 0)
+	if err != nil {
+		return kinded(err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	s, err := t.state(fd)
+	if err != nil {
+		return err
+	}
+	if s.Kind != File || s.Ino != now.Ino || s.Dev != now.Dev || s.Change != now.Change {
+		return errMoving
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if err := fill(ctx, f, size, data); err != nil {
+		return err
+	}
+	if sync {
+		return f.Sync()
+	}
+	return nil
+}
+
+func fill(ctx context.Context, f *os.File, size int64, data iter.Seq2[snapshot.Extent, error]) error {
+	if data != nil {
+		for x, err := range data {
+			if err != nil {
+				return err
+			}
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if _, err := f.WriteAt(x.Bytes, x.Offset); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Truncate(size)
+}
+
+// discard removes a file that may not be there.
+func (t *tree) discard(path string) error {
+	if err := t.unlink(path); !errors.Is(err, syscall.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+// empty reports whether a directory is empty.
+func (t *tree) empty(path string) (bool, error) {
+	fd, err := sys.OpenBeneath(t.fd, path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return false, kinded(err)
+	}
+	d := os.NewFile(uintptr(fd), path)
+	defer d.Close()
+	_, err = d.Readdirnames(1)
+	if err == io.EOF {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,234 @@
+package step
+
+import "strings"
+
+// An origin says where what has a name came from.
+type origin uint8
+
+const (
+	inherited origin = iota // from where the directory came that it is in
+	original                // it has been there since before the step, under the path in its node
+	made                    // the step made it
+	gone                    // the step removed or moved what was there, and nothing came instead
+	unknown                 // something happened that was not noted
+)
+
+// A key is a path as it was when the step began.
+type key struct {
+	root int
+	path string
+}
+
+func (k key) in(name string) key {
+	if k.path == "" {
+		return key{k.root, name}
+	}
+	return key{k.root, k.path + "/" + name}
+}
+
+// parent returns the directory of a path. That of a top name is the root itself.
+func (k key) parent() key {
+	i := max(0, strings.LastIndexByte(k.path, '/'))
+	return key{k.root, k.path[:i]}
+}
+
+// A node is a present name, or a directory on the way to one.
+type node struct {
+	name string
+	up   *node // nil in the node of a root
+	root int   // in the node of a root
+	down map[string]*node
+
+	is   origin
+	was  key    // if original; or of a hard link that the step made, the file that it is one to, if that is an original one
+	link bool   // was is set and is is made
+	over bool   // made where something was before the step
+	ino  uint64 // of a moved file, or zero if it is not known
+}
+
+// at returns where the node is at present.
+func (n *node) at() key {
+	var parts []string
+	for ; n.up != nil; n = n.up {
+		parts = append(parts, n.name)
+	}
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return key{n.root, strings.Join(parts, "/")}
+}
+
+// names follows the names below all roots from the beginning of a step on.
+type names struct {
+	tops  []*node
+	count int // nodes
+}
+
+func newNames(roots int) *names {
+	x := &names{}
+	for i := range roots {
+		x.tops = append(x.tops, &node{root: i, is: original, was: key{i, ""}})
+	}
+	return x
+}
+
+// find returns where what is at a present path came from, and its node if there is one. What somebody else put into a
+// directory that the step made counts as original at that path.
+func (x *names) find(at key) (is origin, was key, n *node) {
+	n = x.tops[at.root]
+	is, was = n.is, n.was
+	here := key{root: at.root}
+	for name := range strings.SplitSeq(at.path, "/") {
+		here = here.in(name)
+		if n != nil {
+			n = n.down[name]
+		}
+		switch {
+		case n != nil && n.is != inherited:
+			is, was = n.is, n.was
+		case is == original:
+			was = was.in(name)
+		case is == made, is == gone:
+			is, was = original, here
+		}
+	}
+	return is, was, n
+}
+
+// put returns the node of a present path, and makes it.
+func (x *names) put(at key) *node {
+	n := x.tops[at.root]
+	for name := range strings.SplitSeq(at.path, "/") {
+		next := n.down[name]
+		if next == nil {
+			next = &node{name: strings.Clone(name), up: n}
+			if n.down == nil {
+				n.down = map[string]*node{}
+			}
+			n.down[next.name] = next
+			x.count++
+		}
+		n = next
+	}
+	return n
+}
+
+// cut takes a node and all below it out.
+func (x *names) cut(n *node) {
+	delete(n.up.down, n.name)
+	n.up = nil
+}
+
+// drop forgets a node and all below it.
+func (x *names) drop(n *node) {
+	x.cut(n)
+	n.walk(func(*node) { x.count-- })
+}
+
+// set puts a node that was cut out to a present path, in the place of what is there.
+func (x *names) set(n *node, at key) {
+	if old := x.put(at); old != n {
+		up := old.up
+		x.drop(old)
+		n.name, n.up = old.name, up
+		if up.down == nil {
+			up.down = map[string]*node{}
+		}
+		up.down[n.name] = n
+	}
+}
+
+// walk calls do with a node and all below it.
+func (n *node) walk(do func(*node)) {
+	do(n)
+	for _, c := range n.down {
+		c.walk(do)
+	}
+}
+
+// create notes that the step made a file. from is what it is a hard link to, if that is original.
+func (x *names) create(at key, from *key) {
+	is, _, _ := x.find(at)
+	n := x.put(at)
+	n.over = n.over || is == gone
+	n.is, n.ino, n.link, n.was = made, 0, false, key{}
+	if from != nil {
+		n.link, n.was = true, *from
+	}
+}
+
+// remove notes that a name is gone. kept means that something was there before the step.
+func (x *names) remove(at key) {
+	is, _, n := x.find(at)
+	if is == made && n != nil && !n.over {
+		if len(n.down) == 0 {
+			x.drop(n)
+			return
+		}
+	}
+	n = x.put(at)
+	n.is, n.over, n.link, n.ino = gone, false, false, 0
+}
+
+// move notes a rename. inos are those of the files that were at from, and at to with Exchange.
+func (x *names) move(from, to key, how How, inos [2]uint64) {
+	if how == Exchange {
+		a, b := x.take(from), x.take(to)
+		x.place(a, to, inos[0], false)
+		x.place(b, from, inos[1], false)
+		return
+	}
+	is, _, _ := x.find(to)
+	over := is == gone || is == original && how == Replace
+	if _, _, old := x.find(to); old != nil && old.over {
+		over = true
+	}
+	a := x.take(from)
+	leave := a.is != made || a.over
+	x.place(a, to, inos[0], over)
+	if leave {
+		n := x.put(from)
+		n.is, n.over = gone, false
+	}
+}
+
+// take cuts a node out, after its origin is written into it.
+func (x *names) take(at key) *node {
+	is, was, _ := x.find(at)
+	n := x.put(at)
+	if n.is == inherited {
+		n.is, n.was = is, was
+	}
+	x.cut(n)
+	return n
+}
+
+// place sets a node that was taken.
+func (x *names) place(n *node, at key, ino uint64, over bool) {
+	x.set(n, at)
+	n.ino = ino
+	if n.is == made {
+		n.over = over
+		return
+	}
+	n.over = false
+	if n.is == original && n.was == at {
+		// It is back. If its directory is where it was too, it has nothing to tell.
+		n.is = inherited
+		if is, was, _ := x.find(at); is != original || was != at {
+			n.is = original
+		}
+	}
+}
+
+// lose forgets a path and all below it, because something happened there that cannot be noted.
+func (x *names) lose(at key) {
+	_, _, n := x.find(at)
+	if n == nil {
+		return
+	}
+	for _, c := range n.down {
+		c.walk(func(*node) { x.count-- })
+	}
+	n.down, n.is = nil, unknown
+}

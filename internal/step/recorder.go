@@ -1,0 +1,542 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+)
+
+// A Recorder records one step. It is safe for concurrent use. End or Abandon must be called.
+type Recorder struct {
+	j      *Journal
+	number int64
+	head   header
+	strict bool
+	begun  int64 // nanoseconds since 1970: files that changed later are the step's
+
+	mu     sync.Mutex
+	trees  []*tree // nil of a root that is not there any more, of a dead recorder
+	names  *names
+	saved  map[key]*saved
+	order  []key             // of saved
+	linked map[[2]uint64]key // of saved, by device and inode, if there are other names
+	caches map[key]bool
+	left   map[key]string
+	lefts  []key // of left
+	log    *logFile
+	path   string // of the log
+	draft  *snapshot.Draft
+	kept   int    // numbers of contents that were given away
+	bytes  int64  // of contents
+	fresh  int64  // of contents that the store did not have
+	room   int64  // for fresh ones
+	lost   bool   // something was not noted
+	stored bool   // the contents are a snapshot already
+	last   *entry // of the log of a dead recorder: it may not have been done
+	ended  bool
+}
+
+// A saved is the state of a path before the step.
+type saved struct {
+	state    State
+	contents snapshot.Contents
+	kept     int  // number of the contents, or zero
+	seen     bool // under its own name
+	partial  bool // without contents, because only the mode was about to change
+	cache    bool // tools rebuild it
+	why      string
+}
+
+// Reasons why something is not kept.
+const (
+	whyStep   = "the contents kept for one step have reached their limit"
+	whySize   = "the journal is full"
+	whyDisk   = "the disk is full"
+	whyMany   = "the step changed more paths than its record can have"
+	whyForged = "it was there before the step, by its times"
+)
+
+// Number returns the number of the step, which is unique in its journal.
+func (r *Recorder) Number() int64 { return r.number }
+
+// enter begins a call.
+func (r *Recorder) enter(at ...key) error {
+	for _, k := range at {
+		if k.root < 0 || k.root >= len(r.head.Roots) {
+			return fmt.Errorf("step %d has no root %d: %w", r.number, k.root, paddock.Invalid)
+		}
+		if err := validPath(k.path); err != nil {
+			return fmt.Errorf("step %d: %w", r.number, err)
+		}
+	}
+	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
+		return fmt.Errorf("step %d has ended: %w", r.number, paddock.Conflict)
+	}
+	return nil
+}
+
+// Write notes that the contents of a file are about to change: it is opened for writing, or truncated. Wait for it before
+// the change.
+func (r *Recorder) Write(root int, path string) error { return r.change(key{root, path}, false) }
+
+// Mode notes that the mode, owner, times or attributes of a file or directory are about to change, but not its
+// contents. Wait for it before the change.
+func (r *Recorder) Mode(root int, path string) error { return r.change(key{root, path}, true) }
+
+func (r *Recorder) change(at key, partial bool) error {
+	if err := r.enter(at); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	is, was, n := r.names.find(at)
+	switch is {
+	case made:
+		if n == nil || !n.link {
+			return nil
+		}
+		was = n.was // what it shares its contents with
+	case gone:
+		s, err := r.look(at)
+		if err != nil {
+			return err
+		}
+		if !s.Exists() {
+			return r.note(false, &entry{Op: opCreate, Root: at.root, Path: Text(at.path)})
+		}
+		return r.leave(at, "somebody else made it while the step went on")
+	case unknown:
+		return r.leave(at, whyMany)
+	}
+	entry, err := r.save(at, was, partial)
+	if err != nil || entry == nil {
+		return err
+	}
+	if entry.Op == opCreate {
+		return r.note(false, entry)
+	}
+	return r.note(true, entry)
+}
+
+// Remove notes that a file or an empty directory is about to be removed. Wait for it before the removal.
+func (r *Recorder) Remove(root int, path string) error {
+	at := key{root, path}
+	if err := r.enter(at); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	is, was, _ := r.names.find(at)
+	var first *entry
+	switch is {
+	case gone:
+		return nil
+	case unknown:
+		return r.leave(at, whyMany)
+	case original:
+		var err error
+		if first, err = r.save(at, was, false); err != nil {
+			return err
+		}
+		if s := r.saved[was]; s != nil && s.cache {
+			return nil
+		}
+		if first != nil && first.Op == opCreate { // there is nothing
+			return nil
+		}
+		if first != nil && first.Op == opLeft {
+			return r.note(false, first)
+		}
+	}
+	return r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path)})
+}
+
+// Create notes that a file of any kind is made where nothing is. It may come after the fact.
+func (r *Recorder) Create(root int, path string) error {
+	at := key{root, path}
+	if err := r.enter(at); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	if dir, ok := r.cache(at, false); ok {
+		return r.leave(dir, whyRebuilt)
+	}
+	return r.note(false, &entry{Op: opCreate, Root: root, Path: Text(path)})
+}
+
+// Link notes that a hard link to a file is made where nothing is. It may come after the fact.
+func (r *Recorder) Link(fromRoot int, from string, root int, path string) error {
+	at, other := key{root, path}, key{fromRoot, from}
+	if err := r.enter(other, at); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	e := &entry{Op: opLink, Root: root, Path: Text(path)}
+	is, was, n := r.names.find(other)
+	if is == made && n != nil && n.link {
+		is, was = original, n.was
+	}
+	if is != original {
+		e.Op = opCreate
+	} else if dir, ok := r.cache(was, true); ok && r.inCache(at) {
+		return r.leave(dir, whyRebuilt)
+	}
+	e.FromRoot, e.From = was.root, Text(was.path)
+	return r.note(false, e)
+}
+
+func (r *Recorder) inCache(at key) bool {
+	_, ok := r.cache(at, false)
+	return ok
+}
+
+// Move notes that a file or directory is renamed. With Free it may come after the fact. Wait for it otherwise.
+func (r *Recorder) Move(fromRoot int, from string, root int, path string, how How) error {
+	src, at := key{fromRoot, from}, key{root, path}
+	if err := r.enter(src, at); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	if how > Exchange {
+		return fmt.Errorf("step %d: a move of the unknown sort %d: %w", r.number, how, paddock.Invalid)
+	}
+	if related(src, at) { // the kernel refuses it, or does nothing
+		return nil
+	}
+	is, was, _ := r.names.find(src)
+	isTo, wasTo, _ := r.names.find(at)
+	if is == unknown || isTo == unknown {
+		return r.leave(at, whyMany)
+	}
+	a, err := r.look(src)
+	if err != nil {
+		return err
+	}
+	b, err := r.look(at)
+	if err != nil {
+		return err
+	}
+	e := &entry{Op: opMove, FromRoot: fromRoot, From: Text(from), Root: root, Path: Text(path), How: how, Inos: [2]uint64{a.Ino, b.Ino}}
+	var first *entry
+	switch how {
+	case Free:
+		if is == original {
+			if dir, ok := r.cache(was, true); ok && r.inCache(at) {
+				return r.leave(dir, whyRebuilt)
+			}
+		}
+		if !a.Exists() { // it was moved already
+			a = b
+		}
+		e.Inos = [2]uint64{a.Ino}
+	case Replace:
+		if b.Exists() && a.Ino == b.Ino && a.Dev == b.Dev { // two names of one file: the kernel does nothing
+			return nil
+		}
+		if b.Exists() && isTo == original {
+			if dir, ok := r.cache(wasTo, true); ok && is != made && r.inCache(src) {
+				return r.leave(dir, whyRebuilt)
+			}
+			if first, err = r.save(at, wasTo, false); err != nil {
+				return err
+			}
+			if first != nil && first.Op != opSave {
+				if err := r.note(false, first); err != nil {
+					return err
+				}
+				first = nil
+			}
+		}
+		e.Inos = [2]uint64{a.Ino}
+	}
+	return r.note(how == Replace, first, e)
+}
+
+// related reports whether a path is the other one, or in it, or around it.
+func related(a, b key) bool {
+	return a.root == b.root && (a.path == b.path || strings.HasPrefix(a.path, b.path+"/") || strings.HasPrefix(b.path, a.path+"/"))
+}
+
+// look returns the state of a present path.
+func (r *Recorder) look(at key) (State, error) {
+	t := r.trees[at.root]
+	if t == nil {
+		return State{}, fmt.Errorf("the directory %q is not there: %w", r.head.Roots[at.root].Path, paddock.NotFound)
+	}
+	return t.stat(at.path)
+}
+
+// refuse returns the error of a change that cannot be undone, if such ones are refused, and otherwise notes that
+// something is left.
+func (r *Recorder) refuse(at key, why string) (*entry, error) {
+	if r.strict {
+		return nil, fmt.Errorf("step %d: %q cannot be kept, so it is not changed: %s; raise the limit of the journal, free space, or allow changes that cannot be undone: %w",
+			r.number, at.path, why, paddock.Exhausted)
+	}
+	return &entry{Op: opLeft, Root: at.root, Path: Text(at.path), Why: why}, nil
+}
+
+// save stores the state of a path before the step, which is at another path now, unless it is stored. It returns what is
+// to be noted: nil if nothing is, and opCreate if there is nothing yet.
+func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
+	old := r.saved[was]
+	if old != nil && (!old.partial || partial) {
+		return nil, nil
+	}
+	if dir, ok := r.cache(was, true); ok {
+		if old == nil && len(r.saved) < r.j.opts.Changes {
+			r.saved[was] = &saved{cache: true}
+		}
+		if _, known := r.left[dir]; known {
+			return nil, nil
+		}
+		return &entry{Op: opLeft, Root: dir.root, Path: Text(dir.path), Why: whyRebuilt}, nil
+	}
+	s, err := r.look(at)
+	if err == nil && !s.Exists() && at != was { // it was not moved yet
+		s, err = r.look(was)
+		if err == nil && s.Exists() {
+			at = was
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.Exists() {
+		return &entry{Op: opCreate, Root: at.root, Path: Text(at.path)}, nil
+	}
+	if old == nil && len(r.saved) >= r.j.opts.Changes {
+		r.lost = true
+		return r.refuse(key{root: was.root}, whyMany)
+	}
+	e := &entry{Op: opSave, FromRoot: was.root, From: Text(was.path), State: s, Seen: at == was, Partial: partial && s.Kind == File}
+	if s.Kind != File || e.Partial {
+		return e, nil
+	}
+	if s.Links > 1 && old == nil {
+		// Another name of it may be kept already, and its contents changed since.
+		if other := r.saved[r.linked[[2]uint64{s.Dev, s.Ino}]]; other != nil && other.kept > 0 && !other.partial {
+			e.State, e.Kept = other.state, other.kept
+			var err error
+			e.Parts, err = other.contents.MarshalBinary()
+			return e, err
+		}
+	}
+	if old != nil { // the mode may have changed since
+		defer func() {
+			e.State.Mode, e.State.UID, e.State.GID, e.State.ModTime = old.state.Mode, old.state.UID, old.state.GID, old.state.ModTime
+		}()
+	}
+	why, err := r.keep(at, e)
+	if why != "" && err == nil {
+		if _, err := r.refuse(was, why); err != nil {
+			return nil, err
+		}
+		e.Why, e.Kept, e.Parts = why, 0, nil
+	}
+	return e, err
+}
+
+// keep stores the contents of a file. why is the reason if it could not.
+func (r *Recorder) keep(at key, e *entry) (why string, err error) {
+	t := r.trees[at.root]
+	most := min(r.j.opts.File, r.j.opts.Step-r.bytes)
+	if e.State.Size > 0 && most <= 0 {
+		return whyStep, nil
+	}
+	for range 3 {
+		var c snapshot.Contents
+		var fresh int64
+		var s State
+		s, err = t.contents(at.path, e.State, most, func(data iter.Seq2[snapshot.Extent, error]) (err error) {
+			c, fresh, err = r.draft.Add(context.Background(), e.State.Size, r.within(data))
+			return err
+		})
+		if err == nil {
+			r.kept++
+			r.bytes += c.Size()
+			r.fresh += fresh
+			e.State, e.Kept = s, r.kept
+			e.Parts, err = c.MarshalBinary()
+			return "", err
+		}
+		if !errors.Is(err, errMoving) {
+			break
+		}
+		if e.State, err = t.stat(at.path); err != nil {
+			return "", err
+		}
+		if e.State.Kind != File {
+			return "", nil
+		}
+		err = errMoving
+	}
+	switch {
+	case errors.Is(err, errLarge) && most < r.j.opts.File:
+		return whyStep, nil
+	case errors.Is(err, errRoom):
+		return whySize, nil
+	case errors.Is(err, errLarge), errors.Is(err, errPieces), errors.Is(err, errMoving):
+		return err.Error(), nil
+	case full(err), errors.Is(err, paddock.Exhausted):
+		return whyDisk, nil
+	case errors.Is(err, os.ErrPermission), errors.Is(err, paddock.Denied):
+		return "it may not be read", nil
+	case errors.Is(err, paddock.Invalid): // it grew
+		return errMoving.Error(), nil
+	case errors.Is(err, paddock.NotFound), errors.Is(err, paddock.Conflict):
+		return errMoving.Error(), nil
+	}
+	return "", fmt.Errorf("keep the contents of %q: %w", at.path, err)
+}
+
+var errRoom = errors.New(whySize)
+
+// within ends data where the room for contents ends.
+func (r *Recorder) within(data iter.Seq2[snapshot.Extent, error]) iter.Seq2[snapshot.Extent, error] {
+	left := r.room - r.fresh
+	return func(yield func(snapshot.Extent, error) bool) {
+		for x, err := range data {
+			if left -= int64(len(x.Bytes)); err == nil && left < 0 {
+				err = errRoom
+			}
+			if !yield(x, err) {
+				return
+			}
+		}
+	}
+}
+
+// leave notes once that something is not kept.
+func (r *Recorder) leave(at key, why string) error {
+	if _, known := r.left[at]; known {
+		return nil
+	}
+	return r.note(false, &entry{Op: opLeft, Root: at.root, Path: Text(at.path), Why: why})
+}
+
+// note writes entries to the log and then applies them. If the log cannot be written, a strict recorder refuses what it
+// was asked. Another one goes on, and its record is incomplete if its process is killed.
+func (r *Recorder) note(durable bool, all ...*entry) error {
+	var lines []any
+	destroys := false
+	for _, e := range all {
+		if e != nil {
+			lines = append(lines, e)
+			destroys = destroys || e.Op == opSave
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	err := r.log.add(durable, lines...)
+	if err != nil {
+		gap := r.log.lose()
+		r.lost = true
+		if r.strict || gap != nil {
+			return errors.Join(fmt.Errorf("step %d: what it changes cannot be noted: free space, or end the step: %w: %w", r.number, err, paddock.Exhausted), gap)
+		}
+	}
+	for _, e := range all {
+		if e != nil {
+			r.apply(e)
+		}
+	}
+	return nil
+}
+
+// apply changes the state of the recorder. It does not look at the disk, because a log is applied again after a kill.
+func (r *Recorder) apply(e *entry) {
+	at, src := key{e.Root, strings.Clone(string(e.Path))}, key{e.FromRoot, strings.Clone(string(e.From))}
+	switch e.Op {
+	case opSave:
+		s := &saved{state: e.State, kept: e.Kept, seen: e.Seen, partial: e.Partial, why: e.Why}
+		if s.kept > 0 && s.contents.UnmarshalBinary(e.Parts) != nil {
+			s.kept, s.why = 0, "its contents are damaged"
+		}
+		r.kept = max(r.kept, e.Kept)
+		old := r.saved[src]
+		if old == nil {
+			r.order = append(r.order, src)
+		} else if old.partial {
+			s.seen = s.seen && old.seen
+		}
+		r.saved[src] = s
+		if s.state.Links > 1 && s.kept > 0 {
+			r.linked[[2]uint64{s.state.Dev, s.state.Ino}] = src
+		}
+		if e.Why != "" {
+			r.apply(&entry{Op: opLeft, Root: e.FromRoot, Path: e.From, Why: e.Why})
+		}
+	case opLeft:
+		if _, known := r.left[at]; !known && len(r.left) < r.j.opts.Changes {
+			r.left[at] = e.Why
+			r.lefts = append(r.lefts, at)
+		}
+		if at.path != "" && e.Why == whyMany {
+			r.names.lose(at)
+		}
+	case opRemove:
+		r.names.remove(at)
+	case opCreate, opLink, opMove:
+		if r.names.count >= 4*r.j.opts.Changes {
+			r.lost = true
+			for _, k := range []key{at, src} {
+				if k.path != "" {
+					r.names.lose(k)
+				}
+			}
+			r.apply(&entry{Op: opLeft, Root: at.root, Why: whyMany})
+			return
+		}
+		switch {
+		case e.Op == opMove:
+			r.names.move(src, at, e.How, e.Inos)
+		case e.Op == opLink:
+			r.names.create(at, &src)
+		default:
+			r.names.create(at, nil)
+		}
+	}
+}
+
+// Abandon ends the step without a record, and forgets what was kept. It does nothing after End.
+func (r *Recorder) Abandon() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return nil
+	}
+	r.ended = true
+	return errors.Join(r.draft.Discard(), r.close(true))
+}
+
+// close closes what is open, and removes the log if the step is done.
+func (r *Recorder) close(done bool) (err error) {
+	if done {
+		err = r.j.root.Remove(r.path)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	for _, t := range r.trees {
+		if t != nil {
+			t.close()
+		}
+	}
+	return errors.Join(err, r.log.f.Close())
+}
+
+func newRecorder(j *Journal, h header) *Recorder {
+	return &Recorder{
+		j: j, number: h.Number, head: h, begun: h.Start.Add(-tick).UnixNano(), trees: make([]*tree, len(h.Roots)),
+		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, caches: map[key]bool{}, left: map[key]string{},
+	}
+}

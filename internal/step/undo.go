@@ -1,0 +1,878 @@
+package step
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+)
+
+// kindUndo is the Kind of the record of an undo.
+const kindUndo = "undo"
+
+// tempPrefix begins the temporary names of an undo, beside what it restores.
+const tempPrefix = ".paddock-undo-"
+
+// Undo brings back what was before the steps of a request, the newest step first, where the present is what the step
+// left. The undo is recorded as a step, so that it can be undone.
+func (j *Journal) Undo(ctx context.Context, q Request) (_ *Result, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("undo: %w", err)
+		}
+	}()
+	if q.Protect == nil {
+		if q.Protect, err = protect.New(nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range q.Paths {
+		if !path.IsAbs(p) || path.Clean(p) != p {
+			return nil, fmt.Errorf("the path %q is not absolute and clean: %w", p, paddock.Invalid)
+		}
+	}
+	recs, err := j.requested(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	u := &undo{j: j, ctx: ctx, q: &q, res: &Result{}}
+	if err := u.begin(recs); err != nil {
+		return nil, err
+	}
+	for _, rec := range recs {
+		if err = u.step(rec); err != nil {
+			break
+		}
+	}
+	return u.end(err)
+}
+
+// requested reads the records of a request, the newest first.
+func (j *Journal) requested(ctx context.Context, q *Request) ([]*Record, error) {
+	numbers := slices.Clone(q.Steps)
+	if len(numbers) == 0 {
+		if q.To <= 0 {
+			return nil, fmt.Errorf("no step is named: %w", paddock.Invalid)
+		}
+		f := q.Only
+		f.From = max(f.From, q.To)
+		list, err := j.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			numbers = append(numbers, list[i].Number)
+		}
+		if len(numbers) == 0 {
+			return nil, fmt.Errorf("no step since %d: %w", q.To, paddock.NotFound)
+		}
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	slices.Reverse(numbers)
+	var recs []*Record
+	for _, n := range numbers {
+		rec, err := j.read(n, true)
+		if err != nil {
+			return nil, err
+		}
+		recs = append(recs, rec)
+	}
+	return recs, nil
+}
+
+// An undo is one that goes on.
+type undo struct {
+	j   *Journal
+	ctx context.Context
+	q   *Request
+	res *Result
+	rec *Recorder // of the undo itself
+
+	roots map[Root]int // of records, without their targets, by the roots of rec
+	bad   map[Root]string
+
+	// Of the step that is being undone.
+	of    *Record
+	has   map[int]snapshot.Contents
+	names *names // where the files of changes are now
+	items []*item
+}
+
+// An item is a change that is being undone.
+type item struct {
+	c    *Change
+	n    *node // where the file of After is, if it is there
+	seen State // that file, as it was checked
+	to   key   // where the file of Before was
+	over bool  // nothing is left to do
+	did  bool  // something was done
+	note string
+	temp bool // it was moved to a temporary name
+	home key  // from here
+}
+
+// bare takes out of a root what may differ between records.
+func (r Root) bare() Root { return Root{Path: r.Path, Ino: r.Ino} }
+
+// begin opens the roots, and begins the step of the undo.
+func (u *undo) begin(recs []*Record) error {
+	u.roots, u.bad = map[Root]int{}, map[Root]string{}
+	about := About{Sandbox: u.q.Sandbox, Tier: u.q.Tier, Kind: kindUndo, Start: time.Now()}
+	for _, rec := range recs {
+		about.Undoes = append(about.Undoes, rec.Number)
+		for _, root := range rec.Roots {
+			b := root.bare()
+			if _, known := u.roots[b]; known || u.bad[b] != "" {
+				continue
+			}
+			t, err := openTree(string(root.Path))
+			if err != nil {
+				if errors.Is(err, paddock.Unsupported) {
+					return err
+				}
+				u.bad[b] = fmt.Sprintf("the directory %q cannot be opened: %v", root.Path, err)
+				continue
+			}
+			t.close()
+			if t.ino != root.Ino {
+				u.bad[b] = fmt.Sprintf("the directory %q is another one than in the step", root.Path)
+				continue
+			}
+			u.roots[b] = len(about.Roots)
+			about.Roots = append(about.Roots, Root{Path: root.Path, Target: root.Target})
+		}
+	}
+	if len(about.Roots) == 0 {
+		for _, why := range u.bad {
+			return fmt.Errorf("%s: %w", why, paddock.Conflict)
+		}
+	}
+	var err error
+	if u.rec, err = u.j.Begin(u.ctx, about); err != nil {
+		return err
+	}
+	for b, i := range u.roots { // between the two looks
+		if u.rec.trees[i].ino != b.Ino {
+			return errors.Join(fmt.Errorf("the directory %q was exchanged: %w", b.Path, paddock.Conflict), u.rec.Abandon())
+		}
+	}
+	return nil
+}
+
+// end ends the step of the undo. What was done before an error is recorded as well.
+func (u *undo) end(failed error) (*Result, error) {
+	if len(u.res.Restored) == 0 && failed == nil {
+		return u.res, u.rec.Abandon()
+	}
+	rec, err := u.rec.End(context.WithoutCancel(u.ctx), Outcome{})
+	if err != nil {
+		return u.res, errors.Join(failed, err)
+	}
+	u.res.Step = rec.Number
+	return u.res, failed
+}
+
+// step undoes one step.
+func (u *undo) step(rec *Record) (err error) {
+	u.of, u.items, u.names = rec, nil, newNames(len(u.rec.trees))
+	if u.has, err = u.j.contents(u.ctx, rec); err != nil {
+		return fmt.Errorf("step %d: %w", rec.Number, err)
+	}
+	for i := range rec.Changes {
+		if err := u.take(&rec.Changes[i]); err != nil {
+			return err
+		}
+	}
+	for _, phase := range []func() error{u.open, u.removeFiles, u.arrange, u.restore, u.directories} {
+		if err := phase(); err != nil {
+			return err
+		}
+	}
+	for _, x := range u.items {
+		if x.did {
+			was, p := x.c.Was()
+			u.res.Restored = append(u.res.Restored, Restored{Place{rec.Number, rec.Roots[was].Path, p}, x.note})
+		}
+	}
+	return nil
+}
+
+// conflict ends an item that cannot be undone.
+func (u *undo) conflict(x *item, why, remedy string) {
+	x.over = true
+	root, p := x.c.Root, x.c.Path
+	if !x.c.After.Exists() {
+		root, p = x.c.Was()
+	}
+	u.res.Conflicts = append(u.res.Conflicts, Conflict{Place{u.of.Number, u.of.Roots[root].Path, p}, why, remedy})
+}
+
+// Remedies.
+const (
+	byHand  = "compare it with `paddock diff`, and change it by hand"
+	again   = "undo again when nobody else changes it"
+	makeWay = "move what is there away, and undo this path again"
+	moreWay = "undo the later steps that changed it first, or restore it by hand"
+)
+
+// failed ends an item after an error of a call that concerns it alone. Others end the undo.
+func (u *undo) failed(x *item, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(u.ctx); cause != nil {
+		return cause
+	}
+	switch {
+	case full(err):
+		return fmt.Errorf("%w: free space, and undo again: %w", err, paddock.Exhausted)
+	case errors.Is(err, errMoving), errors.Is(err, os.ErrExist):
+		u.conflict(x, "it changed while the undo went on", again)
+	default:
+		u.conflict(x, err.Error(), byHand)
+	}
+	return nil
+}
+
+func (u *undo) tree(k key) *tree { return u.rec.trees[k.root] }
+
+func (u *undo) stat(k key) (State, error) { return u.tree(k).stat(k.path) }
+
+// place translates a path of the record.
+func (u *undo) place(root int, p Text) (key, string) {
+	b := u.of.Roots[root].bare()
+	if why := u.bad[b]; why != "" {
+		return key{}, why
+	}
+	return key{u.roots[b], string(p)}, ""
+}
+
+// wanted reports whether the request is about a path.
+func (u *undo) wanted(root int, p Text) bool {
+	full := path.Join(string(u.of.Roots[root].Path), string(p))
+	return len(u.q.Paths) == 0 || slices.ContainsFunc(u.q.Paths, func(q string) bool { return within(full, q) })
+}
+
+// take makes an item of a change, and checks that the present is what the step left.
+func (u *undo) take(c *Change) error {
+	if err := context.Cause(u.ctx); err != nil {
+		return err
+	}
+	wasRoot, was := c.Was()
+	if !u.wanted(c.Root, c.Path) && !u.wanted(wasRoot, was) {
+		return nil
+	}
+	x := &item{c: c}
+	var why string
+	if x.to, why = u.place(wasRoot, was); why != "" {
+		u.conflict(x, why, "put the directory back to its place")
+		return nil
+	}
+	at, why := u.place(c.Root, c.Path)
+	if why != "" {
+		u.conflict(x, why, "put the directory back to its place")
+		return nil
+	}
+	if c.Why != "" {
+		u.conflict(x, "the step cannot be undone here: "+c.Why, "restore it from elsewhere, such as a backup")
+		return nil
+	}
+	now, err := u.stat(at)
+	if err != nil {
+		return u.failed(x, err)
+	}
+	if !c.After.Exists() {
+		if now.Exists() {
+			if same, _, err := u.is(at, now, &c.Before); err == nil && same {
+				return nil // it is back already
+			}
+			if c.Before.Kind == Dir && now.Kind == Dir {
+				return nil // so that what was in it comes back into that one
+			}
+			u.conflict(x, "something else is there now", makeWay)
+			return nil
+		}
+		u.items = append(u.items, x)
+		return nil
+	}
+	same, now, err := u.is(at, now, &c.After)
+	if err != nil {
+		return u.failed(x, err)
+	}
+	if !same {
+		if !c.Moved {
+			if back, _, err := u.is(at, now, &c.Before); err == nil && back {
+				return nil
+			}
+		}
+		switch {
+		case !now.Exists():
+			u.conflict(x, "it was removed, or moved away, after the step", moreWay)
+		default:
+			u.conflict(x, "it was changed after the step", moreWay)
+		}
+		return nil
+	}
+	x.n, x.seen = u.names.put(at), now
+	if x.n.is == made { // two changes claim one file
+		u.conflict(x, "the record tells two things about it", byHand)
+		return nil
+	}
+	x.n.is = made
+	u.items = append(u.items, x)
+	return nil
+}
+
+// is reports whether a present state is a recorded one.
+func (u *undo) is(at key, now State, want *State) (bool, State, error) {
+	if now.Kind != want.Kind {
+		return false, now, nil
+	}
+	switch now.Kind {
+	case Absent:
+		return true, now, nil
+	case Dir:
+		return now.Mode == want.Mode, now, nil
+	case Symlink:
+		return now.Target == want.Target, now, nil
+	case FIFO, Socket, Device:
+		return now.Mode == want.Mode && sameFile(&now, want), now, nil
+	}
+	if now.Mode != want.Mode || now.Size != want.Size {
+		return false, now, nil
+	}
+	if !want.Racy && sameFile(&now, want) && now.ModTime == want.ModTime && now.Change == want.Change {
+		return true, now, nil
+	}
+	if want.Digest == "" {
+		return false, now, nil
+	}
+	s, err := u.tree(at).digest(at.path, now, max(u.j.opts.File, hashBudget))
+	if err != nil {
+		return false, now, err
+	}
+	return s.Digest == want.Digest && s.Mode == want.Mode, s, nil
+}
+
+// still reports whether a file is the one that was checked. A rename changes no more than the time of its inode.
+func (x *item) still(now *State) bool {
+	s := &x.seen
+	return now.Kind == s.Kind && sameFile(now, s) && now.Mode == s.Mode && now.Size == s.Size && now.Target == s.Target &&
+		(now.Kind == Dir || now.ModTime == s.ModTime && now.Change >= s.Change)
+}
+
+// touched reports whether a file is not even renamed since it was checked.
+func (x *item) touched(now *State) bool {
+	return !x.still(now) || now.Kind != Dir && now.Change != x.seen.Change
+}
+
+// open makes directories writable that the step made read-only.
+func (u *undo) open() error {
+	for _, x := range u.items {
+		c := x.c
+		if x.over || c.Before.Kind != Dir || c.After.Kind != Dir || c.Moved || c.Before.Mode == c.After.Mode {
+			continue
+		}
+		at := x.n.at()
+		if why := u.guard(x, at, &c.Before); why != "" {
+			u.conflict(x, why, byHand)
+			continue
+		}
+		if err := u.rec.Mode(at.root, at.path); err != nil {
+			return err
+		}
+		s := c.Before
+		s.Mode, s.ModTime = s.Mode|0o700, x.seen.ModTime
+		if err := u.failed(x, u.tree(at).settle(at.path, &s, -1, -1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goes reports whether the file of After has to go, because there was none before or one of another kind.
+func (x *item) goes() bool {
+	c := x.c
+	return !x.over && !c.Moved && c.After.Exists() && (!c.Before.Exists() || (c.Before.Kind == Dir) != (c.After.Kind == Dir))
+}
+
+// removeFiles removes what the step made, but directories.
+func (u *undo) removeFiles() error {
+	for _, x := range u.items {
+		if !x.goes() || x.c.After.Kind == Dir {
+			continue
+		}
+		if err := context.Cause(u.ctx); err != nil {
+			return err
+		}
+		at := x.n.at()
+		if why := u.mayRemove(x, at); why != "" {
+			u.conflict(x, why, byHand)
+			continue
+		}
+		if err := u.failed(x, u.removeFile(x, at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *undo) removeFile(x *item, at key) error {
+	if now, err := u.stat(at); err != nil || x.touched(&now) {
+		return errors.Join(err, errMoving)
+	}
+	temp, err := u.temp(at)
+	if err != nil {
+		return err
+	}
+	if err := u.rec.Remove(at.root, at.path); err != nil {
+		return err
+	}
+	t := u.tree(at)
+	if err := t.move(at.path, t, temp.path); err != nil {
+		return err
+	}
+	if now, err := u.stat(temp); err != nil || !x.still(&now) {
+		return errors.Join(errMoving, err, t.move(temp.path, t, at.path))
+	}
+	if err := t.unlink(temp.path); err != nil {
+		return errors.Join(err, t.move(temp.path, t, at.path))
+	}
+	u.names.drop(x.n)
+	x.n = nil
+	x.did = true
+	x.over = !x.c.Before.Exists()
+	return nil
+}
+
+// temp returns a free name beside a path, and notes that it is made.
+func (u *undo) temp(at key) (key, error) {
+	k := key{at.root, path.Join(path.Dir(at.path), tempPrefix+strings.ToLower(rand.Text()))}
+	return k, u.rec.Create(k.root, k.path)
+}
+
+// arrange moves files back, and makes and removes directories, in an order in which that is possible.
+func (u *undo) arrange() error {
+	var moves, makes, takes []*item
+	for _, x := range u.items {
+		switch {
+		case x.over:
+		case x.c.Moved:
+			moves = append(moves, x)
+		case x.goes() && x.c.After.Kind == Dir && x.n != nil:
+			takes = append(takes, x)
+			if x.c.Before.Exists() {
+				continue
+			}
+		case x.c.Before.Kind == Dir && (x.n == nil || x.c.After.Kind != Dir):
+			makes = append(makes, x)
+		}
+	}
+	slices.SortFunc(makes, func(a, b *item) int { return snapshot.Compare(a.to.path, b.to.path) })
+	slices.SortFunc(takes, func(a, b *item) int { return snapshot.Compare(b.n.at().path, a.n.at().path) })
+	depth := func(x *item) int { return strings.Count(x.n.at().path, "/") }
+	slices.SortStableFunc(moves, func(a, b *item) int { return depth(b) - depth(a) })
+	ends := map[key]*item{}
+	for _, x := range moves {
+		ends[x.to] = x
+	}
+	for {
+		progress := false
+		for _, list := range []struct {
+			items *[]*item
+			do    func(*item, map[key]*item) (bool, error)
+		}{{&makes, u.makeDir}, {&moves, u.moveBack}, {&takes, u.takeDir}} {
+			var rest []*item
+			for _, x := range *list.items {
+				if x.over || x.did && x.c.Moved && !x.temp {
+					continue
+				}
+				if err := context.Cause(u.ctx); err != nil {
+					return err
+				}
+				done, err := list.do(x, ends)
+				if err != nil {
+					return err
+				}
+				progress = progress || done
+				if !done && !x.over {
+					rest = append(rest, x)
+				}
+			}
+			*list.items = rest
+		}
+		if progress {
+			continue
+		}
+		staged, err := u.stage(moves)
+		if err != nil {
+			return err
+		}
+		if !staged {
+			break
+		}
+	}
+	for _, x := range moves {
+		if x.over || x.did && !x.temp {
+			continue
+		}
+		if x.temp { // nothing made way for it
+			at := x.n.at()
+			if err := u.shift(x, at, x.home); err != nil {
+				u.conflict(x, fmt.Sprintf("it could not be moved, and is at %q now: %v", at.path, err), byHand)
+				continue
+			}
+		}
+		u.conflict(x, fmt.Sprintf("it cannot be moved back to %q: something is there, or its directory is not", x.to.path), makeWay)
+	}
+	for _, x := range makes {
+		u.conflict(x, "its place is taken, or the directory that it was in is not there", makeWay)
+	}
+	for _, x := range takes {
+		u.conflict(x, "the directory has contents that the step did not make", byHand)
+	}
+	return nil
+}
+
+// makeDir makes a directory that the step removed, if that is possible now.
+func (u *undo) makeDir(x *item, _ map[key]*item) (bool, error) {
+	now, err := u.stat(x.to)
+	if err != nil {
+		return false, u.failed(x, err)
+	}
+	if now.Exists() || !u.parent(x.to) {
+		return false, nil
+	}
+	if why := u.guard(x, x.to, &x.c.Before); why != "" {
+		u.conflict(x, why, byHand)
+		return false, nil
+	}
+	if err := u.rec.Create(x.to.root, x.to.path); err != nil {
+		return false, err
+	}
+	if err := u.tree(x.to).mkdir(x.to.path); err != nil {
+		return false, u.failed(x, err)
+	}
+	x.did = true
+	return true, nil
+}
+
+// parent reports whether the directory of a path is there.
+func (u *undo) parent(k key) bool {
+	up := k.parent()
+	if up.path == "" {
+		return true
+	}
+	s, err := u.stat(up)
+	return err == nil && s.Kind == Dir
+}
+
+// takeDir removes a directory that the step made, if it is empty by now.
+func (u *undo) takeDir(x *item, _ map[key]*item) (bool, error) {
+	at := x.n.at()
+	now, err := u.stat(at)
+	if err != nil {
+		return false, u.failed(x, err)
+	}
+	if !x.still(&now) {
+		u.conflict(x, "it changed while the undo went on", again)
+		return false, nil
+	}
+	empty, err := u.tree(at).empty(at.path)
+	if err != nil || !empty {
+		return false, u.failed(x, err)
+	}
+	if why := u.mayRemove(x, at); why != "" {
+		u.conflict(x, why, byHand)
+		return false, nil
+	}
+	if err := u.rec.Remove(at.root, at.path); err != nil {
+		return false, err
+	}
+	if err := u.tree(at).rmdir(at.path); err != nil {
+		return false, u.failed(x, err)
+	}
+	u.names.drop(x.n)
+	x.n, x.did = nil, true
+	x.over = !x.c.Before.Exists()
+	return true, nil
+}
+
+// moveBack moves a file or directory back if its place is free, and then what waits for the place that it leaves.
+func (u *undo) moveBack(x *item, ends map[key]*item) (bool, error) {
+	progress := false
+	for x != nil && !x.over && (!x.did || x.temp) {
+		at := x.n.at()
+		now, err := u.stat(at)
+		if err != nil {
+			return progress, u.failed(x, err)
+		}
+		if !x.still(&now) {
+			u.conflict(x, "it changed while the undo went on", again)
+			return progress, nil
+		}
+		there, err := u.stat(x.to)
+		if err != nil {
+			return progress, u.failed(x, err)
+		}
+		if there.Exists() || !u.parent(x.to) || related(at, x.to) {
+			return progress, nil
+		}
+		if why := u.mayMove(x, at); why != "" {
+			u.conflict(x, why, byHand)
+			return progress, nil
+		}
+		if err := u.shift(x, at, x.to); err != nil {
+			return progress, u.failed(x, err)
+		}
+		x.did, x.temp, progress = true, false, true
+		x = ends[at]
+	}
+	return progress, nil
+}
+
+// shift moves a file or directory to a free name.
+func (u *undo) shift(x *item, at, to key) error {
+	if err := u.rec.Move(at.root, at.path, to.root, to.path, Free); err != nil {
+		return err
+	}
+	if err := u.tree(at).move(at.path, u.tree(to), to.path); err != nil {
+		return err
+	}
+	u.names.cut(x.n)
+	u.names.set(x.n, to)
+	return nil
+}
+
+// stage moves one of the files that wait for each other to a temporary name.
+func (u *undo) stage(moves []*item) (bool, error) {
+	at := map[key]bool{}
+	for _, x := range moves {
+		if !x.over && (!x.did || x.temp) {
+			at[x.n.at()] = true
+		}
+	}
+	for _, x := range moves {
+		if x.over || x.did || x.temp {
+			continue
+		}
+		here := x.n.at()
+		waits := false
+		for k := range at {
+			waits = waits || k != here && (k == x.to) || related(here, x.to)
+		}
+		if !waits || u.mayMove(x, here) != "" {
+			continue
+		}
+		k := key{here.root, tempPrefix + strings.ToLower(rand.Text())}
+		x.home = here
+		if err := u.shift(x, here, k); err != nil {
+			if err := u.failed(x, err); err != nil {
+				return false, err
+			}
+			continue
+		}
+		x.temp = true
+		return true, nil
+	}
+	return false, nil
+}
+
+// restore brings back files, links and FIFOs.
+func (u *undo) restore() error {
+	for _, x := range u.items {
+		c := x.c
+		if x.over || !c.Before.Exists() || c.Before.Kind == Dir || c.Moved && !x.did {
+			continue
+		}
+		if err := context.Cause(u.ctx); err != nil {
+			return err
+		}
+		var data iter.Seq2[snapshot.Extent, error]
+		if c.Kept > 0 {
+			held, ok := u.has[c.Kept]
+			if !ok {
+				u.conflict(x, "its contents are not in the journal any more", "restore it from elsewhere, such as a backup")
+				continue
+			}
+			data = u.j.store.Data(held)
+		}
+		if why := u.guard(x, x.to, &c.Before); why != "" {
+			u.conflict(x, why, byHand)
+			continue
+		}
+		if err := u.failed(x, u.restoreFile(x, data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) error {
+	b := &x.c.Before
+	if x.n == nil {
+		return u.putBack(x, data)
+	}
+	now, err := u.stat(x.to)
+	if err != nil {
+		return err
+	}
+	if !x.still(&now) {
+		// Another name of it may have been restored.
+		if back, _, err := u.is(x.to, now, b); err == nil && back && b.Links > 1 {
+			x.did = true
+			return nil
+		}
+		return errMoving
+	}
+	x.seen = now
+	if same := now.Kind == b.Kind && now.Target == b.Target && (b.Kind != File || data == nil || b.Digest != "" && b.Digest == x.c.After.Digest); same {
+		if now.Kind == Symlink || now.Mode&0o1777 == b.Mode&0o1777 && now.UID == b.UID && now.GID == b.GID {
+			return nil // it was only moved
+		}
+		if err := u.rec.Mode(x.to.root, x.to.path); err != nil {
+			return err
+		}
+		x.did = true
+		return u.settle(x, x.to)
+	}
+	if err := u.rec.Write(x.to.root, x.to.path); err != nil {
+		return err
+	}
+	if now.Kind == File && b.Kind == File && now.Links > 1 && now.Ino == b.Ino && now.Dev == b.Dev {
+		if err := u.tree(x.to).rewrite(u.ctx, x.to.path, &now, b.Size, data, u.j.opts.Sync); err != nil {
+			return err
+		}
+		x.did, x.note = true, "it has other names, which have these contents too"
+		return u.settle(x, x.to)
+	}
+	temp, err := u.temp(x.to)
+	if err != nil {
+		return err
+	}
+	t := u.tree(x.to)
+	if err := u.build(x, temp, data); err != nil {
+		return err
+	}
+	if err := t.exchange(temp.path, x.to.path); err != nil {
+		return errors.Join(err, t.unlink(temp.path))
+	}
+	if out, err := u.stat(temp); err != nil || !x.still(&out) {
+		return errors.Join(errMoving, err, t.exchange(temp.path, x.to.path), t.unlink(temp.path))
+	}
+	x.did = true
+	if b.Links > 1 {
+		x.note = "it had other names, and is a file of its own now"
+	}
+	return t.unlink(temp.path)
+}
+
+// putBack makes a file again where nothing is.
+func (u *undo) putBack(x *item, data iter.Seq2[snapshot.Extent, error]) error {
+	if !u.parent(x.to) {
+		return fmt.Errorf("the directory that it was in is not there: %w", paddock.NotFound)
+	}
+	temp, err := u.temp(x.to)
+	if err != nil {
+		return err
+	}
+	if err := u.build(x, temp, data); err != nil {
+		return err
+	}
+	t := u.tree(x.to)
+	if err := u.rec.Create(x.to.root, x.to.path); err != nil {
+		return errors.Join(err, t.unlink(temp.path))
+	}
+	if err := t.move(temp.path, t, x.to.path); err != nil {
+		return errors.Join(err, t.unlink(temp.path))
+	}
+	x.did = true
+	if x.c.Before.Links > 1 {
+		x.note = "it had other names, and is a file of its own now"
+	}
+	return nil
+}
+
+// build makes the file of Before under a temporary name.
+func (u *undo) build(x *item, temp key, data iter.Seq2[snapshot.Extent, error]) error {
+	t := u.tree(temp)
+	if err := t.make(u.ctx, temp.path, &x.c.Before, data, u.j.opts.Sync); err != nil {
+		return errors.Join(err, t.discard(temp.path))
+	}
+	if err := u.settle(x, temp); err != nil {
+		return errors.Join(err, t.unlink(temp.path))
+	}
+	return nil
+}
+
+// settle gives a restored file its owner, mode and time.
+func (u *undo) settle(x *item, at key) error {
+	t, b := u.tree(at), &x.c.Before
+	uid, gid := -1, -1
+	if os.Geteuid() == 0 {
+		uid, gid = int(t.uid), int(t.gid)
+		if x.c.Seen || b.UID == t.uid {
+			uid, gid = int(b.UID), int(b.GID)
+		}
+	}
+	if b.Mode&0o6000 != 0 {
+		x.note = "without its set-id bits"
+	}
+	return t.settle(at.path, b, uid, gid)
+}
+
+// directories gives directories their modes and times, the deepest first.
+func (u *undo) directories() error {
+	var dirs []*item
+	for _, x := range u.items {
+		if !x.over && x.c.Before.Kind == Dir && (!x.c.Moved || x.did) {
+			dirs = append(dirs, x)
+		}
+	}
+	slices.SortFunc(dirs, func(a, b *item) int { return snapshot.Compare(b.to.path, a.to.path) })
+	for _, x := range dirs {
+		now, err := u.stat(x.to)
+		if err == nil && now.Kind != Dir {
+			err = errMoving
+		}
+		if err != nil {
+			if err := u.failed(x, err); err != nil {
+				return err
+			}
+			continue
+		}
+		again := x.n == nil // it was made again
+		if !again && now.Mode&0o1777 == x.c.Before.Mode&0o1777 && x.c.Before.Mode == x.c.After.Mode {
+			continue
+		}
+		if !again && x.c.Before.Mode == x.c.After.Mode {
+			continue
+		}
+		if err := u.rec.Mode(x.to.root, x.to.path); err != nil {
+			return err
+		}
+		if !again { // its time is that of what is in it now
+			b := x.c.Before
+			b.ModTime = now.ModTime
+			err = u.tree(x.to).settle(x.to.path, &b, -1, -1)
+		} else {
+			err = u.settle(x, x.to)
+		}
+		if err := u.failed(x, err); err != nil {
+			return err
+		}
+		x.did = x.did || !x.over
+	}
+	return nil
+}
