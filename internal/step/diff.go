@@ -203,7 +203,7 @@ func (d *differ) text(x *Difference, s *sum, last int64) {
 		x.Why = why
 		return
 	}
-	if binary(old) || binary(now) {
+	if isBinary(old) || isBinary(now) {
 		x.Binary = true
 		return
 	}
@@ -321,5 +321,5 @@ func (d *differ) laters(last int64) []*Record {
 	return d.later
 }
 
-// binary reports whether contents are not text, as git judges it.
-func binary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 }
+// isBinary reports whether contents are not text, as git judges it.
+func isBinary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 }

@@ -162,7 +162,7 @@ func (x *ending) kept(k key, s *saved) (int, error) {
 		if err != nil {
 			return -1, err
 		}
-		if is, _, _ := x.r.names.find(k); is != made && now.Exists() && sameFile(&now, &s.state) && now.Kind == s.state.Kind && x.undone(k, &now, &s.state) {
+		if is, _, _ := x.r.names.find(k); is != made && now.Exists() && sameFile(&now, &s.state) && now.Kind == s.state.Kind && now.Change == s.state.Change {
 			at, there = k, true
 		}
 	}
@@ -209,16 +209,6 @@ func (x *ending) kept(k key, s *saved) (int, error) {
 	}
 	x.rec.Changes = append(x.rec.Changes, c)
 	return len(x.rec.Changes) - 1, nil
-}
-
-// undone reports whether a file is still there although it should be gone: the call failed, or the process was killed
-// before it. A new file may have the inode of the removed one.
-func (x *ending) undone(k key, now, before *State) bool {
-	if now.Change == before.Change {
-		return true
-	}
-	e := x.r.last
-	return e != nil && (k == key{e.Root, string(e.Path)} || k == key{e.FromRoot, string(e.From)})
 }
 
 // taken reports whether something else than what was there before the step should be at a path.

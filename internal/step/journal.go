@@ -632,7 +632,6 @@ func (j *Journal) recover(ctx context.Context, n int64) (*Record, error) {
 			return err
 		}
 		r.apply(e)
-		r.last = e
 		return nil
 	})
 	if broken == io.EOF || broken == nil && r == nil { // it was killed before its beginning was acknowledged
@@ -660,12 +659,37 @@ func (j *Journal) recover(ctx context.Context, n int64) (*Record, error) {
 		}
 		r.trees[i] = t
 	}
+	r.doubt()
 	if r.draft == nil { // the contents are a snapshot already
 		if err := r.regain(ctx); err != nil {
 			return nil, errors.Join(err, r.close(false))
 		}
 	}
 	return r.End(ctx, Outcome{Exit: -1})
+}
+
+// doubt takes back the last changes that were told and, as the disk shows, not made before the process was killed.
+func (r *Recorder) doubt() {
+	for i := len(r.recent) - 1; i >= max(0, len(r.recent)-maxRecent); i-- {
+		x := r.recent[i]
+		from := x.at
+		var ino uint64
+		switch x.e.Op {
+		case opMove:
+			from, ino = key{x.e.FromRoot, string(x.e.From)}, x.e.Inos[0]
+		case opRemove:
+			ino = x.e.Inos[0]
+		}
+		if ino == 0 {
+			continue
+		}
+		if now, err := r.look(from); err == nil && now.Ino == ino {
+			r.recent = r.recent[:i]
+			x.back()
+		} else {
+			return // those before it were made
+		}
+	}
 }
 
 // distrust forgets where names came from, because some moves and creations may be missing. What was saved stays.

@@ -42,7 +42,7 @@ const (
 	opRemove = "remove" // Path is about to be removed
 	opMove   = "move"   // From is moved to Path
 	opLeft   = "left"   // Path is not kept
-	opLose   = "lose"   // what happened at Path is not known
+	opFail   = "fail"   // the last change of Path was not made
 )
 
 type entry struct {

@@ -122,20 +122,31 @@ func (x *names) cut(n *node) {
 // drop forgets a node and all below it.
 func (x *names) drop(n *node) {
 	x.cut(n)
-	n.walk(func(*node) { x.count-- })
+	x.count -= n.size()
 }
 
-// set puts a node that was cut out to a present path, in the place of what is there.
-func (x *names) set(n *node, at key) {
-	if old := x.put(at); old != n {
-		up := old.up
-		x.drop(old)
-		n.name, n.up = old.name, up
-		if up.down == nil {
-			up.down = map[string]*node{}
-		}
-		up.down[n.name] = n
+func (n *node) size() (size int) {
+	n.walk(func(*node) { size++ })
+	return size
+}
+
+// set puts a node that was cut out to a present path, and cuts out what is there. It returns that.
+func (x *names) set(n *node, at key) (old *node) {
+	_, _, old = x.find(at)
+	if old == nil {
+		spare := x.put(at) // for the directories on the way
+		n.name, n.up = spare.name, spare.up
+		x.drop(spare)
+	} else {
+		n.name, n.up = old.name, old.up
+		x.cut(old)
+		x.count -= old.size()
 	}
+	if n.up.down == nil {
+		n.up.down = map[string]*node{}
+	}
+	n.up.down[n.name] = n
+	return old
 }
 
 // walk calls do with a node and all below it.
@@ -146,49 +157,77 @@ func (n *node) walk(do func(*node)) {
 	}
 }
 
+// restore returns a function that gives a node its present origin again. No node is one without an origin of its own.
+func (x *names) restore(at key, n *node) func() {
+	var was node
+	if n != nil {
+		was = *n
+	}
+	return func() {
+		n := x.put(at)
+		n.is, n.was, n.link, n.over, n.ino = was.is, was.was, was.link, was.over, was.ino
+		if n.is == inherited && len(n.down) == 0 {
+			x.drop(n)
+		}
+	}
+}
+
+// The functions that note a change return one that takes the note back, if the change failed.
+
 // create notes that the step made a file. from is what it is a hard link to, if that is original.
-func (x *names) create(at key, from *key) {
-	is, _, _ := x.find(at)
-	n := x.put(at)
+func (x *names) create(at key, from *key) (back func()) {
+	is, _, n := x.find(at)
+	back = x.restore(at, n)
+	n = x.put(at)
 	n.over = n.over || is == gone
 	n.is, n.ino, n.link, n.was = made, 0, false, key{}
 	if from != nil {
 		n.link, n.was = true, *from
 	}
+	return back
 }
 
-// remove notes that a name is gone. kept means that something was there before the step.
-func (x *names) remove(at key) {
+// remove notes that a name is gone.
+func (x *names) remove(at key) (back func()) {
 	is, _, n := x.find(at)
-	if is == made && n != nil && !n.over {
-		if len(n.down) == 0 {
-			x.drop(n)
-			return
-		}
+	back = x.restore(at, n)
+	if is == made && n != nil && !n.over && len(n.down) == 0 {
+		x.drop(n)
+		return back
 	}
 	n = x.put(at)
 	n.is, n.over, n.link, n.ino = gone, false, false, 0
+	return back
 }
 
 // move notes a rename. inos are those of the files that were at from, and at to with Exchange.
-func (x *names) move(from, to key, how How, inos [2]uint64) {
+func (x *names) move(from, to key, how How, inos [2]uint64) (back func()) {
 	if how == Exchange {
 		a, b := x.take(from), x.take(to)
-		x.place(a, to, inos[0], false)
-		x.place(b, from, inos[1], false)
-		return
+		x.place(a, to, inos[0], a.over)
+		x.place(b, from, inos[1], b.over)
+		return func() { x.move(from, to, Exchange, [2]uint64{inos[1], inos[0]}) }
 	}
-	is, _, _ := x.find(to)
-	over := is == gone || is == original && how == Replace
-	if _, _, old := x.find(to); old != nil && old.over {
-		over = true
-	}
+	is, _, old := x.find(to)
+	over := is == gone || is == original && how == Replace || old != nil && old.over
 	a := x.take(from)
-	leave := a.is != made || a.over
-	x.place(a, to, inos[0], over)
-	if leave {
+	had := *a
+	old = x.place(a, to, inos[0], over)
+	left := had.is != made || had.over
+	if left {
 		n := x.put(from)
 		n.is, n.over = gone, false
+	}
+	return func() {
+		a := x.take(to)
+		if old != nil {
+			x.set(old, to)
+			x.count += old.size()
+		}
+		if _, _, n := x.find(from); n != nil && left {
+			x.drop(n)
+		}
+		x.place(a, from, had.ino, had.over)
 	}
 }
 
@@ -203,13 +242,13 @@ func (x *names) take(at key) *node {
 	return n
 }
 
-// place sets a node that was taken.
-func (x *names) place(n *node, at key, ino uint64, over bool) {
-	x.set(n, at)
+// place sets a node that was taken, and returns what it takes the place of.
+func (x *names) place(n *node, at key, ino uint64, over bool) (old *node) {
+	old = x.set(n, at)
 	n.ino = ino
 	if n.is == made {
 		n.over = over
-		return
+		return old
 	}
 	n.over = false
 	if n.is == original && n.was == at {
@@ -219,6 +258,7 @@ func (x *names) place(n *node, at key, ino uint64, over bool) {
 			n.is = original
 		}
 	}
+	return old
 }
 
 // lose forgets a path and all below it, because something happened there that cannot be noted.

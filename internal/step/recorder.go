@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,15 +34,25 @@ type Recorder struct {
 	log    *logFile
 	path   string // of the log
 	draft  *snapshot.Draft
-	kept   int    // numbers of contents that were given away
-	bytes  int64  // of contents
-	fresh  int64  // of contents that the store did not have
-	room   int64  // for fresh ones
-	lost   bool   // something was not noted
-	stored bool   // the contents are a snapshot already
-	last   *entry // of the log of a dead recorder: it may not have been done
+	kept   int   // numbers of contents that were given away
+	bytes  int64 // of contents
+	fresh  int64 // of contents that the store did not have
+	room   int64 // for fresh ones
+	lost   bool  // something was not noted
+	stored bool  // the contents are a snapshot already
+	recent []recent
 	ended  bool
 }
+
+// A recent is a change that was told lately, and may turn out to have failed.
+type recent struct {
+	e    *entry
+	at   key
+	back func()
+}
+
+// maxRecent is how many changes may be told until a failure of the first of them is told.
+const maxRecent = 256
 
 // A saved is the state of a path before the step.
 type saved struct {
@@ -155,7 +166,11 @@ func (r *Recorder) Remove(root int, path string) error {
 			return r.note(false, first)
 		}
 	}
-	return r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path)})
+	now, err := r.look(at)
+	if err != nil {
+		return err
+	}
+	return r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path), Inos: [2]uint64{now.Ino}})
 }
 
 // Create notes that a file of any kind is made where nothing is. It may come after the fact.
@@ -257,6 +272,23 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 		e.Inos = [2]uint64{a.Ino}
 	}
 	return r.note(how == Replace, first, e)
+}
+
+// Failed notes that the last change that was told about a path was not made, because the call failed. Of a Move it is the
+// new path. Call it soon for each change that fails: otherwise the record says that the change was made.
+func (r *Recorder) Failed(root int, path string) error {
+	if err := r.enter(key{root, path}); err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	return r.note(false, &entry{Op: opFail, Root: root, Path: Text(path)})
+}
+
+func (r *Recorder) remember(e *entry, at key, back func()) {
+	if len(r.recent) >= 2*maxRecent {
+		r.recent = append(r.recent[:0], r.recent[maxRecent:]...)
+	}
+	r.recent = append(r.recent, recent{e, at, back})
 }
 
 // related reports whether a path is the other one, or in it, or around it.
@@ -484,7 +516,15 @@ func (r *Recorder) apply(e *entry) {
 			r.names.lose(at)
 		}
 	case opRemove:
-		r.names.remove(at)
+		r.remember(e, at, r.names.remove(at))
+	case opFail:
+		for i := len(r.recent) - 1; i >= 0; i-- {
+			if x := r.recent[i]; x.at == at {
+				r.recent = slices.Delete(r.recent, i, i+1)
+				x.back()
+				break
+			}
+		}
 	case opCreate, opLink, opMove:
 		if r.names.count >= 4*r.j.opts.Changes {
 			r.lost = true
@@ -498,11 +538,11 @@ func (r *Recorder) apply(e *entry) {
 		}
 		switch {
 		case e.Op == opMove:
-			r.names.move(src, at, e.How, e.Inos)
+			r.remember(e, at, r.names.move(src, at, e.How, e.Inos))
 		case e.Op == opLink:
-			r.names.create(at, &src)
+			r.remember(e, at, r.names.create(at, &src))
 		default:
-			r.names.create(at, nil)
+			r.remember(e, at, r.names.create(at, nil))
 		}
 	}
 }

@@ -107,6 +107,7 @@ type undo struct {
 	has   map[int]snapshot.Contents
 	names *names // where the files of changes are now
 	items []*item
+	came  map[key]bool // where files of After are by the record
 }
 
 // An item is a change that is being undone.
@@ -188,6 +189,14 @@ func (u *undo) step(rec *Record) (err error) {
 	u.of, u.items, u.names = rec, nil, newNames(len(u.rec.trees))
 	if u.has, err = u.j.contents(u.ctx, rec); err != nil {
 		return fmt.Errorf("step %d: %w", rec.Number, err)
+	}
+	u.came = map[key]bool{}
+	for i := range rec.Changes {
+		if c := &rec.Changes[i]; c.After.Exists() {
+			if at, why := u.place(c.Root, c.Path); why == "" {
+				u.came[at] = true
+			}
+		}
 	}
 	for i := range rec.Changes {
 		if err := u.take(&rec.Changes[i]); err != nil {
@@ -293,7 +302,7 @@ func (u *undo) take(c *Change) error {
 		return u.failed(x, err)
 	}
 	if !c.After.Exists() {
-		if now.Exists() {
+		if now.Exists() && !u.came[at] {
 			if same, _, err := u.is(at, now, &c.Before); err == nil && same {
 				return nil // it is back already
 			}
@@ -374,7 +383,8 @@ func (x *item) still(now *State) bool {
 
 // touched reports whether a file is not even renamed since it was checked.
 func (x *item) touched(now *State) bool {
-	return !x.still(now) || now.Kind != Dir && now.Change != x.seen.Change
+	linked := now.Links > 1 || x.seen.Links > 1 // whose other names may come and go
+	return !x.still(now) || now.Kind != Dir && !linked && now.Change != x.seen.Change
 }
 
 // open makes directories writable that the step made read-only.
@@ -440,14 +450,15 @@ func (u *undo) removeFile(x *item, at key) error {
 		return err
 	}
 	t := u.tree(at)
+	failed := func(err error) error { return errors.Join(err, u.rec.Failed(at.root, at.path)) }
 	if err := t.move(at.path, t, temp.path); err != nil {
-		return err
+		return failed(err)
 	}
 	if now, err := u.stat(temp); err != nil || !x.still(&now) {
-		return errors.Join(errMoving, err, t.move(temp.path, t, at.path))
+		return failed(errors.Join(errMoving, err, t.move(temp.path, t, at.path)))
 	}
 	if err := t.unlink(temp.path); err != nil {
-		return errors.Join(err, t.move(temp.path, t, at.path))
+		return failed(errors.Join(err, t.move(temp.path, t, at.path)))
 	}
 	u.names.drop(x.n)
 	x.n = nil
@@ -562,7 +573,7 @@ func (u *undo) makeDir(x *item, _ map[key]*item) (bool, error) {
 		return false, err
 	}
 	if err := u.tree(x.to).mkdir(x.to.path); err != nil {
-		return false, u.failed(x, err)
+		return false, u.failed(x, errors.Join(err, u.rec.Failed(x.to.root, x.to.path)))
 	}
 	x.did = true
 	return true, nil
@@ -601,7 +612,7 @@ func (u *undo) takeDir(x *item, _ map[key]*item) (bool, error) {
 		return false, err
 	}
 	if err := u.tree(at).rmdir(at.path); err != nil {
-		return false, u.failed(x, err)
+		return false, u.failed(x, errors.Join(err, u.rec.Failed(at.root, at.path)))
 	}
 	u.names.drop(x.n)
 	x.n, x.did = nil, true
@@ -648,7 +659,7 @@ func (u *undo) shift(x *item, at, to key) error {
 		return err
 	}
 	if err := u.tree(at).move(at.path, u.tree(to), to.path); err != nil {
-		return err
+		return errors.Join(err, u.rec.Failed(to.root, to.path))
 	}
 	u.names.cut(x.n)
 	u.names.set(x.n, to)
@@ -720,9 +731,12 @@ func (u *undo) restore() error {
 }
 
 func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) error {
-	b := &x.c.Before
+	b, a := &x.c.Before, &x.c.After
 	if x.n == nil {
 		return u.putBack(x, data)
+	}
+	if x.c.Moved && data == nil && b.Mode == a.Mode && b.UID == a.UID && b.GID == a.GID {
+		return nil // it was only moved
 	}
 	now, err := u.stat(x.to)
 	if err != nil {
@@ -737,9 +751,9 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 		return errMoving
 	}
 	x.seen = now
-	if same := now.Kind == b.Kind && now.Target == b.Target && (b.Kind != File || data == nil || b.Digest != "" && b.Digest == x.c.After.Digest); same {
+	if same := now.Kind == b.Kind && now.Target == b.Target && (b.Kind != File || data == nil || b.Digest != "" && b.Digest == a.Digest); same {
 		if now.Kind == Symlink || now.Mode&0o1777 == b.Mode&0o1777 && now.UID == b.UID && now.GID == b.GID {
-			return nil // it was only moved
+			return nil
 		}
 		if err := u.rec.Mode(x.to.root, x.to.path); err != nil {
 			return err
@@ -765,11 +779,14 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 	if err := u.build(x, temp, data); err != nil {
 		return err
 	}
-	if err := t.exchange(temp.path, x.to.path); err != nil {
+	if err := u.rec.Move(temp.root, temp.path, x.to.root, x.to.path, Replace); err != nil {
 		return errors.Join(err, t.unlink(temp.path))
 	}
+	if err := t.exchange(temp.path, x.to.path); err != nil {
+		return errors.Join(err, u.rec.Failed(x.to.root, x.to.path), t.unlink(temp.path))
+	}
 	if out, err := u.stat(temp); err != nil || !x.still(&out) {
-		return errors.Join(errMoving, err, t.exchange(temp.path, x.to.path), t.unlink(temp.path))
+		return errors.Join(errMoving, err, t.exchange(temp.path, x.to.path), u.rec.Failed(x.to.root, x.to.path), t.unlink(temp.path))
 	}
 	x.did = true
 	if b.Links > 1 {
@@ -795,7 +812,7 @@ func (u *undo) putBack(x *item, data iter.Seq2[snapshot.Extent, error]) error {
 		return errors.Join(err, t.unlink(temp.path))
 	}
 	if err := t.move(temp.path, t, x.to.path); err != nil {
-		return errors.Join(err, t.unlink(temp.path))
+		return errors.Join(err, u.rec.Failed(x.to.root, x.to.path), t.unlink(temp.path))
 	}
 	x.did = true
 	if x.c.Before.Links > 1 {
