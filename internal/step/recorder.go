@@ -349,21 +349,28 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 		return r.refuse(key{root: was.root}, whyMany)
 	}
 	e := &entry{Op: opSave, FromRoot: was.root, From: Text(was.path), State: s, Seen: at == was, Partial: partial && s.Kind == File}
-	if s.Kind != File || e.Partial {
-		return e, nil
+	base := old
+	if base == nil && s.Links > 1 && s.Kind == File {
+		// Another name of it may be saved already, and the file changed since.
+		if other, ok := r.linked[[2]uint64{s.Dev, s.Ino}]; ok {
+			base = r.saved[other]
+		}
 	}
-	if s.Links > 1 && old == nil {
-		// Another name of it may be kept already, and its contents changed since.
-		if other := r.saved[r.linked[[2]uint64{s.Dev, s.Ino}]]; other != nil && other.kept > 0 && !other.partial {
-			e.State, e.Kept = other.state, other.kept
-			var err error
-			e.Parts, err = other.contents.MarshalBinary()
+	if base != nil {
+		if e.State, e.Kept = base.state, base.kept; e.Kept > 0 {
+			e.Partial = false
+			e.Parts, err = base.contents.MarshalBinary()
 			return e, err
 		}
 	}
-	if old != nil { // the mode may have changed since
+	if s.Kind != File || e.Partial {
+		return e, nil
+	}
+	if base != nil { // the mode may have changed since, and the contents not
+		was := base.state
+		e.State = s
 		defer func() {
-			e.State.Mode, e.State.UID, e.State.GID, e.State.ModTime = old.state.Mode, old.state.UID, old.state.GID, old.state.ModTime
+			e.State.Mode, e.State.UID, e.State.GID, e.State.ModTime = was.Mode, was.UID, was.GID, was.ModTime
 		}()
 	}
 	why, err := r.keep(at, e)
@@ -501,7 +508,7 @@ func (r *Recorder) apply(e *entry) {
 			s.seen = s.seen && old.seen
 		}
 		r.saved[src] = s
-		if s.state.Links > 1 && s.kept > 0 {
+		if s.state.Links > 1 && s.state.Kind == File {
 			r.linked[[2]uint64{s.state.Dev, s.state.Ino}] = src
 		}
 		if e.Why != "" {

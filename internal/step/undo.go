@@ -107,7 +107,8 @@ type undo struct {
 	has   map[int]snapshot.Contents
 	names *names // where the files of changes are now
 	items []*item
-	came  map[key]bool // where files of After are by the record
+	came  map[key]bool  // where files of After are by the record
+	gives map[key]*item // directories that come back, by where they were
 }
 
 // An item is a change that is being undone.
@@ -119,8 +120,9 @@ type item struct {
 	over bool  // nothing is left to do
 	did  bool  // something was done
 	note string
-	temp bool // it was moved to a temporary name
-	home key  // from here
+	with *item // directory that takes it along when that is moved back
+	temp bool  // it was moved to a temporary name
+	home key   // from here
 }
 
 // bare takes out of a root what may differ between records.
@@ -265,6 +267,14 @@ func (u *undo) place(root int, p Text) (key, string) {
 		return key{}, why
 	}
 	return key{u.roots[b], string(p)}, ""
+}
+
+// back reports whether a moved or removed directory is where it was.
+func (x *item) back() bool {
+	if x.with != nil {
+		return x.with.back()
+	}
+	return x.did && !x.temp
 }
 
 // wanted reports whether the request is about a path.
@@ -476,11 +486,26 @@ func (u *undo) temp(at key) (key, error) {
 // arrange moves files back, and makes and removes directories, in an order in which that is possible.
 func (u *undo) arrange() error {
 	var moves, makes, takes []*item
+	u.gives = map[key]*item{}
+	here := map[key]*item{}
+	for _, x := range u.items {
+		if x.c.Before.Kind != Dir {
+			continue
+		}
+		if x.c.Moved || x.n == nil || x.c.After.Kind != Dir {
+			u.gives[x.to] = x
+		}
+		if x.c.Moved && x.n != nil {
+			here[x.n.at()] = x
+		}
+	}
 	for _, x := range u.items {
 		switch {
 		case x.over:
 		case x.c.Moved:
-			moves = append(moves, x)
+			if x.with = carried(x, here); x.with == nil {
+				moves = append(moves, x)
+			}
 		case x.goes() && x.c.After.Kind == Dir && x.n != nil:
 			takes = append(takes, x)
 			if x.c.Before.Exists() {
@@ -547,11 +572,32 @@ func (u *undo) arrange() error {
 		}
 		u.conflict(x, fmt.Sprintf("it cannot be moved back to %q: something is there, or its directory is not", x.to.path), makeWay)
 	}
+	for _, x := range u.items {
+		if x.with != nil && !x.over && !x.back() {
+			u.conflict(x, "its directory could not be moved back", makeWay)
+		}
+	}
 	for _, x := range makes {
 		u.conflict(x, "its place is taken, or the directory that it was in is not there", makeWay)
 	}
 	for _, x := range takes {
 		u.conflict(x, "the directory has contents that the step did not make", byHand)
+	}
+	return nil
+}
+
+// carried returns the moved directory that takes a file in it along when it is moved back, if it does.
+func carried(x *item, here map[key]*item) *item {
+	at := x.n.at()
+	for i := strings.LastIndexByte(at.path, '/'); i > 0; i = strings.LastIndexByte(at.path[:i], '/') {
+		d := here[key{at.root, at.path[:i]}]
+		if d == nil {
+			continue
+		}
+		if (key{d.to.root, d.to.path + at.path[i:]}) == x.to {
+			return d
+		}
+		return nil
 	}
 	return nil
 }
@@ -579,11 +625,16 @@ func (u *undo) makeDir(x *item, _ map[key]*item) (bool, error) {
 	return true, nil
 }
 
-// parent reports whether the directory of a path is there.
+// parent reports whether the directory of a path is there, and is the one from before the step.
 func (u *undo) parent(k key) bool {
 	up := k.parent()
 	if up.path == "" {
 		return true
+	}
+	for d := up; d.path != ""; d = d.parent() {
+		if x := u.gives[d]; x != nil && !x.back() {
+			return false
+		}
 	}
 	s, err := u.stat(up)
 	return err == nil && s.Kind == Dir
@@ -704,7 +755,7 @@ func (u *undo) stage(moves []*item) (bool, error) {
 func (u *undo) restore() error {
 	for _, x := range u.items {
 		c := x.c
-		if x.over || !c.Before.Exists() || c.Before.Kind == Dir || c.Moved && !x.did {
+		if x.over || !c.Before.Exists() || c.Before.Kind == Dir || c.Moved && !x.back() {
 			continue
 		}
 		if err := context.Cause(u.ctx); err != nil {
@@ -853,7 +904,7 @@ func (u *undo) settle(x *item, at key) error {
 func (u *undo) directories() error {
 	var dirs []*item
 	for _, x := range u.items {
-		if !x.over && x.c.Before.Kind == Dir && (!x.c.Moved || x.did) {
+		if !x.over && x.c.Before.Kind == Dir && (!x.c.Moved || x.back()) {
 			dirs = append(dirs, x)
 		}
 	}
