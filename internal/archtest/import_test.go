@@ -135,6 +135,7 @@ func layers() []layer {
 		{"internal/dialect/e2b", []string{"internal/ingress", "internal/wrap/lifetime", "internal/jsonbody"}, "translation: it knows drivers with terms, the way to ports, and what answers inside a sandbox only by an interface; no server, no key, no database"},
 		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b", "internal/dialect/e2b/envd/envdpb", "internal/jsonbody"}, "E2B's in-box API over any sandbox: it knows no tier and no server, and of the API outside how addresses of files are signed"},
 		{"internal/dialect/e2b/envd/envdpb", nil, "generated wire format"},
+		{"internal/step", []string{"internal/gitconfigcheck", "internal/protect", "internal/snapshot", "internal/sys"}, "what commands changed in directories that are handed to it, and the way back: it knows no tier, and trusts no report"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
 }

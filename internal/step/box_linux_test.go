@@ -1,7 +1,6 @@
 package step
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 	"syscall"
@@ -441,6 +439,3 @@ func describe(rec *Record) string {
 	}
 	return b.String()
 }
-
-var _ = context.Background
-var _ = slices.Sort[[]int]

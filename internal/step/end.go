@@ -59,7 +59,10 @@ func (r *Recorder) end(ctx context.Context, o Outcome) (*Record, error) {
 	if err := x.store(ctx); err != nil {
 		return nil, err
 	}
-	return rec, r.j.put(ctx, rec, r.fresh)
+	r.pass()
+	err := r.j.put(ctx, rec, r.fresh)
+	r.pass()
+	return rec, err
 }
 
 // record returns the record without what changed.

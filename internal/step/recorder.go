@@ -41,6 +41,7 @@ type Recorder struct {
 	lost   bool  // something was not noted
 	stored bool  // the contents are a snapshot already
 	recent []recent
+	pass   func() // of tests: called between two changes of the journal
 	ended  bool
 }
 
@@ -396,6 +397,7 @@ func (r *Recorder) keep(at key, e *entry) (why string, err error) {
 		var s State
 		s, err = t.contents(at.path, e.State, most, func(data iter.Seq2[snapshot.Extent, error]) (err error) {
 			c, fresh, err = r.draft.Add(context.Background(), e.State.Size, r.within(data))
+			r.pass()
 			return err
 		})
 		if err == nil {
@@ -475,7 +477,9 @@ func (r *Recorder) note(durable bool, all ...*entry) error {
 	if len(lines) == 0 {
 		return nil
 	}
+	r.pass()
 	err := r.log.add(durable, lines...)
+	r.pass()
 	if err != nil {
 		gap := r.log.lose()
 		r.lost = true
@@ -584,6 +588,6 @@ func (r *Recorder) close(done bool) (err error) {
 func newRecorder(j *Journal, h header) *Recorder {
 	return &Recorder{
 		j: j, number: h.Number, head: h, begun: h.Start.Add(-tick).UnixNano(), trees: make([]*tree, len(h.Roots)),
-		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, caches: map[key]bool{}, left: map[key]string{},
+		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, caches: map[key]bool{}, left: map[key]string{}, pass: func() {},
 	}
 }
