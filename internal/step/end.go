@@ -43,7 +43,7 @@ func (r *Recorder) End(ctx context.Context, o Outcome) (*Record, error) {
 
 func (r *Recorder) end(ctx context.Context, o Outcome) (*Record, error) {
 	rec := r.record(o)
-	x := ending{r: r, rec: rec, now: map[key]place{}, gone: map[key]bool{}}
+	x := ending{r: r, rec: rec, now: map[key]place{}, none: map[int]bool{}}
 	if err := x.compare(ctx); err != nil {
 		return nil, err
 	}
@@ -92,10 +92,10 @@ type ending struct {
 	r    *Recorder
 	rec  *Record
 	now  map[key]place // where original files are that were moved
-	gone map[key]bool  // files of before the step that are in changes already
 	made []key         // present paths
 	used []key         // saved paths whose contents the record needs
 	same []int         // changes that are none if the contents are the same
+	none map[int]bool  // changes that are none
 }
 
 type place struct {
@@ -269,6 +269,10 @@ func (x *ending) moved(k key) error {
 		}
 		return nil
 	}
+	if now.Change < x.r.begun {
+		x.r.apply(&entry{Op: opLeft, Root: p.at.root, Path: Text(p.at.path), Why: whyForged})
+		return nil
+	}
 	x.rec.Changes = append(x.rec.Changes, Change{
 		Root: p.at.root, Path: Text(p.at.path), Moved: true, From: Text(k.path), FromRoot: k.root, Before: now, After: now,
 	})
@@ -285,23 +289,23 @@ func (x *ending) create(at key, before map[key]int) error {
 		x.r.apply(&entry{Op: opLeft, Root: dir.root, Path: Text(dir.path), Why: whyRebuilt})
 		return nil
 	}
-	why := ""
+	i, replaced := before[at]
 	if now.Change < x.r.begun {
-		why = whyForged
-	}
-	if i, ok := before[at]; ok && !x.rec.Changes[i].After.Exists() {
-		if c := &x.rec.Changes[i]; why == "" {
-			c.After = now
-			if alike(&c.Before, &c.After) && (c.Kept > 0 || c.Before.Kind != File) {
-				if c.Before.Kind != File {
-					c.Why = "" // nothing changed, and so it is left out
-				}
-				x.same = append(x.same, i)
-			}
-			return nil
+		if replaced && sameFile(&now, &x.rec.Changes[i].Before) { // nor was it removed
+			x.none[i] = true
 		}
+		x.r.apply(&entry{Op: opLeft, Root: at.root, Path: Text(at.path), Why: whyForged})
+		return nil
 	}
-	x.rec.Changes = append(x.rec.Changes, Change{Root: at.root, Path: Text(at.path), After: now, Why: why})
+	if !replaced {
+		x.rec.Changes = append(x.rec.Changes, Change{Root: at.root, Path: Text(at.path), After: now})
+		return nil
+	}
+	c := &x.rec.Changes[i]
+	c.After = now
+	if alike(&c.Before, &c.After) && (c.Kept > 0 || c.Before.Kind != File) {
+		x.same = append(x.same, i)
+	}
 	return nil
 }
 
@@ -343,7 +347,7 @@ func (x *ending) digests(ctx context.Context) error {
 	if err := x.settle(ctx, late); err != nil {
 		return err
 	}
-	none := map[int]bool{}
+	none := x.none
 	for _, i := range x.same {
 		c := &x.rec.Changes[i]
 		if c.Before.Kind != File || c.Before.Digest != "" && c.Before.Digest == c.After.Digest {

@@ -191,7 +191,10 @@ func (j *Journal) reserve() int64 { return min(j.opts.Step, j.opts.Size/4) }
 
 // Begin begins a step: it gives it a number, and opens its roots. It does not read the directories. If the journal is
 // nearly full, it trims it first.
-func (j *Journal) Begin(ctx context.Context, a About) (_ *Recorder, err error) {
+func (j *Journal) Begin(ctx context.Context, a About) (*Recorder, error) { return j.begin(ctx, a, true) }
+
+// begin is Begin. An undo does not trim, because it needs the contents of old steps.
+func (j *Journal) begin(ctx context.Context, a About, trim bool) (_ *Recorder, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("begin a step: %w", err)
@@ -226,7 +229,7 @@ func (j *Journal) Begin(ctx context.Context, a About) (_ *Recorder, err error) {
 		trees = append(trees, t)
 		h.Roots = append(h.Roots, Root{Path: root.Path, Target: root.Target, Ino: t.ino, Dev: t.dev})
 	}
-	if used := j.count(fileUsage); used > j.opts.Size-j.reserve() {
+	if used := j.count(fileUsage); trim && used > j.opts.Size-j.reserve() {
 		if _, _, err := j.Trim(ctx); err != nil && !errors.Is(err, paddock.Conflict) { // another one trims
 			return nil, err
 		}

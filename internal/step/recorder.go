@@ -72,7 +72,7 @@ const (
 	whySize   = "the journal is full"
 	whyDisk   = "the disk is full"
 	whyMany   = "the step changed more paths than its record can have"
-	whyForged = "it was there before the step, by its times"
+	whyForged = "it was told to be made or moved here, and was here before the step by its times"
 )
 
 // Number returns the number of the step, which is unique in its journal.
@@ -158,7 +158,7 @@ func (r *Recorder) Remove(root int, path string) error {
 			return err
 		}
 		if s := r.saved[was]; s != nil && s.cache {
-			return nil
+			return r.note(false, first)
 		}
 		if first != nil && first.Op == opCreate { // there is nothing
 			return nil

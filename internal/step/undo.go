@@ -162,7 +162,7 @@ func (u *undo) begin(recs []*Record) error {
 		}
 	}
 	var err error
-	if u.rec, err = u.j.Begin(u.ctx, about); err != nil {
+	if u.rec, err = u.j.begin(u.ctx, about, false); err != nil {
 		return err
 	}
 	for b, i := range u.roots { // between the two looks
