@@ -12,6 +12,9 @@
 // A writer that fails removes its draft, so that nobody can fill the disk with snapshots that do not exist. Writers and
 // those that remove blobs exclude each other only while a draft is moved to its place.
 //
+// A [Draft] is one that lives as long as something whose end is not known, such as a command. It takes contents one by
+// one, and outlives its writer: nobody collects it before it is resumed.
+//
 // Several programs may read and write a store at once. The package does not trust the data that it reads: no name can
 // lead out of the tree, and every number is checked before use.
 package snapshot

@@ -53,7 +53,7 @@ const (
 	Free How = iota
 	// Replace means that what is at the new name, if anything, goes away. Wait for the recorder before it.
 	Replace
-	// Exchange means RENAME_EXCHANGE.
+	// Exchange means RENAME_EXCHANGE. Wait for the recorder before it, because afterwards nobody could tell which is which.
 	Exchange
 )
 

@@ -439,3 +439,56 @@ func describe(rec *Record) string {
 	}
 	return b.String()
 }
+
+// Whatever a step did, and whatever the user wrote since: an undo loses nothing of the user's.
+func TestUndoNeverLosesWhatTheUserWroteSince(t *testing.T) {
+	for seed := range 60 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			x := rand.New(rand.NewPCG(uint64(seed), 9))
+			dir := workspace(t)
+			grow(t, x, dir)
+			j := journal(t, Options{})
+			b := &box{r: begin(t, j, dir), dirs: []string{dir}, rand: x}
+			for range 5 + x.IntN(40) {
+				_, _ = b.random(x)
+			}
+			rec := end(t, b.r)
+			var texts []string
+			for n, k := range b.places(anything) {
+				if x.IntN(4) > 0 {
+					continue
+				}
+				i, err := os.Lstat(b.full(0, k.path))
+				if err != nil || i.Mode()&fs.ModeSymlink != 0 {
+					continue
+				}
+				p := b.full(0, k.path)
+				if i.IsDir() {
+					p += "/user"
+				} else { // as an editor saves: it may have other names, which keep what they have
+					must(t, os.Remove(p))
+				}
+				texts = append(texts, fmt.Sprintf("by the user %d", n))
+				must(t, os.WriteFile(p, []byte(texts[len(texts)-1]), 0o644))
+			}
+			for range 2 {
+				res := undoing(t, j, rec.Number)
+				now := picture(t, dir)
+				for _, text := range texts {
+					found := false
+					for _, v := range now {
+						found = found || strings.Contains(v, fmt.Sprintf("%q", text))
+					}
+					if !found {
+						t.Fatalf("%q is gone: %+v\nchanges %s", text, res.Conflicts, describe(rec))
+					}
+				}
+				for p := range now {
+					if strings.Contains(p, tempPrefix) {
+						t.Errorf("%q is left", p)
+					}
+				}
+			}
+		})
+	}
+}

@@ -183,3 +183,58 @@ func TestARootThatIsGoneOrExchangedIsNotCompared(t *testing.T) {
 	}
 	same(t, "back", map[string]string{"0:a": `-rw-r--r-- "old"`}, picture(t, dir))
 }
+
+func TestALogThatIsFullIsSaidAndGuessesNothing(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := workspace(t)
+		j := journal(t, Options{Log: 1500})
+		files := map[string]string{}
+		for i := range 20 {
+			files[fmt.Sprint("f", i)] = fmt.Sprint("old", i)
+		}
+		plant(t, dir, files)
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+		must(t, b.write(0, "new", "by the step", 0))
+		for i := range 20 {
+			must(t, b.write(0, fmt.Sprint("f", i), "by the step", os.O_TRUNC))
+		}
+		must(t, b.move(0, "f19", 0, "new", Replace))
+		if killed {
+			leaveDead(t, b.r)
+			list, err := j.Recover(t.Context())
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+		} else {
+			end(t, b.r)
+		}
+		rec, err := j.Read(t.Context(), 1)
+		must(t, err)
+		if !rec.Incomplete || killed && len(rec.Left) == 0 {
+			t.Errorf("%+v", rec)
+		}
+		undoing(t, j, 1)
+		if text, err := os.ReadFile(dir + "/f0"); err != nil || string(text) != "old0" {
+			t.Errorf("%q %v", text, err)
+		}
+		if !killed { // the recorder knew all that it could not write down
+			files := map[string]string{}
+			for i := range 20 {
+				files[fmt.Sprint("0:f", i)] = fmt.Sprintf("-rw-r--r-- %q", fmt.Sprint("old", i))
+			}
+			same(t, "undo", files, picture(t, dir))
+		} else if text, err := os.ReadFile(dir + "/new"); err != nil || string(text) != "by the step" {
+			t.Errorf("new: %q %v", text, err)
+		}
+	}
+	dir, j := workspace(t), journal(t, Options{Log: 1000})
+	r, err := j.Begin(t.Context(), About{Roots: []Root{{Path: Text(dir)}}, Strict: true})
+	must(t, err)
+	for err == nil {
+		err = r.Create(0, "a"+strings.Repeat("x", 100))
+	}
+	if !errors.Is(err, paddock.Exhausted) {
+		t.Error(err)
+	}
+	end(t, r)
+}

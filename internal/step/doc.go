@@ -7,7 +7,8 @@
 // Whoever performs the changes of a sandbox tells a [Recorder] about each change before it performs the change. A call
 // names a root, which is a directory of the host that was opened when the step began, and a path below it. The Recorder
 // looks at the file itself and believes nothing else. Calls for changes that destroy something return after the old
-// contents are stored. Calls for creations and for moves to free names may arrive after the fact, in order.
+// contents are stored. Calls for creations and for moves to free names may arrive after the fact, in order. If a change
+// fails after it was told, [Recorder.Failed] takes it back.
 //
 // The Recorder follows where each present name came from, so that it stores the contents of a file once per step, by
 // the path that the file had when the step began, and no contents of files that the step itself made. A moved directory
@@ -46,5 +47,9 @@
 //
 // Extended attributes, access control lists, and the contents of devices and sockets are not kept. Contents of trees that
 // tools rebuild (see [Rebuildable]) are not kept either: the record names such a tree in its Left. A tree counts by the
-// path at the start of the step. A file that an earlier step moved into such a tree is not kept any more.
+// path at the start of the step. A file that an earlier step moved into such a tree is not kept any more. The times of a
+// directory are those when the recorder saw it, which is after what was in it went.
+//
+// If a file has several names and the step changes it by one of them, undo writes the contents in place, so that all names
+// have them again. If the step replaced that name by another file meanwhile, the other names keep what the step wrote.
 package step

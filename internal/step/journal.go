@@ -191,7 +191,9 @@ func (j *Journal) reserve() int64 { return min(j.opts.Step, j.opts.Size/4) }
 
 // Begin begins a step: it gives it a number, and opens its roots. It does not read the directories. If the journal is
 // nearly full, it trims it first.
-func (j *Journal) Begin(ctx context.Context, a About) (*Recorder, error) { return j.begin(ctx, a, true) }
+func (j *Journal) Begin(ctx context.Context, a About) (*Recorder, error) {
+	return j.begin(ctx, a, true)
+}
 
 // begin is Begin. An undo does not trim, because it needs the contents of old steps.
 func (j *Journal) begin(ctx context.Context, a About, trim bool) (_ *Recorder, err error) {

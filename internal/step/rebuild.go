@@ -32,7 +32,7 @@ const whyRebuilt = "tools rebuild it: its contents are not kept"
 // Marks that this step made do not count, because with them a sandbox could choose what is not kept. With deep false the
 // path itself does not count.
 func (r *Recorder) cache(was key, deep bool) (dir key, ok bool) {
-	path := was.path
+	path, depth := was.path, 0
 	for i := 0; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {
 			continue
@@ -41,10 +41,18 @@ func (r *Recorder) cache(was key, deep bool) (dir key, ok bool) {
 			break
 		}
 		d := key{was.root, path[:i]}
+		_, name := splitPath(d.path)
+		if depth++; rebuilt(name) {
+			return d, true
+		}
+		if depth > maxJudged {
+			continue
+		}
 		is, known := r.caches[d]
 		if !known {
 			is = r.judge(d)
-			if len(r.caches) < 4*r.j.opts.Changes {
+			if r.judged < maxJudgedBytes {
+				r.judged += len(d.path) + 100
 				r.caches[key{d.root, strings.Clone(d.path)}] = is
 			}
 		}
@@ -55,12 +63,14 @@ func (r *Recorder) cache(was key, deep bool) (dir key, ok bool) {
 	return key{}, false
 }
 
-// judge looks whether tools rebuild a directory.
+// Bounds of looks into directories. Deeper ones count by their names only.
+const (
+	maxJudged      = 32       // levels
+	maxJudgedBytes = 32 << 20 // of memory for what was found
+)
+
+// judge looks whether tools rebuild a directory because of what is in it or beside it.
 func (r *Recorder) judge(d key) bool {
-	_, name := splitPath(d.path)
-	if rebuilt(name) {
-		return true
-	}
 	t := r.trees[d.root]
 	if t == nil {
 		return false
@@ -73,7 +83,7 @@ func (r *Recorder) judge(d key) bool {
 			found = t.starts(d.in("CACHEDIR.TAG").path, cacheTag)
 		}
 	})
-	if found || name != "target" {
+	if _, name := splitPath(d.path); found || name != "target" {
 		return found
 	}
 	up := d.parent()

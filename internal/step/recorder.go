@@ -28,7 +28,8 @@ type Recorder struct {
 	saved  map[key]*saved
 	order  []key             // of saved
 	linked map[[2]uint64]key // of saved, by device and inode, if there are other names
-	caches map[key]bool
+	caches map[key]bool      // directories that tools rebuild, or not
+	judged int               // bytes of caches
 	left   map[key]string
 	lefts  []key // of left
 	log    *logFile
