@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // options say what to measure with what.
@@ -37,6 +39,7 @@ type options struct {
 
 	hosts map[string][]netip.Addr // that sandboxes find; nil where they have no network
 	roots []byte                  // PEM, of who vouches for those
+	steps *step.Journal           // records what sandboxes change; nil records nothing
 }
 
 func main() {
@@ -53,7 +56,7 @@ func main() {
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
 	flag.StringVar(&o.sdk, "sdk", ".tmp/sdk", "`directory` that make sdk filled")
 	flag.StringVar(&o.update, "update", "", "write the tables between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server, e2b")
+	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server, e2b, steps")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.IntVar(&o.live, "live", 500, "`number` of sandboxes of a server that is loaded")
@@ -89,7 +92,7 @@ func bench(ctx context.Context, o options) error {
 		{"commands", compareCommands, mainTable}, {"boxes", measureBoxes, mainTable}, {"work", compareWork, mainTable},
 		{"sim", compareShells, mainTable}, {"network", measureNetwork, networkTable},
 		{"machines", measureMachines, machineTable}, {"server", measureServer, serverTable},
-		{"e2b", measureE2B, e2bTable},
+		{"e2b", measureE2B, e2bTable}, {"steps", measureSteps, stepTable},
 	}
 	var only []string
 	if o.only != "" {

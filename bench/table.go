@@ -80,6 +80,7 @@ const (
 	machineTable = "bench machines"
 	serverTable  = "bench server"
 	e2bTable     = "bench e2b"
+	stepTable    = "bench steps"
 )
 
 // update replaces what is between the markers of a table in a document.

@@ -56,7 +56,7 @@ func openJail(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jail.New(jail.Options{Guest: program.Embedded("guest", guest), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
+	return jail.New(jail.Options{Guest: program.Embedded("guest", guest), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots, Steps: o.steps})
 }
 
 // openGVisor opens the driver with both programs that `make build` made.
@@ -73,7 +73,7 @@ func openGVisor(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gvisor.New(gvisor.Options{Guest: program.Embedded("guest", guest), Init: program.Embedded("gvisor", kernel), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
+	return gvisor.New(gvisor.Options{Guest: program.Embedded("guest", guest), Init: program.Embedded("gvisor", kernel), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots, Steps: o.steps})
 }
 
 // wayOut reads the program of gateways where sandboxes are to have one.

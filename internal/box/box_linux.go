@@ -233,6 +233,9 @@ func (m *making) configure(context.Context) error {
 	if err := m.b.showSizes(c); err != nil {
 		return err
 	}
+	if err := m.witness(c); err != nil {
+		return err
+	}
 	c.Layout.Config.Names = c.Files.Names()
 	config, err := json.Marshal(c.Layout.Config)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a [Driver].
@@ -88,6 +89,9 @@ type Options struct {
 	// this process is, and the decisions of their gateways. Nil disables events. A sandbox
 	// that outlives this process records its events itself, in State.
 	Audit audit.Sink
+
+	// Steps records what each command of an ephemeral sandbox changes in its writable mounts. Nil records nothing.
+	Steps *step.Journal
 }
 
 // An environ is an environment by name.
@@ -270,13 +274,21 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}
 	done := func() { watch(func() {}) }
 	var sb *Sandbox
+	var steps *stepping
+	if d.site.o.Steps != nil {
+		steps = &stepping{journal: d.site.o.Steps, sandbox: spec.ID, tier: d.tier.Name}
+		p.plan.witness = steps.watch
+	}
 	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}
+	if steps != nil {
+		steps.held = func(ctx context.Context) ([]boxinit.Change, error) { return own.Box().Held(ctx) }
+	}
 	own.plan.made = func(b *Box) {
 		if b.Group != nil {
 			watch(d.sweepers.watch(b.Group.Dirs()))
 		}
 	}
-	sb = &Sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
+	sb = &Sandbox{id: spec.ID, driver: d, owner: own, steps: steps, dialing: make(chan struct{}, 1), about: about{
 		User: own.plan.Layout.Config.User.Name, Dir: own.plan.Layout.Config.Dir, Labels: maps.Clone(spec.Labels),
 		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0,
 	}}

@@ -46,6 +46,9 @@ type Plan struct {
 	// finish completes the layout while the guest program starts; nil if it is complete.
 	finish func() error
 
+	// witness returns who is told of the changes of a box. It is nil if nobody wants to know.
+	witness func([]WitnessedTree) (Witness, error)
+
 	// made is called with the box when its first process runs. connected gets the
 	// connection, which answers nothing before the box is ready. Both may be nil.
 	made      func(*Box)

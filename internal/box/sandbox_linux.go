@@ -66,8 +66,9 @@ type Sandbox struct {
 	id     paddock.ID
 	driver *Driver
 	owner  boxOwner
-	lately bool   // the driver may return it again
-	done   func() // called when it was removed; may be nil
+	lately bool      // the driver may return it again
+	done   func()    // called when it was removed; may be nil
+	steps  *stepping // nil if nothing is recorded
 
 	dialing chan struct{} // has an element while the connection to the agent is being remade
 
@@ -427,7 +428,29 @@ func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 		return nil, err
 	}
 	s.driver.tier.Client.Starting(ctx, s)
-	return g.Start(ctx, cmd)
+	if s.steps == nil {
+		return g.Start(ctx, cmd)
+	}
+	end, err := s.steps.command(ctx, "run", cmd.Args)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	p, err := g.Start(ctx, cmd)
+	if err != nil {
+		end(nil)
+		return nil, err
+	}
+	recorded := make(chan struct{})
+	s.steps.wg.Go(func() { // ends with the process, which ends with the sandbox
+		defer close(recorded)
+		exit, err := p.Wait(context.Background())
+		if err != nil {
+			end(nil)
+			return
+		}
+		end(&exit)
+	})
+	return recordedProcess{p, recorded}, nil
 }
 
 // Attach implements paddock.Sandbox.
@@ -536,14 +559,18 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
+	var unrecorded error
+	if s.steps != nil {
+		unrecorded = s.steps.close()
+	}
 	s.driver.forget(s)
 	if s.done != nil {
 		s.done()
 	}
 	if g != nil {
-		return g.Close()
+		unrecorded = errors.Join(unrecorded, g.Close())
 	}
-	return nil
+	return unrecorded
 }
 
 // letGo closes the connection of an unused sandbox; it is remade at the next use.

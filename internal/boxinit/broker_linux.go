@@ -43,6 +43,7 @@ type broker struct {
 	writable []string // private directories that the guest changes without the broker
 	noFile   func()   // called when a command has no descriptor left; may be nil
 	view     *view    // what is shown of the machine; nil shows it as it is
+	witness  *witness // is told of changes; may be nil
 	slow     chan struct{}
 	waiting  chan struct{} // one element for each call that waits for a lock
 	fail     func(error)   // reports why there is no broker any more, and ends the box
@@ -73,6 +74,7 @@ type broker struct {
 
 // A tree is a directory (or a single file) whose changes the broker decides.
 type tree struct {
+	number    int // in Config.Trees
 	path      string
 	protected *protect.Set // nil protects nothing: a private directory
 	above     string       // the host path of the mount, where a protected name may begin
@@ -80,7 +82,6 @@ type tree struct {
 }
 
 const (
-	pathMax     = 4096
 	linkMax     = 40
 	refusalsMax = 1000
 	slowMax     = 8   // waiting calls, such as connects
@@ -97,8 +98,8 @@ func newBroker(c *Config) (*broker, error) {
 	if c.GuestKernel != nil {
 		b.root = Root
 	}
-	for _, t := range c.Trees {
-		bt := tree{path: t.Path}
+	for i, t := range c.Trees {
+		bt := tree{number: i, path: t.Path}
 		switch {
 		case t.Protected && t.Cache:
 			bt.protected, bt.cache = protect.Versioned(), true
@@ -898,10 +899,30 @@ func (b *broker) Check(op string, dir *os.File, base string) (done func(), err e
 		b.refuse(op, p.full, rule)
 		return nil, fmt.Errorf("%s %q: %s: %w", op, p.full, rule, paddock.Denied)
 	}
+	if err := b.beforeAgent(op, p); err != nil {
+		p.release()
+		return nil, fmt.Errorf("%s %q: it cannot be recorded: %w", op, p.full, err)
+	}
 	if len(p.held) == 0 {
 		return nil, nil
 	}
 	return p.release, nil
+}
+
+// beforeAgent reports what the agent is about to do for the host.
+func (b *broker) beforeAgent(op string, p *place) error {
+	switch {
+	case !p.there():
+		b.made(p)
+		return nil
+	case op == "remove":
+		return b.before(ChangeRemoved, p)
+	case op == "chmod":
+		return b.before(ChangeMode, p)
+	case op == "write":
+		return b.before(ChangeContent, p)
+	}
+	return nil // it fails, because something is there
 }
 
 // denied is the error of a change that a rule about names refuses.

@@ -140,8 +140,7 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 	} else {
 		mode = 0
 	}
-	// O_NONBLOCK, so that a FIFO cannot block the broker.
-	fd, err := sys.Openat(p.dir, p.base, flags&^syscall.O_CLOEXEC|syscall.O_NONBLOCK, mode)
+	fd, err := c.openSeen(p, flags&^syscall.O_CLOEXEC, mode, there && !isDir)
 	if err != nil {
 		return fails(err)
 	}
@@ -155,6 +154,51 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 		c.sampled(fd)
 	}
 	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
+}
+
+// openSeen opens a place, and reports the change that this is. there says that a file is to be opened.
+func (c *call) openSeen(p *place, flags int, mode uint32, there bool) (fd int, err error) {
+	flags |= syscall.O_NONBLOCK // so that a FIFO cannot block the broker
+	if c.witness == nil {
+		return sys.Openat(p.dir, p.base, flags, mode)
+	}
+	const most = 4 // others with the same directory can make and remove it each time
+	for range most {
+		if there {
+			if flags&(syscall.O_ACCMODE|syscall.O_TRUNC) != 0 {
+				if err := c.before(ChangeContent, p); err != nil {
+					return -1, err
+				}
+			}
+			fd, err = sys.Openat(p.dir, p.base, flags&^syscall.O_CREAT, 0)
+			if !errors.Is(err, syscall.ENOENT) || flags&syscall.O_CREAT == 0 {
+				return fd, err
+			}
+			there = false
+			continue
+		}
+		if flags&syscall.O_CREAT == 0 {
+			return sys.Openat(p.dir, p.base, flags, mode) // a directory
+		}
+		fd, err = sys.Openat(p.dir, p.base, flags|syscall.O_EXCL, mode)
+		if err == nil {
+			c.made(p)
+			return fd, nil
+		}
+		if !errors.Is(err, syscall.EEXIST) || flags&syscall.O_EXCL != 0 {
+			return -1, err
+		}
+		there = true
+	}
+	return -1, syscall.EBUSY
+}
+
+// reported reports that something was made at a place, if it was.
+func (c *call) reported(p *place, err error) reply {
+	if err == nil {
+		c.made(p)
+	}
+	return result(err)
 }
 
 // openTmpfile makes an unnamed file in a directory of a tree.
@@ -219,7 +263,7 @@ func (c *call) mkdir(dirfd int, addr uint64, mode uint32) reply {
 	if mode, err = c.masked(mode); err != nil {
 		return fails(err)
 	}
-	return result(sys.MkdirAt(p.dir, p.base, mode))
+	return c.reported(p, sys.MkdirAt(p.dir, p.base, mode))
 }
 
 func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
@@ -242,7 +286,7 @@ func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
 		if mode, err = c.masked(mode); err != nil {
 			return fails(err)
 		}
-		return result(sys.Mknodat(p.dir, p.base, mode|kind))
+		return c.reported(p, sys.Mknodat(p.dir, p.base, mode|kind))
 	default:
 		return reply{err: syscall.EPERM}
 	}
@@ -275,7 +319,7 @@ func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
 	if !c.mayMake("link", p, false) {
 		return reply{err: syscall.EACCES}
 	}
-	return result(sys.SymlinkAt(says, p.dir, p.base))
+	return c.reported(p, sys.SymlinkAt(says, p.dir, p.base))
 }
 
 func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
@@ -305,11 +349,14 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 	if !decided && !c.mayAt("remove", p, dir) { // the kernel removes only an empty directory
 		return reply{err: syscall.EACCES}
 	}
+	if p.slash && !dir {
+		return reply{err: syscall.ENOTDIR}
+	}
+	if err := c.before(ChangeRemoved, p); err != nil {
+		return fails(err)
+	}
 	if dir {
 		return result(sys.RmdirAt(p.dir, p.base))
-	}
-	if p.slash {
-		return reply{err: syscall.ENOTDIR}
 	}
 	return result(sys.UnlinkAt(p.dir, p.base))
 }
@@ -323,7 +370,7 @@ func (c *call) truncate(addr uint64, size int64) reply {
 	if !c.mayAt("write", p, false) {
 		return reply{err: syscall.EACCES}
 	}
-	fd, err := sys.Openat(p.dir, p.base, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	fd, err := c.openSeen(p, syscall.O_WRONLY, 0, true)
 	if err != nil {
 		return fails(err)
 	}
@@ -392,10 +439,21 @@ func (c *call) move(a, b *place, flags uint) reply {
 	if (a.slash || b.slash) && is.Mode&sys.TypeMask != sys.TypeDir { // only directories may be named so
 		return reply{err: syscall.ENOTDIR}
 	}
+	over, err := sys.StatAt(b.dir, b.base)
+	same := err == nil && over.Dev == is.Dev && over.Ino == is.Ino // two names of one file: the kernel does nothing
+	if err == nil && !same && flags&(sys.RenameExchange|sys.RenameNoReplace) == 0 {
+		if err := c.before(ChangeRemoved, b); err != nil {
+			return fails(err)
+		}
+	}
 	if err := sys.Renameat2(a.dir, a.base, b.dir, b.base, flags); err != nil {
 		return fails(err)
 	}
-	return c.renamed(a, b, is, exchange)
+	r := c.renamed(a, b, is, exchange)
+	if r == done && !same {
+		c.moved(a, b, exchange)
+	}
+	return r
 }
 
 // renamed looks again, because another sandbox with the same mount may have put something else in the place of what was
@@ -494,14 +552,15 @@ func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) rep
 	if !c.staysPut("link", b, a) {
 		return reply{err: syscall.EACCES}
 	}
-	if err := sys.Linkat(a.dir, a.base, b.dir, b.base); err != nil || !b.inGit() {
-		return result(err)
+	if err := sys.Linkat(a.dir, a.base, b.dir, b.base); err != nil {
+		return fails(err)
 	}
 	// Another sandbox with the same mount may have made it a link meanwhile.
-	if !b.plain() {
+	if b.inGit() && !b.plain() {
 		_ = sys.UnlinkAt(b.dir, b.base)
 		return reply{err: syscall.EACCES}
 	}
+	c.linked(a.full, b)
 	return done
 }
 
@@ -530,12 +589,22 @@ func (c *call) linkFD(number string, to *place) reply {
 		return reply{err: syscall.EPERM}
 	}
 	// A second name for a protected file would allow writing to it.
-	if path, err := c.where(fd); err != nil {
+	path, err := c.where(fd)
+	if err != nil {
 		return fails(err)
-	} else if t := c.treeOf(path); t != nil && !c.mayFile("link", path, t, st, false) {
+	}
+	if t := c.treeOf(path); t != nil && !c.mayFile("link", path, t, st, false) {
 		return reply{err: syscall.EACCES}
 	}
-	return result(sys.LinkFD(fd, to.dir, to.base))
+	if err := sys.LinkFD(fd, to.dir, to.base); err != nil {
+		return fails(err)
+	}
+	if st.Links > 0 {
+		c.linked(path, to)
+	} else {
+		c.made(to)
+	}
+	return done
 }
 
 // mayFile decides an operation on an open file. Another sandbox may exchange directories above it, so it
@@ -653,6 +722,9 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		}
 		if !c.mayConfig(st, path, t, mode) && !c.mayFile("chmod", path, t, st, true) {
 			return reply{err: syscall.EACCES}
+		}
+		if err := c.before(ChangeMode, &place{full: path, tree: t}); err != nil {
+			return fails(err)
 		}
 	}
 	return result(sys.ChmodFile(fd, mode&0o1777))
@@ -833,7 +905,7 @@ func (c *call) bind() reply {
 		return fails(err)
 	}
 	if !own {
-		return result(c.bindHidden(fd, addr, start, &place{dir: dir, base: base, full: full}, dirPart, mask))
+		return result(c.bindHidden(fd, addr, start, &place{dir: dir, base: base, full: full, tree: c.treeOf(full)}, dirPart, mask))
 	}
 	if c.keepsAddress(start, dirPart, full, own) {
 		return result(sys.BindBelow(fd, addr, start, dir, mask))

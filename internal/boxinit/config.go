@@ -187,6 +187,7 @@ const (
 	OpGo                // a Report; undoes OpStop
 	OpFiles             // a Report; a further descriptor receives an archive of the private layer; with a Room
 	OpBound             // a Report; four bytes after the first are the maximum number of processes
+	OpHeld              // the files that commands have open for writing; see WriteChanges
 	OpMemory            // a Report; eight bytes after the first are the commands' maximum memory; for a Bounder
 )
 

@@ -116,13 +116,17 @@ func readPlain(dir int, base string, most int64) (content []byte, mode uint32, e
 }
 
 // land writes a file of the broker's own and renames it to base in dir.
-func land(dir int, base string, content []byte, mode uint32) error {
+func (b *broker) land(dir int, base string, content []byte, mode uint32) error {
 	st, err := sys.StatAt(dir, "")
 	if err != nil {
 		return err
 	}
 	// Nobody may write to it who may not write to the directory.
 	mode &^= 0o022 &^ st.Mode
+	after, err := b.replaced(dir, base)
+	if err != nil {
+		return err
+	}
 	return staged(dir, func(at int, name string) error {
 		fd, err := sys.OpenAt(at, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 		if err != nil {
@@ -132,6 +136,9 @@ func land(dir int, base string, content []byte, mode uint32) error {
 		_, err = f.Write(content)
 		if err = errors.Join(err, sys.ChmodFile(fd, mode), f.Close()); err == nil {
 			err = sys.RenameAt(at, name, dir, base)
+		}
+		if err == nil {
+			after()
 		}
 		if err != nil {
 			_ = sys.UnlinkAt(at, name)
@@ -349,7 +356,10 @@ func (c *call) replace(a, to *place, flags uint) reply {
 		c.refuseContent("write", to.full, rule(), err)
 		return reply{err: syscall.EACCES}
 	}
-	if err := land(to.dir, to.base, content, mode); err != nil {
+	if err := c.land(to.dir, to.base, content, mode); err != nil {
+		return fails(err)
+	}
+	if err := c.before(ChangeRemoved, a); err != nil {
 		return fails(err)
 	}
 	return result(sys.UnlinkAt(a.dir, a.base))
@@ -445,7 +455,7 @@ func (b *broker) settleConfig(at int, dir, name string) error {
 	if err := gitconfigcheck.Judge(nil, content, gitconfigcheck.Place{Dir: dir, New: true, Worktree: name == "config.worktree"}); err != nil {
 		return err
 	}
-	return land(at, name, content, mode)
+	return b.land(at, name, content, mode)
 }
 
 // emptyIn reports whether a name is missing, or a directory that has only regular files of certain names.

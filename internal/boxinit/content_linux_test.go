@@ -31,7 +31,7 @@ func TestAStageIsSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := land(dir, "config", []byte("x"), 0o644); err != nil {
+	if err := new(broker).land(dir, "config", []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path.Join(at, "old")); !os.IsNotExist(err) {
@@ -40,7 +40,7 @@ func TestAStageIsSwept(t *testing.T) {
 	if err := os.Remove(path.Join(at, "new")); err != nil {
 		t.Errorf("what is used is gone: %v", err)
 	}
-	if err := land(dir, "config", []byte("y"), 0o644); err != nil {
+	if err := new(broker).land(dir, "config", []byte("y"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(at); !os.IsNotExist(err) {

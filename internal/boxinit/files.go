@@ -22,6 +22,8 @@ const (
 	FilePIDsPeak    = "pids peak"    // of the box's control group: the largest number of processes and threads so far
 	FilePIDsEvents  = "pids events"  // how often the group refused one
 
+	FileWitness = "witness" // takes a Change for each change of a tree of the host's; see Change
+
 	FileTemplate = "template"         // receive the parts of a template, in the same order
 	FileWritten  = "template written" // receives one byte when the template is complete
 )

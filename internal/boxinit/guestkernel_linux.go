@@ -191,7 +191,7 @@ func (p *initProcess) confineGuestKernel() error {
 		return err
 	}
 	p.broker.fail = p.brokerFailed
-	p.broker.ledger.file = p.ledger
+	p.broker.ledger.file, p.broker.witness = p.ledger, p.witness
 	return nil
 }
 
@@ -260,6 +260,9 @@ func (p *initProcess) carryOut(op Op, arg []byte, fds []*os.File) {
 	}
 	defer conn.Close()
 	switch op {
+	case OpHeld:
+		_ = WriteChanges(conn, p.broker.Held()) // as in a box without a kernel of its own
+		return
 	case OpInspect:
 		i := Inspection{Refusals: p.broker.Refusals(), PIDs: -1}
 		if a, err := p.tell(guestinit.Inspect); err == nil {

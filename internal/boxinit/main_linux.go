@@ -54,6 +54,7 @@ type initProcess struct {
 	score       *os.File      // this process's OOM score adjustment
 	spawn       *spawner
 	ledger      *os.File // of FileLedger; nil without one
+	witness     *witness // of FileWitness; nil without one
 	broker      *broker
 	view        *view // nil on a guest kernel
 	reached     reached
@@ -175,6 +176,9 @@ func (p *initProcess) receive() (*Files, error) {
 	if err == nil && files.One(FileLedger) != nil {
 		p.ledger, err = sys.Duplicate(files.One(FileLedger)) // the others are closed when the tree is built
 	}
+	if err == nil {
+		p.witness, err = newWitness(files)
+	}
 	return files, err
 }
 
@@ -242,7 +246,7 @@ func (p *initProcess) confineCommands() error {
 	if err != nil {
 		return err
 	}
-	br.ledger.file, br.view, br.fail = p.ledger, p.view, p.brokerFailed
+	br.ledger.file, br.view, br.fail, br.witness = p.ledger, p.view, p.brokerFailed, p.witness
 	br.noFile = func() { p.reached.add(filesReached(c.Files)) }
 	var listener *os.File
 	err = p.spawn.do(func() error {
@@ -345,12 +349,19 @@ func (p *initProcess) serve(report func(Report)) error {
 	// The host sends a descriptor for each connection; when it closes its end, the box
 	// ends.
 	for {
-		_, fds, err := p.control.Receive()
+		data, fds, err := p.control.Receive()
 		if err != nil || len(fds) == 0 {
 			os.Exit(0) // as process 1 we end all other processes, too
 		}
 		conn, err := connOf(fds[0])
 		if err != nil {
+			continue
+		}
+		if len(data) == 1 && Op(data[0]) == OpHeld {
+			go func() { // ends with the list
+				defer conn.Close()
+				_ = WriteChanges(conn, p.broker.Held()) // the host sees that the list is cut off
+			}()
 			continue
 		}
 		p.answer(conn)

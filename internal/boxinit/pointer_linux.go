@@ -81,14 +81,14 @@ func (c *call) openContent(p *place, st sys.FileStat, there bool, flags int) (r 
 		}
 	} else if flags&syscall.O_CREAT == 0 {
 		return reply{err: syscall.ENOENT}, true
-	} else if err := land(p.dir, p.base, []byte(want), 0o644); err != nil {
+	} else if err := c.land(p.dir, p.base, []byte(want), 0o644); err != nil {
 		return fails(err), true
 	} else if len(c.landed) < landedMax {
 		c.landed[p.full] = true
 	}
 	if back != nil {
 		delete(c.pending, back.full)
-		err := land(back.dir, path.Base(back.full), []byte(back.says+"\n"), 0o644)
+		err := c.land(back.dir, path.Base(back.full), []byte(back.says+"\n"), 0o644)
 		back.close()
 		if err != nil {
 			return fails(err), true
@@ -143,7 +143,7 @@ func (c *call) openBack(p *place, flags int) reply {
 			return reply{err: syscall.ENOENT}
 		}
 		// Until then it is empty, because a guest kernel looks whether the name is there.
-		if err := land(p.dir, p.base, nil, 0o644); err != nil {
+		if err := c.land(p.dir, p.base, nil, 0o644); err != nil {
 			return fails(err)
 		}
 	}

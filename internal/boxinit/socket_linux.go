@@ -118,6 +118,7 @@ func (b *broker) hide(fd, dir int, name string, p *place, mask uint32) (err erro
 		return err
 	}
 	s.dev, s.ino = st.Dev, st.Ino
+	b.made(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sockets = append(b.sockets, s)

@@ -89,6 +89,7 @@ func commandsOfThisPackage() []command {
 		{"pause", (*App).pauseCommand}, {"resume", (*App).resumeCommand}, {"extend", (*App).extendCommand}, {"renew", (*App).renewCommand},
 		{"snapshot", (*App).snapshotCommand}, {"fork", (*App).forkCommand},
 		{"exec", (*App).execCommand}, {"attach", (*App).attachCommand}, {"logs", (*App).logsCommand}, {"ps", (*App).processesCommand},
+		{"steps", (*App).stepsCommand}, {"show", (*App).showCommand}, {"diff", (*App).diffCommand}, {"undo", (*App).undoCommand}, {"redo", (*App).redoCommand},
 		{"cp", (*App).copyCommand}, {"forward", (*App).forwardCommand}, {"url", (*App).urlCommand},
 	}
 }

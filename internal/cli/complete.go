@@ -46,6 +46,7 @@ func valuesOf() map[string][]string {
 		"mode":          policy.Modes(),
 		"root":          {"host", "dir:", "snapshot:"},
 		"at-end":        {"remove", "pause"},
+		"undo":          undoModes(),
 		"unprotect":     names,
 		"allow":         groups,
 		"deny":          groups,

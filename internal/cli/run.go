@@ -27,6 +27,7 @@ type runFlags struct {
 	verbose  bool
 	ask      bool
 	noCache  bool
+	undo     string
 	publish  listFlag
 
 	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
@@ -64,6 +65,11 @@ the command waits: allowed once, always in this run, or denied, as it is where
 nobody answers within a minute. The terminal shows no output meanwhile. What was
 always allowed is told at the end, with the flags that allow it from the start.
 docs/reference/policy.md tells more.
+
+With --undo on, what the command changes in directories of yours is recorded,
+and paddock undo brings back what was before. --undo strict also refuses a
+change that could not be undone, such as of a file above 256 MiB, before it is
+made.
 
 With --publish PORT, connections to that port of this machine, at 127.0.0.1 and
 ::1, reach the same port of the sandbox; HOSTPORT:PORT publishes it as another
@@ -108,6 +114,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	f.registerPublish(fs)
 	registerStrip(fs, &f.strip)
 	registerNoCache(fs, &f.noCache)
+	registerUndo(fs, &f.undo)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -205,6 +212,13 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		defer a.closeCaches(a.caches(p))
 	}
 
+	if p.steps, err = a.recording(ctx, p, f.undo); err != nil {
+		return err
+	}
+	if p.steps != nil {
+		defer p.steps.Close()
+	}
+
 	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals, stop := a.Notify(a.listen(f)...)
@@ -261,6 +275,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
+	r.Steps = a.recorded(gone, p.steps, b.ID(), f.verbose)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
 	}

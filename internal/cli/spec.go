@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/step"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
@@ -103,6 +104,7 @@ type plan struct {
 	limits budget.Limits // the tier sim's own
 	ports  bool          // ports of the sandbox are to be reached
 	audit  audit.Sink    // nil records nothing
+	steps  *step.Journal // nil records nothing
 	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }
 

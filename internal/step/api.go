@@ -16,6 +16,8 @@ type Options struct {
 	Changes int           // paths that one step may have in its record: 200,000
 	Log     int64         // bytes of the log of one step: 256 MiB
 
+	Strict bool // of all steps; see About
+
 	// Sync makes what is acknowledged survive a power failure. Without it, it survives the end of the process.
 	Sync bool
 }

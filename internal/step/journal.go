@@ -240,7 +240,7 @@ func (j *Journal) begin(ctx context.Context, a About, trim bool) (_ *Recorder, e
 	if err != nil {
 		return nil, err
 	}
-	r.trees, r.strict = trees, a.Strict
+	r.trees, r.strict = trees, a.Strict || j.opts.Strict
 	return r, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a driver.
@@ -37,6 +38,7 @@ type Options struct {
 	Hosts map[string][]netip.Addr                                            // see box.Options
 	Roots []byte                                                             // see box.Options
 	Audit audit.Sink                                                         // see box.Options
+	Steps *step.Journal                                                      // see box.Options
 
 	Spares int // see box.Options
 
@@ -46,7 +48,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

@@ -1,0 +1,135 @@
+package box
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// A Witness is told what the commands of a sandbox change in writable mounts.
+type Witness interface {
+	// Change is called in the order of the changes, never twice at once. A kind that waits is told before the change is made,
+	// which an error refuses. What a sandbox reports may be forged: its commands may have taken it over.
+	Change(boxinit.Change) error
+}
+
+// A WitnessedTree is a writable mount whose changes a Witness is told. Its index is the tree of a change.
+type WitnessedTree struct {
+	Source string // on the host; empty for a tree of the sandbox's own, of which nothing is told
+	Target string
+}
+
+// witnessed returns the trees of a layout.
+func witnessed(l *Layout) []WitnessedTree {
+	prefix := "" // of the tree in which a guest kernel's commands are
+	if l.Config.GuestKernel != nil {
+		prefix = boxinit.Root
+	}
+	list := make([]WitnessedTree, len(l.Config.Trees))
+	for i, t := range l.Config.Trees {
+		if t.Protected && !t.Cache {
+			list[i] = WitnessedTree{t.Source, strings.TrimPrefix(t.Path, prefix)}
+		}
+	}
+	return list
+}
+
+// witness gives the box's init the end of a channel on which it tells changes, if somebody wants to know.
+func (m *making) witness(c *Configuration) error {
+	if m.p.witness == nil {
+		return nil
+	}
+	w, err := m.p.witness(witnessed(c.Layout))
+	if err != nil || w == nil {
+		return err
+	}
+	channel, theirs, err := sys.NewChannelPair()
+	if err != nil {
+		return err
+	}
+	c.Own(theirs)
+	c.Files.Add(boxinit.FileWitness, theirs)
+	m.b.wg.Go(func() { // ends with the box, which has the only other end
+		defer channel.Close()
+		if err := hearChanges(channel, w); err != nil {
+			m.b.unheard(err)
+		}
+	})
+	return nil
+}
+
+// hearChanges tells w what comes on a channel, until that ends.
+func hearChanges(channel *sys.Channel, w Witness) error {
+	for {
+		data, files, err := channel.Receive()
+		CloseAll(files)
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c, err := boxinit.ParseChange(data)
+		if err != nil {
+			return err
+		}
+		err = w.Change(c)
+		if !c.Kind.Waits() {
+			if err != nil {
+				return fmt.Errorf("record a change of %q: %w", c.Path, err)
+			}
+			continue
+		}
+		if err := channel.Send(binary.BigEndian.AppendUint32(nil, uint32(errnoFor(err)))); err != nil && !errors.Is(err, syscall.EPIPE) {
+			return err
+		}
+	}
+}
+
+// errnoFor returns the number with which a call fails that was not recorded.
+func errnoFor(err error) syscall.Errno {
+	switch {
+	case err == nil:
+		return 0
+	case paddock.KindOf(err) == paddock.Exhausted:
+		return syscall.EDQUOT
+	}
+	return syscall.EIO
+}
+
+// Held returns the files of writable mounts that commands have open for writing.
+func (b *Box) Held(ctx context.Context) ([]boxinit.Change, error) {
+	f, err := b.Ask(boxinit.OpHeld, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(heldTime)) // sockets support deadlines
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	list, err := boxinit.ReadChanges(bufio.NewReader(conn))
+	if err != nil {
+		return nil, fmt.Errorf("list open files: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	return list, nil
+}
+
+// heldTime bounds the answer of a box's init, which looks at the descriptors of all processes.
+const heldTime = time.Minute

@@ -1,0 +1,202 @@
+package boxinit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// A witness reports to the host what the broker changes in trees of the host. It may be nil. Its calls are in the order
+// of the changes, because the broker makes one at a time.
+type witness struct {
+	mu      sync.Mutex
+	channel *sys.Channel // guarded by mu
+	broken  error        // guarded by mu: from now on nothing is recorded, so nothing may change
+}
+
+// newWitness takes the file of FileWitness, if it came.
+func newWitness(files *Files) (*witness, error) {
+	f := files.One(FileWitness)
+	if f == nil {
+		return nil, nil
+	}
+	f, err := sys.Duplicate(f) // the others are closed when the tree is built
+	if err != nil {
+		return nil, err
+	}
+	c, err := sys.NewChannelOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return &witness{channel: c}, nil
+}
+
+// tell reports a change. If it is one that waits, a nil error means that it may be made now.
+func (w *witness) tell(c Change) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return syscall.EIO
+	}
+	err := w.channel.Send(c.Append(nil))
+	if err == nil && c.Kind.Waits() {
+		var data []byte
+		var files []*os.File
+		data, files, err = w.channel.Receive()
+		for _, f := range files {
+			f.Close()
+		}
+		if err == nil && len(data) != 4 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err == nil {
+			if no := syscall.Errno(binary.BigEndian.Uint32(data)); no != 0 {
+				return no
+			}
+			return nil
+		}
+	}
+	if err != nil {
+		w.broken = fmt.Errorf("report a change: %w", err)
+		return syscall.EIO
+	}
+	return nil
+}
+
+// before reports a change of a place that is about to be made. It fails if nothing may change there now.
+func (b *broker) before(kind ChangeKind, p *place) error {
+	if b.witness == nil || p.tree == nil || p.tree.private() {
+		return nil
+	}
+	return b.witness.tell(Change{Kind: kind, Tree: p.tree.number, Path: p.rel()})
+}
+
+// made reports that something is at a place where nothing was. If the host cannot know it any more, no further change is
+// made, so the error does not matter to this one.
+func (b *broker) made(p *place) {
+	if b.witness != nil && p.tree != nil && !p.tree.private() {
+		_ = b.witness.tell(Change{Kind: ChangeMade, Tree: p.tree.number, Path: p.rel()})
+	}
+}
+
+// linked reports that a place is another name of the file at a path.
+func (b *broker) linked(from string, to *place) {
+	t := b.treeOf(from)
+	if b.witness == nil || to.tree.private() {
+		return
+	}
+	if t == nil || t.private() || !plainPath(t.rel(from)) {
+		b.made(to)
+		return
+	}
+	_ = b.witness.tell(Change{Kind: ChangeLinked, Tree: t.number, Path: t.rel(from), ToTree: to.tree.number, To: to.rel()})
+}
+
+// moved reports a rename. Between private trees and others there is none: they are different mounts.
+func (b *broker) moved(from, to *place, exchange bool) {
+	if b.witness == nil || from.tree.private() || to.tree.private() {
+		return
+	}
+	c := Change{Kind: ChangeMoved, Tree: from.tree.number, Path: from.rel(), ToTree: to.tree.number, To: to.rel()}
+	if exchange {
+		c.Kind = ChangeExchanged
+	}
+	_ = b.witness.tell(c)
+}
+
+// replaced returns what is to be called before and after a file of the broker's own gets a name in a directory, which may
+// have another file of that name.
+func (b *broker) replaced(dir int, base string) (after func(), err error) {
+	if b.witness == nil {
+		return func() {}, nil
+	}
+	full, err := b.pathIn(dir, base)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: dir, base: base, full: full, tree: b.treeOf(full)}
+	if p.there() {
+		if err := b.before(ChangeRemoved, p); err != nil {
+			return nil, err
+		}
+	}
+	return func() { b.made(p) }, nil
+}
+
+// private reports whether a tree has no files of the host.
+func (t *tree) private() bool { return t.protected == nil }
+
+// Held returns the files of the host's trees that processes of the box have open for writing, or have mapped so. Their
+// contents can change without a report.
+func (b *broker) Held() []Change {
+	var list []Change
+	seen := map[string]bool{}
+	add := func(path string) {
+		path = strings.TrimSuffix(path, " (deleted)")
+		t := b.treeOf(path)
+		if t == nil || t.private() || path == t.path || seen[path] || len(list) >= heldMax {
+			return
+		}
+		c := Change{Kind: ChangeContent, Tree: t.number, Path: t.rel(path)}
+		if plainPath(c.Path) {
+			seen[path] = true
+			list = append(list, c)
+		}
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
+	for _, dir := range processes {
+		if dir == "/proc/"+strconv.Itoa(os.Getpid()) {
+			continue // what the agent writes is complete when its call ends
+		}
+		fds, err := os.ReadDir(dir + "/fd")
+		if err != nil {
+			continue // it ended
+		}
+		for _, fd := range fds {
+			path, err := os.Readlink(dir + "/fd/" + fd.Name())
+			if err != nil || b.treeOf(path) == nil {
+				continue
+			}
+			info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
+			if err == nil && writes(string(info)) {
+				add(path)
+			}
+		}
+		maps, _ := os.ReadFile(dir + "/maps") // none of one that ended
+		for line := range strings.Lines(string(maps)) {
+			if path, ok := sharedMapping(strings.TrimSuffix(line, "\n")); ok {
+				add(path)
+			}
+		}
+	}
+	return list
+}
+
+// writes reports whether the text of a file of /proc/PID/fdinfo is of a descriptor that is open for writing.
+func writes(info string) bool {
+	for line := range strings.Lines(info) {
+		if text, ok := strings.CutPrefix(line, "flags:"); ok {
+			flags, err := strconv.ParseUint(strings.TrimSpace(text), 8, 64)
+			return err == nil && flags&syscall.O_ACCMODE != syscall.O_RDONLY && flags&uint64(sys.OpenPathOnly) == 0
+		}
+	}
+	return false
+}
+
+// sharedMapping returns the file of a line of /proc/PID/maps if what is written to the mapping is written to the file.
+func sharedMapping(line string) (path string, ok bool) {
+	fields := strings.SplitN(line, " ", 6)
+	if len(fields) != 6 || len(fields[1]) != 4 || fields[1][3] != 's' || fields[1][1] != 'w' {
+		return "", false
+	}
+	path = strings.TrimLeft(fields[5], " ")
+	return strings.ReplaceAll(path, `\012`, "\n"), strings.HasPrefix(path, "/")
+}

@@ -1,0 +1,203 @@
+package boxinit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// witnessed returns a witness, and its reports. answer says with what each that waits is answered.
+func witnessed(t *testing.T, answer func(Change) syscall.Errno) (*witness, func() []Change) {
+	t.Helper()
+	ours, theirs, err := sys.NewChannelPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := &Files{}
+	files.Add(FileWitness, theirs)
+	w, err := newWitness(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	all := make(chan []Change, 1)
+	go func() { // ends with the witness's end
+		var list []Change
+		defer func() { all <- list }()
+		for {
+			data, _, err := ours.Receive()
+			if err != nil {
+				return
+			}
+			c, err := ParseChange(data)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			list = append(list, c)
+			if c.Kind.Waits() {
+				if err := ours.Send(binary.BigEndian.AppendUint32(nil, uint32(answer(c)))); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	return w, func() []Change {
+		w.channel.Close()
+		defer ours.Close()
+		return <-all
+	}
+}
+
+func TestAChangeThatIsNotRecordedIsNotMade(t *testing.T) {
+	w, reports := witnessed(t, func(c Change) syscall.Errno {
+		if c.Path == "full" {
+			return syscall.EDQUOT
+		}
+		return 0
+	})
+	for path, want := range map[string]error{"a": nil, "full": syscall.EDQUOT} {
+		if err := w.tell(Change{Kind: ChangeRemoved, Path: path}); !errors.Is(err, want) {
+			t.Errorf("the removal of %s: %v", path, err)
+		}
+	}
+	if err := w.tell(Change{Kind: ChangeMade, Path: "b"}); err != nil {
+		t.Error(err)
+	}
+	if got := reports(); len(got) != 3 {
+		t.Errorf("the host was told %+v", got)
+	}
+	// The owner of the box is gone, so nobody records anything.
+	for range 2 {
+		if err := w.tell(Change{Kind: ChangeContent, Path: "a"}); !errors.Is(err, syscall.EIO) {
+			t.Errorf("without a recorder a file may change: %v", err)
+		}
+	}
+}
+
+func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
+	dir := t.TempDir()
+	b, err := newBroker(&Config{Trees: []Tree{{Path: dir, Protected: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"written", "read", "mapped", "private"}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A child holds them: what this process has open does not count.
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ready, told, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := os.StartProcess("/proc/self/exe", []string{holderArgv0, dir}, &os.ProcAttr{Files: []*os.File{r, told, os.Stderr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	told.Close()
+	defer func() { _, _ = child.Wait() }()
+	defer w.Close()
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range b.Held() {
+		if c.Kind != ChangeContent || c.Tree != 0 {
+			t.Errorf("%+v", c)
+		}
+		got = append(got, c.Path)
+	}
+	slices.Sort(got)
+	if want := []string{"mapped", "written"}; !slices.Equal(got, want) {
+		t.Errorf("held are %q, not %q", got, want)
+	}
+}
+
+// holderArgv0 is the name of a process that holds files.
+const holderArgv0 = "paddock-test-holder"
+
+// hold opens files of a directory in several ways, and keeps them until its input ends.
+func hold(dir string) error {
+	open := func(name string, flags int) (*os.File, error) { return os.OpenFile(filepath.Join(dir, name), flags, 0) }
+	written, err := open("written", os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	defer written.Close()
+	read, err := open("read", os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	for name, how := range map[string]int{"mapped": unix.MAP_SHARED, "private": unix.MAP_PRIVATE} {
+		f, err := open(name, os.O_RDWR)
+		if err != nil {
+			return err
+		}
+		if _, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, how); err != nil {
+			return err
+		}
+		f.Close() // the mapping stays
+	}
+	if _, err := os.Stdout.Write([]byte{1}); err != nil {
+		return err
+	}
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	return nil
+}
+
+func TestMain(m *testing.M) {
+	if os.Args[0] == holderArgv0 {
+		if err := hold(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestListsOfChangesAreBounded(t *testing.T) {
+	var b bytes.Buffer
+	list := []Change{{Kind: ChangeContent, Path: "a"}, {Kind: ChangeMoved, Path: "b", To: "c"}}
+	if err := WriteChanges(&b, list); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.Bytes()
+	if got, err := ReadChanges(bytes.NewReader(whole)); err != nil || !slices.Equal(got, list) {
+		t.Errorf("%+v are read as %+v, %v", list, got, err)
+	}
+	for n := range whole {
+		if got, err := ReadChanges(bytes.NewReader(whole[:n])); err == nil {
+			t.Errorf("%d of %d bytes are read as %+v", n, len(whole), got)
+		}
+	}
+	if err := WriteChanges(&b, make([]Change, 0)); err != nil {
+		t.Fatal(err)
+	}
+	var flood bytes.Buffer
+	if err := WriteChanges(&flood, slices.Repeat(list[:1], heldMax+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadChanges(&flood); err == nil {
+		t.Error("a list without an end is read")
+	}
+}

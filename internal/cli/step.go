@@ -1,0 +1,701 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/step"
+)
+
+// journal opens the journal of the caller's steps, and makes records of those that were cut off.
+func (a *App) journal(ctx context.Context) (*step.Journal, error) { return a.journalWith(ctx, step.Options{}) }
+
+func (a *App) journalWith(ctx context.Context, o step.Options) (*step.Journal, error) {
+	dir, err := a.Data()
+	if err != nil {
+		return nil, err
+	}
+	j, err := step.Open(filepath.Join(dir, "steps"), o)
+	if err != nil {
+		return nil, fmt.Errorf("the journal of steps: %w", err)
+	}
+	if _, err := j.Recover(ctx); err != nil {
+		a.complain(fmt.Errorf("steps that were cut off: %w", err))
+	}
+	return j, nil
+}
+
+// undoModes are the values of --undo.
+func undoModes() []string { return []string{"on", "strict", "off"} }
+
+// registerUndo adds the flag that says what is recorded.
+func registerUndo(fs *pflag.FlagSet, mode *string) {
+	fs.StringVar(mode, "undo", "off", "record what the command changes, for paddock undo: `MODE` is on, strict (also refuse a change that could not be undone) or off")
+}
+
+// recording opens the journal for a run that may change files of this machine. Nil records nothing.
+func (a *App) recording(ctx context.Context, p *plan, mode string) (*step.Journal, error) {
+	mode = cmp.Or(mode, "off") // of a command without the flag
+	if !slices.Contains(undoModes(), mode) {
+		return nil, WithHint(fmt.Errorf("--undo %.40q: %w", mode, paddock.Invalid), "it is one of %s", Join(undoModes()))
+	}
+	writes := slices.ContainsFunc(p.spec.Mounts, func(m paddock.Mount) bool { return m.Write && !m.Cache })
+	if mode == "off" || !writes || p.spec.Tier == paddock.Sim {
+		return nil, nil
+	}
+	j, err := a.journalWith(ctx, step.Options{Strict: mode == "strict"})
+	if err != nil && mode == "strict" {
+		return nil, err
+	}
+	if err != nil {
+		fmt.Fprintf(a.Stderr, "paddock: note: what this run changes cannot be undone: %s\n", OneLine(err.Error()))
+		return nil, nil
+	}
+	return j, nil
+}
+
+// recorded tells what of a run cannot be undone, and with verbose how the rest can. It also removes old records.
+func (a *App) recorded(ctx context.Context, j *step.Journal, sandbox paddock.ID, verbose bool) (numbers []int64) {
+	if j == nil {
+		return nil
+	}
+	list, err := j.List(ctx, step.Filter{Sandbox: string(sandbox)})
+	if err != nil {
+		a.complain(fmt.Errorf("the journal of steps: %w", err))
+	}
+	for _, s := range list {
+		if s.Changed == 0 && s.Missed == 0 {
+			continue
+		}
+		numbers = append(numbers, s.Number)
+		if verbose {
+			fmt.Fprintf(a.Stderr, "paddock: step %d: %s; `paddock undo %d` brings back what was\n", s.Number, changedWords(s.Changed), s.Number)
+		}
+		if s.Missed == 0 {
+			continue
+		}
+		r, err := j.Read(ctx, s.Number)
+		if err != nil {
+			a.complain(fmt.Errorf("step %d: %w", s.Number, err))
+			continue
+		}
+		a.tellLeft(r, 3)
+	}
+	if _, _, err := j.Trim(ctx); err != nil {
+		a.complain(fmt.Errorf("remove old steps: %w", err))
+	}
+	return numbers
+}
+
+// tellLeft tells what of a step cannot be undone, at most so many places.
+func (a *App) tellLeft(r *step.Record, most int) {
+	for i, l := range r.Left {
+		if i == most {
+			fmt.Fprintf(a.Stderr, "paddock: note: step %d: %d more places cannot be undone; `paddock show %d` lists them\n", r.Number, len(r.Left)-most, r.Number)
+			return
+		}
+		fmt.Fprintf(a.Stderr, "paddock: note: step %d: %s cannot be undone: %s\n", r.Number, OneLine(rooted(r, l.Root, l.Path)), OneLine(l.Why))
+	}
+}
+
+// rooted returns the path on this machine of a path below a root of a step.
+func rooted(r *step.Record, root int, path step.Text) string {
+	if root < 0 || root >= len(r.Roots) {
+		return string(path)
+	}
+	return filepath.Join(string(r.Roots[root].Path), string(path))
+}
+
+func changedWords(n int) string {
+	if n == 1 {
+		return "1 path changed"
+	}
+	return fmt.Sprintf("%d paths changed", n)
+}
+
+// stepFilter selects steps by an argument: a sandbox's ID, or without one the caller's working directory.
+func (a *App) stepFilter(args []string, all bool) (step.Filter, error) {
+	switch {
+	case len(args) > 0:
+		return step.Filter{Sandbox: args[0]}, nil
+	case all:
+		return step.Filter{}, nil
+	}
+	dir, err := a.Dir()
+	if err != nil {
+		return step.Filter{}, err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return step.Filter{}, err
+	}
+	return step.Filter{Directory: real}, nil
+}
+
+func (a *App) stepsCommand() *cobra.Command {
+	var asJSON, all bool
+	var last int
+	c := &cobra.Command{
+		Use:   "steps [flags] [ID]",
+		Short: "List what commands of sandboxes changed in this directory",
+		Long: `List the steps of this directory, or of a sandbox. A step is a command that ran
+in a sandbox with a writable directory. paddock diff shows what it changed, and
+paddock undo brings back what was before.
+
+The journal of steps is kept for 14 days and up to 4 GiB, in the data directory
+of the user. No sandbox can reach it.
+
+Exit status: 0, or 125 if the journal cannot be read.`,
+		Example: `  paddock steps
+  paddock steps --all`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			f, err := a.stepFilter(args, all)
+			if err != nil {
+				return err
+			}
+			f.Last = last
+			j, err := a.journal(c.Context())
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			list, err := j.List(c.Context(), f)
+			if err != nil {
+				a.complain(fmt.Errorf("the journal of steps: %w", err))
+			}
+			if asJSON {
+				return PrintJSON(a.Stdout, list)
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(a.Stderr, "paddock: there are no steps here; paddock run --undo on --workspace . records them")
+				return nil
+			}
+			return listSteps(a.Stdout, list)
+		},
+	}
+	fs := c.Flags()
+	fs.BoolVar(&all, "all", false, "list the steps of all directories")
+	fs.IntVarP(&last, "last", "n", 20, "list at most this `number` of steps, the newest")
+	fs.BoolVar(&asJSON, "json", false, "answer with a JSON list")
+	return c
+}
+
+func listSteps(out io.Writer, list []step.Record) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STEP\tTIME\tTIER\tEXIT\tCHANGED\tCOMMAND")
+	for _, s := range list {
+		exit := strconv.Itoa(s.Exit)
+		if s.Exit < 0 || s.Kind == "undo" {
+			exit = "-"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", s.Number, s.Begin.Local().Format("2006-01-02 15:04:05"), OneLine(string(s.Tier)), exit, s.Changed, stepWords(&s))
+	}
+	return w.Flush()
+}
+
+// stepWords names a step in one line.
+func stepWords(r *step.Record) string {
+	var words []string
+	for _, w := range r.Command {
+		words = append(words, string(w))
+	}
+	text := OneLineOf(strings.Join(words, " "), 60)
+	if len(r.Undoes) > 0 {
+		var list []string
+		for _, n := range r.Undoes {
+			list = append(list, strconv.FormatInt(n, 10))
+		}
+		text = "undo of " + strings.Join(list, ", ")
+	}
+	if text == "" {
+		text = OneLine(r.Kind)
+	}
+	if r.Incomplete {
+		text += " (cut off)"
+	}
+	return text
+}
+
+// stepNumber reads the number of a step.
+func stepNumber(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, WithHint(fmt.Errorf("%.40q is not the number of a step: %w", text, paddock.Invalid), "`paddock steps` lists the steps of this directory")
+	}
+	return n, nil
+}
+
+func (a *App) showCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show [flags] STEP",
+		Short: "Show the record of a step",
+		Long: `Show the record of a step: its command, how it ended, each path that it changed
+and how, what it was refused, and what of it cannot be undone.
+
+Exit status: 0, or 125 if there is no such step.`,
+		Example: "  paddock show 12",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			n, err := stepNumber(args[0])
+			if err != nil {
+				return err
+			}
+			j, err := a.journal(c.Context())
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			r, err := j.Read(c.Context(), n)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return PrintJSON(a.Stdout, shownStep{r, r.Changes, r.Left, r.Digest})
+			}
+			a.showStep(r)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+// A shownStep is a record with its lists.
+type shownStep struct {
+	*step.Record
+	Changes []step.Change `json:"changes"`
+	Left    []step.Left   `json:"left,omitempty"`
+	Digest  string        `json:"digest"`
+}
+
+func (a *App) showStep(r *step.Record) {
+	w := a.Stdout
+	fmt.Fprintf(w, "step %d: %s\n", r.Number, stepWords(r))
+	fmt.Fprintf(w, "  sandbox  %s (%s)\n", OneLine(r.Sandbox), OneLine(string(r.Tier)))
+	fmt.Fprintf(w, "  time     %s, %s\n", r.Begin.Local().Format(time.RFC3339), r.End.Sub(r.Begin).Round(time.Millisecond))
+	if r.Kind != "undo" {
+		fmt.Fprintf(w, "  exit     %d\n", r.Exit)
+	}
+	fmt.Fprintf(w, "  record   sha256:%s\n", r.Digest)
+	if r.Incomplete {
+		fmt.Fprintln(w, "  the record is incomplete: the process that wrote it was killed, or could not note everything")
+	}
+	for _, c := range r.Changes {
+		fmt.Fprintf(w, "  %s %s", changeMark(&c), OneLine(rooted(r, c.Root, c.Path)))
+		if c.Moved {
+			fmt.Fprintf(w, " (from %s)", OneLine(rooted(r, c.FromRoot, c.From)))
+		}
+		if c.Why != "" {
+			fmt.Fprintf(w, " (cannot be undone: %s)", OneLine(c.Why))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, l := range r.Left {
+		fmt.Fprintf(w, "  ! %s (cannot be undone: %s)\n", OneLine(rooted(r, l.Root, l.Path)), OneLine(l.Why))
+	}
+	for _, f := range r.Refused {
+		fmt.Fprintf(w, "  refused: %s %s: %s\n", OneLine(f.Operation), OneLine(string(f.Path)), OneLine(f.Why))
+	}
+	for _, h := range r.Hosts {
+		fmt.Fprintf(w, "  reached: %s\n", OneLine(h))
+	}
+	for _, s := range r.Secrets {
+		fmt.Fprintf(w, "  used the secret: %s\n", OneLine(s))
+	}
+}
+
+// changeMark is a letter for the kind of a change: as git has it.
+func changeMark(c *step.Change) string {
+	switch {
+	case c.Moved:
+		return "R"
+	case !c.Before.Exists():
+		return "A"
+	case !c.After.Exists():
+		return "D"
+	}
+	return "M"
+}
+
+func (a *App) diffCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "diff [STEP[..STEP]] [PATH...]",
+		Short: "Show what steps changed, as a unified diff",
+		Long: `Show what a step changed, or what the steps from the first number to the second
+changed together. Without a number it is the last step of this directory.
+
+The contents after a step are not kept. They are shown where the file is still
+as the step left it, or where a later step kept them.
+
+Exit status: 0, or 125 if there is no such step.`,
+		Example: `  paddock diff
+  paddock diff 12 src
+  paddock diff 12..15`,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			j, err := a.journal(c.Context())
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			first, last, paths, err := a.stepRange(c.Context(), j, args)
+			if err != nil {
+				return err
+			}
+			list, err := j.Diff(c.Context(), first, last, paths)
+			if err != nil {
+				return err
+			}
+			for i := range list {
+				a.printDifference(&list[i])
+			}
+			return nil
+		},
+	}
+	return c
+}
+
+// stepRange reads the arguments of diff.
+func (a *App) stepRange(ctx context.Context, j *step.Journal, args []string) (first, last int64, paths []string, err error) {
+	if len(args) > 0 && strings.Trim(args[0], "0123456789.") == "" && strings.Trim(args[0], ".") != "" {
+		from, to, two := strings.Cut(args[0], "..")
+		if first, err = stepNumber(from); err != nil {
+			return 0, 0, nil, err
+		}
+		if last = first; two {
+			if last, err = stepNumber(to); err != nil {
+				return 0, 0, nil, err
+			}
+		}
+		args = args[1:]
+	} else {
+		r, err := a.lastStep(ctx, j, func(r *step.Record) bool { return r.Changed > 0 })
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		first, last = r.Number, r.Number
+	}
+	paths, err = a.absolute(args)
+	return first, last, paths, err
+}
+
+// absolute returns paths of arguments as the journal has them. The last name may be a link, or gone.
+func (a *App) absolute(args []string) ([]string, error) {
+	dir, err := a.Dir()
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, p := range args {
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(dir, p)
+		}
+		p = filepath.Clean(p)
+		for above, rest := filepath.Dir(p), filepath.Base(p); ; above, rest = filepath.Dir(above), filepath.Join(filepath.Base(above), rest) {
+			real, err := filepath.EvalSymlinks(above)
+			if err == nil {
+				p = filepath.Join(real, rest)
+				break
+			}
+			if above == "/" {
+				break
+			}
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// lastStep returns the newest step of the working directory that fits.
+func (a *App) lastStep(ctx context.Context, j *step.Journal, fits func(*step.Record) bool) (*step.Record, error) {
+	f, err := a.stepFilter(nil, false)
+	if err != nil {
+		return nil, err
+	}
+	list, err := j.List(ctx, f)
+	if err != nil {
+		a.complain(fmt.Errorf("the journal of steps: %w", err))
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if fits(&list[i]) {
+			return &list[i], nil
+		}
+	}
+	return nil, WithHint(fmt.Errorf("no step in the journal changed %s: %w", f.Directory, paddock.NotFound),
+		"`paddock steps --all` lists the steps of all directories; only sandboxes on this machine with a writable directory are recorded")
+}
+
+func (a *App) printDifference(d *step.Difference) {
+	name := OneLine(filepath.Join(string(d.Root), string(d.Path)))
+	var kinds []string
+	for _, k := range d.Kinds {
+		kinds = append(kinds, string(k))
+	}
+	fmt.Fprintf(a.Stdout, "%s: %s", name, strings.Join(kinds, ", "))
+	if d.From != "" {
+		fmt.Fprintf(a.Stdout, " from %s", OneLine(filepath.Join(string(d.FromRoot), string(d.From))))
+	}
+	if slices.Contains(d.Kinds, step.Mode) {
+		fmt.Fprintf(a.Stdout, " (%04o to %04o)", d.Before.Mode, d.After.Mode)
+	}
+	switch {
+	case d.Binary:
+		fmt.Fprint(a.Stdout, "; not text")
+	case d.Why != "":
+		fmt.Fprintf(a.Stdout, "; %s", OneLine(d.Why))
+	}
+	fmt.Fprintln(a.Stdout)
+	for line := range strings.Lines(d.Text) {
+		text, ended := strings.CutSuffix(line, "\n")
+		if isTerminal(a.Stdout) {
+			text = printable(text)
+		}
+		fmt.Fprint(a.Stdout, text)
+		if ended {
+			fmt.Fprintln(a.Stdout)
+		}
+	}
+	if d.Text != "" && !strings.HasSuffix(d.Text, "\n") {
+		fmt.Fprintln(a.Stdout)
+	}
+}
+
+// printable replaces what would control a terminal. Tabs stay.
+func printable(line string) string {
+	parts := strings.Split(line, "\t")
+	for i := range parts {
+		parts[i] = OneLineOf(parts[i], len(parts[i])+1)
+	}
+	return strings.Join(parts, "\t")
+}
+
+type undoFlags struct {
+	to   int64
+	json bool
+}
+
+func (a *App) undoCommand() *cobra.Command {
+	f := &undoFlags{}
+	c := &cobra.Command{
+		Use:   "undo [flags] [STEP] [PATH...]",
+		Short: "Bring back what was before a step",
+		Long: `Bring back what was before a step: without a number the last step of this
+directory that changed something and is not undone yet, so that undo again goes
+back one more. With paths, only these, and what is below them.
+
+Undo goes path by path, and changes only what is as the step left it. What was
+changed since is a conflict: it is shown and left as it is. Directories that
+tools rebuild, such as node_modules, files above 256 MiB, sockets and devices
+are not brought back; paddock show tells which. Programs that run meanwhile,
+such as a database, do not know that their files went back in time.
+
+Undo is a step itself: paddock redo takes it back.
+
+Exit status: 0; 1 if there was a conflict; 125 if nothing could be undone.`,
+		Example: `  paddock undo
+  paddock undo 12
+  paddock undo 12 src/main.go
+  paddock undo --to 10`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.undo(c.Context(), f, args)
+		},
+	}
+	fs := c.Flags()
+	fs.Int64Var(&f.to, "to", 0, "undo this `step` and all steps of this directory after it")
+	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: what was brought back, and the conflicts")
+	return c
+}
+
+func (a *App) redoCommand() *cobra.Command {
+	f := &undoFlags{}
+	c := &cobra.Command{
+		Use:   "redo [flags]",
+		Short: "Take the last undo of this directory back",
+		Long: `Take the last undo of this directory back, that is not taken back yet.
+
+Exit status: 0; 1 if there was a conflict; 125 if there is nothing to redo.`,
+		Example: "  paddock redo",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			j, err := a.journal(c.Context())
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			undone, err := a.undone(c.Context(), j)
+			if err != nil {
+				return err
+			}
+			r, err := a.lastStep(c.Context(), j, func(r *step.Record) bool {
+				return len(r.Undoes) > 0 && !undone.redo[r.Number] && !undone.steps[r.Number]
+			})
+			if err != nil {
+				return WithHint(fmt.Errorf("there is nothing to redo here: %w", paddock.NotFound), "`paddock steps` lists the steps")
+			}
+			return a.undoSteps(c.Context(), j, step.Request{Steps: []int64{r.Number}}, f.json)
+		},
+	}
+	c.Flags().BoolVar(&f.json, "json", false, "answer with one JSON object: what was brought back, and the conflicts")
+	return c
+}
+
+// undoneSteps are the steps whose effects were undone and not redone, and the undos that took an undo back.
+type undoneSteps struct {
+	steps map[int64]bool
+	redo  map[int64]bool
+}
+
+// undone looks which steps of this directory are undone now.
+func (a *App) undone(ctx context.Context, j *step.Journal) (undoneSteps, error) {
+	u := undoneSteps{map[int64]bool{}, map[int64]bool{}}
+	f, err := a.stepFilter(nil, false)
+	if err != nil {
+		return u, err
+	}
+	list, err := j.List(ctx, f)
+	if err != nil {
+		a.complain(fmt.Errorf("the journal of steps: %w", err))
+	}
+	by := map[int64][]int64{} // what an undo undid
+	for _, r := range list {
+		if len(r.Undoes) == 0 {
+			continue
+		}
+		by[r.Number] = r.Undoes
+		for _, n := range r.Undoes {
+			u.steps[n] = true
+			if again := by[n]; again != nil {
+				u.redo[r.Number] = true
+				for _, m := range again {
+					delete(u.steps, m)
+				}
+			}
+		}
+	}
+	return u, nil
+}
+
+func (a *App) undo(ctx context.Context, f *undoFlags, args []string) error {
+	j, err := a.journal(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	var q step.Request
+	switch n, err := firstNumber(args); {
+	case err == nil && f.to != 0:
+		return WithHint(fmt.Errorf("a step and --to: %w", paddock.Invalid), "give one of them")
+	case err == nil:
+		q.Steps, args = []int64{n}, args[1:]
+	case f.to != 0:
+		q.To = f.to
+		if q.Only, err = a.stepFilter(nil, false); err != nil {
+			return err
+		}
+	default:
+		undone, err := a.undone(ctx, j)
+		if err != nil {
+			return err
+		}
+		r, err := a.lastStep(ctx, j, func(r *step.Record) bool {
+			return r.Changed > 0 && len(r.Undoes) == 0 && !undone.steps[r.Number]
+		})
+		if err != nil {
+			return err
+		}
+		q.Steps = []int64{r.Number}
+	}
+	if q.Paths, err = a.absolute(args); err != nil {
+		return err
+	}
+	return a.undoSteps(ctx, j, q, f.json)
+}
+
+// firstNumber reads the first argument as a step's number. A file whose name is a number is named as ./1.
+func firstNumber(args []string) (int64, error) {
+	if len(args) == 0 {
+		return 0, errors.New("no arguments")
+	}
+	return stepNumber(args[0])
+}
+
+// shownPaths is how many paths undo lists.
+const shownPaths = 50
+
+// undoSteps undoes steps, and tells what it did.
+func (a *App) undoSteps(ctx context.Context, j *step.Journal, q step.Request, asJSON bool) error {
+	result, err := j.Undo(ctx, q)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := PrintJSON(a.Stdout, undoneJSON(result)); err != nil {
+			return err
+		}
+	} else {
+		for i, r := range result.Restored {
+			if i == shownPaths {
+				fmt.Fprintf(a.Stdout, "and %d more, which `paddock show %d` lists\n", len(result.Restored)-shownPaths, result.Step)
+				break
+			}
+			note := ""
+			if r.Note != "" {
+				note = " (" + OneLine(r.Note) + ")"
+			}
+			fmt.Fprintf(a.Stdout, "%s%s\n", OneLine(filepath.Join(string(r.Root), string(r.Path))), note)
+		}
+		for _, c := range result.Conflicts {
+			fmt.Fprintf(a.Stderr, "paddock: %s is left as it is: %s; %s\n", OneLine(filepath.Join(string(c.Root), string(c.Path))), OneLine(c.Why), OneLine(c.Remedy))
+		}
+		switch {
+		case result.Step != 0:
+			fmt.Fprintf(a.Stderr, "paddock: %d paths were brought back (step %d; `paddock redo` takes that back)\n", len(result.Restored), result.Step)
+		case len(result.Conflicts) == 0:
+			fmt.Fprintln(a.Stderr, "paddock: there was nothing to bring back")
+		}
+	}
+	if len(result.Conflicts) > 0 {
+		return ExitStatus(1)
+	}
+	return nil
+}
+
+func undoneJSON(r *step.Result) any {
+	type place struct {
+		Step   int64     `json:"step"`
+		Root   step.Text `json:"root"`
+		Path   step.Text `json:"path"`
+		Note   string    `json:"note,omitempty"`
+		Why    string    `json:"why,omitempty"`
+		Remedy string    `json:"remedy,omitempty"`
+	}
+	restored, conflicts := []place{}, []place{}
+	for _, p := range r.Restored {
+		restored = append(restored, place{Step: p.Step, Root: p.Root, Path: p.Path, Note: p.Note})
+	}
+	for _, p := range r.Conflicts {
+		conflicts = append(conflicts, place{Step: p.Step, Root: p.Root, Path: p.Path, Why: p.Why, Remedy: p.Remedy})
+	}
+	return struct {
+		Step      int64   `json:"step,omitempty"` // of the undo
+		Restored  []place `json:"restored"`
+		Conflicts []place `json:"conflicts"`
+	}{r.Step, restored, conflicts}
+}

@@ -1,0 +1,32 @@
+package microvm_test
+
+import (
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/step"
+	"github.com/paddock-sandbox/paddock/internal/step/steptest"
+)
+
+func openRecorded(state string, j *step.Journal) (paddock.Driver, error) {
+	o, err := microvmtest.Options()
+	if err != nil {
+		return nil, err
+	}
+	o.State, o.Steps = state, j
+	return microvm.New(o)
+}
+
+func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
+	microvmtest.Need(t)
+	t.Run("each step", func(t *testing.T) { steptest.Undo(t, base(t), openRecorded) })
+	t.Run("files that an earlier command has open", func(t *testing.T) { steptest.Held(t, base(t), openRecorded) })
+}
+
+func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 2)
+}
