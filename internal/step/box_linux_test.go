@@ -484,7 +484,7 @@ func TestUndoNeverLosesWhatTheUserWroteSince(t *testing.T) {
 					}
 				}
 				for p := range now {
-					if strings.Contains(p, tempPrefix) {
+					if strings.Contains(p, stageDir) {
 						t.Errorf("%q is left", p)
 					}
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -149,6 +150,7 @@ var (
 	errMoving = errors.New("it changes while it is read")
 	errLarge  = errors.New("it is larger than a file may be whose contents are kept")
 	errPieces = errors.New("it has more pieces between holes than are kept")
+	errNoSwap = errors.New("the file system cannot exchange two names")
 )
 
 const (
@@ -340,6 +342,22 @@ func (t *tree) names(path string, look func(has func(string) bool)) {
 	})
 }
 
+// mayHave is names, where a name that cannot be looked for may be there.
+func (t *tree) mayHave(path string, look func(has func(string) bool)) {
+	dir, err := sys.OpenPlaceBeneath(t.fd, cmp.Or(path, "."))
+	if err != nil {
+		if !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
+			look(func(string) bool { return true })
+		}
+		return
+	}
+	defer sys.Close(dir)
+	look(func(name string) bool {
+		_, err := sys.StatAt(dir, name)
+		return !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR)
+	})
+}
+
 func (t *tree) mkdir(path string) error {
 	return t.in(path, func(dir int, name string) error { return sys.MkdirAt(dir, name, 0o700) })
 }
@@ -352,23 +370,139 @@ func (t *tree) unlink(path string) error { return t.in(path, sys.UnlinkAt) }
 func (t *tree) move(from string, to *tree, path string) error {
 	return t.in(from, func(dir int, name string) error {
 		return to.in(path, func(toDir int, toName string) error {
-			err := sys.MoveAt(dir, name, toDir, toName)
-			if !errors.Is(err, syscall.EINVAL) {
-				return err
-			}
-			// The file system knows no such call. Nobody else is asked to keep away meanwhile.
-			if _, err := sys.StatAt(toDir, toName); !errors.Is(err, syscall.ENOENT) {
-				return syscall.EEXIST
-			}
-			return sys.RenameAt(dir, name, toDir, toName)
+			return moveAt(dir, name, toDir, toName)
 		})
 	})
 }
 
-// exchange exchanges two names of one directory.
-func (t *tree) exchange(a, b string) error {
-	_, other := split(b)
-	return t.in(a, func(dir int, name string) error { return sys.ExchangeAt(dir, name, dir, other) })
+func moveAt(dir int, name string, toDir int, toName string) error {
+	err := sys.MoveAt(dir, name, toDir, toName)
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	// The file system knows no such call. Nobody else is asked to keep away meanwhile.
+	if _, err := sys.StatAt(toDir, toName); !errors.Is(err, syscall.ENOENT) {
+		return syscall.EEXIST
+	}
+	return sys.RenameAt(dir, name, toDir, toName)
+}
+
+// claim locks directories against the brokers of sandboxes, which lock those in which a name that git obeys is made. An
+// empty path is the root itself. Where a file system has no locks, it does nothing.
+func (t *tree) claim(ctx context.Context, dirs []string) (release func(), err error) {
+	var held []int
+	release = func() {
+		for _, fd := range held {
+			sys.Close(fd)
+		}
+	}
+	for _, d := range dirs {
+		fd, err := sys.OpenBeneath(t.fd, cmp.Or(d, "."), os.O_RDONLY|syscall.O_DIRECTORY, 0)
+		if err != nil {
+			release()
+			return func() {}, kinded(err)
+		}
+		held = append(held, fd)
+		for try := 0; ; try++ {
+			err := sys.Lock(fd, syscall.LOCK_EX)
+			if !errors.Is(err, syscall.EWOULDBLOCK) {
+				break
+			}
+			if try == claimTries {
+				release()
+				return func() {}, fmt.Errorf("a sandbox holds the directory %q: %w", d, errMoving)
+			}
+			select {
+			case <-ctx.Done():
+				release()
+				return func() {}, context.Cause(ctx)
+			case <-time.After(pause):
+			}
+		}
+	}
+	return release, nil
+}
+
+const claimTries = 500 // a broker holds a claim for much less than a millisecond
+
+// stageDir is the name of a directory in which no sandbox can open or make a file, because package protect has the name.
+// The broker of a sandbox uses it too, and removes it when it is empty.
+const stageDir = ".paddock"
+
+// stagePrefix begins the names of an undo in a stage.
+const stagePrefix = "undo-"
+
+// stage makes a directory of its own for one file, in the stage beside a path. It returns the path of that file.
+func (t *tree) stage(path string) (temp string, err error) {
+	own := stagePrefix + strings.ToLower(rand.Text())
+	parent, _ := split(path)
+	err = t.in(path, func(dir int, _ string) error {
+		for range stageTries {
+			if err := sys.MkdirAt(dir, stageDir, 0o700); err != nil && !errors.Is(err, syscall.EEXIST) {
+				return err
+			}
+			at, err := sys.OpenDirAt(dir, stageDir)
+			if err == nil {
+				err = sys.MkdirAt(at, own, 0o700)
+				sys.Close(at)
+			}
+			if !errors.Is(err, syscall.ENOENT) { // else somebody removed the empty stage
+				return err
+			}
+		}
+		return syscall.EBUSY
+	})
+	return strings.TrimPrefix(parent+"/"+stageDir+"/"+own+"/"+stagedName, "./"), err
+}
+
+const (
+	stageTries = 100
+	stagedName = "f"
+)
+
+// unstage removes what stage made, if it is empty.
+func (t *tree) unstage(temp string) {
+	own, _ := split(temp)
+	if t.rmdir(own) == nil {
+		all, _ := split(own)
+		_ = t.rmdir(all)
+	}
+}
+
+// land moves a staged file to its path. If something is there, it must be replaced by swap: the file that was there is
+// staged then. With over the file that was there goes at once. Both names are in one directory, whatever becomes of the
+// path meanwhile.
+func (t *tree) land(temp, path string, how landing) error {
+	own, file := split(temp)
+	all, last := split(own)
+	if up, name := split(all); name != stageDir || file != stagedName || up != parentOf(path) {
+		return fmt.Errorf("%q is not staged beside %q: %w", temp, path, paddock.Invalid)
+	}
+	return t.in(path, func(dir int, name string) error {
+		at, err := sys.OpenPlaceBeneath(dir, stageDir+"/"+last)
+		if err != nil {
+			return err
+		}
+		defer sys.Close(at)
+		switch how {
+		case landSwap:
+			err = sys.ExchangeAt(at, file, dir, name)
+			if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EOPNOTSUPP) {
+				return fmt.Errorf("%w: %w", errNoSwap, err)
+			}
+			return err
+		case landOver:
+			return sys.RenameAt(at, file, dir, name)
+		case landTake:
+			return moveAt(dir, name, at, file)
+		}
+		return moveAt(at, file, dir, name)
+	})
+}
+
+func parentOf(path string) string {
+	parent, _ := split(path)
+	return parent
 }
 
 // settle gives a file the owner, mode and time of a state. The mode comes last, because a change of the owner takes bits

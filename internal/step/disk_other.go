@@ -20,6 +20,9 @@ type tree struct {
 }
 
 const (
+	stageDir    = ".paddock"
+	stagePrefix = "undo-"
+
 	tick       = 20 * time.Millisecond
 	tickCoarse = 2100 * time.Millisecond
 )
@@ -28,6 +31,7 @@ var (
 	errMoving = errors.New("it changes while it is read")
 	errLarge  = errors.New("it is larger than a file may be whose contents are kept")
 	errPieces = errors.New("it has more pieces between holes than are kept")
+	errNoSwap = errors.New("the file system cannot exchange two names")
 )
 
 func no() error {
@@ -62,7 +66,15 @@ func (t *tree) unlink(string) error { return no() }
 
 func (t *tree) move(string, *tree, string) error { return no() }
 
-func (t *tree) exchange(string, string) error { return no() }
+func (t *tree) stage(string) (string, error) { return "", no() }
+
+func (t *tree) unstage(string) {}
+
+func (t *tree) land(string, string, landing) error { return no() }
+
+func (t *tree) claim(context.Context, []string) (func(), error) { return func() {}, no() }
+
+func (t *tree) mayHave(string, func(func(string) bool)) {}
 
 func (t *tree) settle(string, *State, int, int) error { return no() }
 

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -10,37 +11,68 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// match returns how the names that the host trusts concern a path: also as part of a bare repository.
-func (u *undo) match(at key) (rule string, hit protect.Hit) {
-	set := u.q.Protect
-	if rule, hit = set.Match(at.path); hit == protect.Protected {
+// named is how names alone protect a path, also those above the root.
+func (u *undo) named(at key) (rule string, hit protect.Hit) {
+	if rule, hit = u.q.Protect.Match(at.path); hit != protect.Miss {
 		return rule, hit
 	}
-	for i := strings.IndexByte(at.path, '/'); i >= 0; {
-		rest := at.path[i+1:]
-		first, _, _ := strings.Cut(rest, "/")
-		if set.BelowGit(first) && u.bareDir(key{at.root, at.path[:i]}, "") {
-			if rule, hit := set.Match(".git/" + rest); hit == protect.Protected {
-				return rule, hit
-			}
-		}
-		next := strings.IndexByte(rest, '/')
-		if next < 0 {
-			break
-		}
-		i += 1 + next
-	}
-	if first, _, _ := strings.Cut(at.path, "/"); set.BelowGit(first) && u.bareDir(key{at.root, ""}, "") {
-		if rule, hit := set.Match(".git/" + at.path); hit == protect.Protected {
-			return rule, hit
-		}
+	if above := u.above(at); above != "" {
+		return u.q.Protect.Match(above + at.path)
 	}
 	return rule, hit
 }
 
+// above is the path of a root, where a protected name may begin, unless the root is such a place itself.
+func (u *undo) above(at key) string {
+	p := strings.Trim(string(u.rec.head.Roots[at.root].Path), "/")
+	if _, hit := u.q.Protect.Match(p); p == "" || hit == protect.Protected {
+		return ""
+	}
+	return p + "/"
+}
+
+// inGit reports whether a path is below a directory .git.
+func (u *undo) inGit(at key) bool {
+	return u.q.Protect.InGit(at.path) || u.q.Protect.InGit(u.above(at)+at.path)
+}
+
+// match returns how the names that the host trusts concern a path. bare means that they do because a directory of the path
+// is a repository of git by what is in it.
+func (u *undo) match(at key) (rule string, hit protect.Hit, bare bool) {
+	if rule, hit = u.named(at); hit == protect.Protected {
+		return rule, hit, false
+	}
+	for p, rest := range suffixes(at.path) {
+		first, _, _ := strings.Cut(rest, "/")
+		if !u.q.Protect.BelowGit(first) || !u.bareDir(key{at.root, p}, "", (*tree).mayHave) {
+			continue
+		}
+		switch r, h := u.q.Protect.Match(".git/" + rest); {
+		case h == protect.Protected:
+			return r, h, true
+		case h != protect.Miss && hit == protect.Miss:
+			rule, hit, bare = r, h, true
+		}
+	}
+	return rule, hit, bare
+}
+
+// suffixes yields each directory on a path, the root first, with the rest of the path.
+func suffixes(p string) iter.Seq2[string, string] {
+	return func(yield func(dir, rest string) bool) {
+		for from := 0; yield(strings.TrimSuffix(p[:from], "/"), p[from:]); {
+			next := strings.IndexByte(p[from:], '/')
+			if next < 0 {
+				return
+			}
+			from += next + 1
+		}
+	}
+}
+
 // bareDir reports whether git takes a directory for a bare repository, or would if it had a name as well.
-func (u *undo) bareDir(dir key, also string) (is bool) {
-	u.tree(dir).names(dir.path, func(has func(string) bool) {
+func (u *undo) bareDir(dir key, also string, look func(*tree, string, func(func(string) bool))) (is bool) {
+	look(u.tree(dir), dir.path, func(has func(string) bool) {
 		is = slices.ContainsFunc(protect.BareParts(), func(parts []string) bool {
 			return !slices.ContainsFunc(parts, func(part string) bool { return !protect.Same(part, also) && !has(part) })
 		})
@@ -49,18 +81,18 @@ func (u *undo) bareDir(dir key, also string) (is bool) {
 }
 
 // becomes returns the name in a directory that git would obey if the last name of a path made the directory a bare
-// repository.
+// repository. That may be the last name itself.
 func (u *undo) becomes(at key) (obeyed string) {
 	dir, name := at.parent(), path.Base(at.path)
-	if !protect.IsBarePart(name) || !u.bareDir(dir, name) || u.bareDir(dir, "") {
+	if !protect.IsBarePart(name) || !u.bareDir(dir, name, (*tree).mayHave) || u.bareDir(dir, "", (*tree).names) {
 		return ""
 	}
-	if strings.EqualFold(path.Base(dir.path), ".git") { // names alone protect what is in it
+	if _, hit := u.named(dir.in("config")); hit == protect.Protected { // names alone protect what is in it
 		return ""
 	}
-	u.tree(dir).names(dir.path, func(has func(string) bool) {
+	u.tree(dir).mayHave(dir.path, func(has func(string) bool) {
 		for _, n := range u.q.Protect.GitNames() {
-			if first, _, _ := strings.Cut(n, "/"); has(first) && has(n) {
+			if protect.Same(n, name) || has(n) {
 				obeyed = n
 				return
 			}
@@ -69,24 +101,46 @@ func (u *undo) becomes(at key) (obeyed string) {
 	return obeyed
 }
 
+// claim keeps brokers of sandboxes from making a directory of a path a repository of git, until release. They claim the
+// same directories for the names that matter.
+func (u *undo) claim(at key) (release func(), err error) {
+	var dirs []string
+	for dir, rest := range suffixes(at.path) {
+		first, _, more := strings.Cut(rest, "/")
+		counts := !more && protect.IsBarePart(first)
+		if !counts && u.q.Protect.BelowGit(first) {
+			_, hit := u.q.Protect.Match(".git/" + rest)
+			counts = hit != protect.Miss
+		}
+		if counts {
+			dirs = append(dirs, dir)
+		}
+	}
+	return u.tree(at).claim(u.ctx, dirs)
+}
+
 // guard returns why a file may not come back to a path.
 func (u *undo) guard(x *item, at key, s *State) (why string) {
 	set := u.q.Protect
 	if name := u.becomes(at); name != "" {
 		return fmt.Sprintf("with it the directory would be a repository of git, and git would obey its %s", name)
 	}
-	if s.Kind == Symlink && set.InGit(at.path) && !x.c.Seen {
+	if s.Kind == Symlink && u.inGit(at) && !x.c.Seen {
 		return "a link below .git was not there under this name before the step"
 	}
-	rule, hit := u.match(at)
+	rule, hit, bare := u.match(at)
+	judged := hit == protect.Protected && set.Content(rule) == protect.Config && s.Kind == File
 	switch {
 	case hit == protect.Miss:
 		return ""
 	case hit == protect.Prefix && s.Kind == Dir:
 		return ""
+	case bare && !judged:
+		// When the journal saw it the directory may not have been one, and so a sandbox may have written it.
+		return u.protected(rule) + ", because its directory is a repository of git now, and may not have been one before the step"
 	case !x.c.Seen:
 		return u.protected(rule) + ", and the journal did not see it under this name"
-	case hit == protect.Protected && set.Content(rule) == protect.Config && s.Kind == File:
+	case judged:
 		return u.judge(x, at, s)
 	}
 	return ""
@@ -151,7 +205,7 @@ func (u *undo) protected(rule string) string {
 
 // mayRemove returns why what the step made may not be removed.
 func (u *undo) mayRemove(x *item, at key) string {
-	rule, hit := u.match(at)
+	rule, hit, _ := u.match(at)
 	if hit == protect.Protected && u.q.Protect.Content(rule) == protect.None {
 		return u.protected(rule) + ", so no sandbox made it"
 	}
@@ -160,19 +214,18 @@ func (u *undo) mayRemove(x *item, at key) string {
 
 // mayMove returns why a file may not be moved back.
 func (u *undo) mayMove(x *item, at key) string {
-	set := u.q.Protect
 	for _, k := range []key{at, x.to} {
-		if x.temp && k == at {
+		if k == at && staged(at.path) { // an undo put it there
 			continue
 		}
-		if rule, hit := u.match(k); hit != protect.Miss {
+		if rule, hit, _ := u.match(k); hit != protect.Miss {
 			return u.protected(rule) + ", so no sandbox moved it"
 		}
 	}
 	if name := u.becomes(x.to); name != "" {
 		return fmt.Sprintf("with it the directory would be a repository of git, and git would obey its %s", name)
 	}
-	if set.InGit(x.to.path) && x.seen.Kind != File {
+	if u.inGit(x.to) && x.seen.Kind != File {
 		return "only plain files are moved below .git"
 	}
 	return ""

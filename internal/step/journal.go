@@ -33,6 +33,10 @@ type Journal struct {
 	root  *os.Root
 	store *snapshot.Store
 	opts  Options
+
+	// Of tests.
+	noSwap bool              // as if file systems could not exchange names
+	built  func(temp string) // called before an undo brings back a file, with its path in the stage
 }
 
 // Parts of a journal's directory.
@@ -91,7 +95,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{root: root, store: store, opts: o}, nil
+	return &Journal{root: root, store: store, opts: o, built: func(string) {}}, nil
 }
 
 // Close closes the journal. Recorders of it must have ended.

@@ -1,8 +1,8 @@
 package step
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,8 +20,26 @@ import (
 // kindUndo is the Kind of the record of an undo.
 const kindUndo = "undo"
 
-// tempPrefix begins the temporary names of an undo, beside what it restores.
-const tempPrefix = ".paddock-undo-"
+// A landing is how a file comes from the stage, or goes there.
+type landing uint8
+
+const (
+	landFree landing = iota // nothing is at the path
+	landSwap                // what is at the path goes to the stage
+	landOver                // what is at the path goes away
+	landTake                // what is at the path goes to the stage, where nothing is
+)
+
+// staged reports whether a path is one that an undo made in a stage below a root.
+func staged(p string) bool {
+	rest, ok := strings.CutPrefix(p, stageDir+"/"+stagePrefix)
+	return ok && strings.Count(rest, "/") == 1
+}
+
+// A guarded is an error with the reason why a path is not brought back.
+type guarded string
+
+func (g guarded) Error() string { return string(g) }
 
 // Undo brings back what was before the steps of a request, the newest step first, where the present is what the step
 // left. The undo is recorded as a step, so that it can be undone.
@@ -123,6 +141,8 @@ type item struct {
 	with *item // directory that takes it along when that is moved back
 	temp bool  // it was moved to a temporary name
 	home key   // from here
+
+	judged bool // the path was protected at the last look of guard
 }
 
 // bare takes out of a root what may differ between records.
@@ -454,35 +474,36 @@ func (u *undo) removeFile(x *item, at key) error {
 	if now, err := u.stat(at); err != nil || x.touched(&now) {
 		return errors.Join(err, errMoving)
 	}
-	temp, err := u.temp(at)
+	t := u.tree(at)
+	temp, err := t.stage(at.path)
 	if err != nil {
 		return err
 	}
+	defer t.unstage(temp)
 	if err := u.rec.Remove(at.root, at.path); err != nil {
 		return err
 	}
-	t := u.tree(at)
 	failed := func(err error) error { return errors.Join(err, u.rec.Failed(at.root, at.path)) }
-	if err := t.move(at.path, t, temp.path); err != nil {
+	if err := t.land(temp, at.path, landTake); err != nil {
 		return failed(err)
 	}
-	if now, err := u.stat(temp); err != nil || !x.still(&now) {
-		return failed(errors.Join(errMoving, err, t.move(temp.path, t, at.path)))
+	back := func() error {
+		if err := t.land(temp, at.path, landFree); err != nil {
+			return fmt.Errorf("it is at %q now, and could not be put back: %w", temp, err)
+		}
+		return nil
 	}
-	if err := t.unlink(temp.path); err != nil {
-		return failed(errors.Join(err, t.move(temp.path, t, at.path)))
+	if now, err := t.stat(temp); err != nil || !x.still(&now) {
+		return failed(errors.Join(errMoving, err, back()))
+	}
+	if err := t.unlink(temp); err != nil {
+		return failed(errors.Join(err, back()))
 	}
 	u.names.drop(x.n)
 	x.n = nil
 	x.did = true
 	x.over = !x.c.Before.Exists()
 	return nil
-}
-
-// temp returns a free name beside a path, and notes that it is made.
-func (u *undo) temp(at key) (key, error) {
-	k := key{at.root, path.Join(path.Dir(at.path), tempPrefix+strings.ToLower(rand.Text()))}
-	return k, u.rec.Create(k.root, k.path)
 }
 
 // arrange moves files back, and makes and removes directories, in an order in which that is possible.
@@ -571,6 +592,7 @@ func (u *undo) arrange() error {
 				u.conflict(x, fmt.Sprintf("it could not be moved, and is at %q now: %v", at.path, err), byHand)
 				continue
 			}
+			u.tree(at).unstage(at.path)
 		}
 		u.conflict(x, fmt.Sprintf("it cannot be moved back to %q: something is there, or its directory is not", x.to.path), makeWay)
 	}
@@ -613,6 +635,11 @@ func (u *undo) makeDir(x *item, _ map[key]*item) (bool, error) {
 	if now.Exists() || !u.parent(x.to) {
 		return false, nil
 	}
+	release, err := u.claim(x.to)
+	if err != nil {
+		return false, u.failed(x, err)
+	}
+	defer release()
 	if why := u.guard(x, x.to, &x.c.Before); why != "" {
 		u.conflict(x, why, byHand)
 		return false, nil
@@ -693,17 +720,32 @@ func (u *undo) moveBack(x *item, ends map[key]*item) (bool, error) {
 		if there.Exists() || !u.parent(x.to) || related(at, x.to) {
 			return progress, nil
 		}
-		if why := u.mayMove(x, at); why != "" {
-			u.conflict(x, why, byHand)
-			return progress, nil
-		}
-		if err := u.shift(x, at, x.to); err != nil {
+		if err := u.moveOne(x, at); err != nil {
 			return progress, u.failed(x, err)
 		}
 		x.did, x.temp, progress = true, false, true
 		x = ends[at]
 	}
 	return progress, nil
+}
+
+// moveOne moves a file or directory back, while nobody makes a repository there.
+func (u *undo) moveOne(x *item, at key) error {
+	release, err := u.claim(x.to)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if why := u.mayMove(x, at); why != "" {
+		return guarded(why)
+	}
+	if err := u.shift(x, at, x.to); err != nil {
+		return err
+	}
+	if x.temp {
+		u.tree(at).unstage(at.path)
+	}
+	return nil
 }
 
 // shift moves a file or directory to a free name.
@@ -739,9 +781,13 @@ func (u *undo) stage(moves []*item) (bool, error) {
 		if !waits || u.mayMove(x, here) != "" {
 			continue
 		}
-		k := key{here.root, tempPrefix + strings.ToLower(rand.Text())}
+		temp, err := u.tree(here).stage("x") // at the top, where no directory has to go
+		if err != nil {
+			return false, err
+		}
 		x.home = here
-		if err := u.shift(x, here, k); err != nil {
+		if err := u.shift(x, here, key{here.root, temp}); err != nil {
+			u.tree(here).unstage(temp)
 			if err := u.failed(x, err); err != nil {
 				return false, err
 			}
@@ -814,38 +860,18 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 		x.did = true
 		return u.settle(x, x.to)
 	}
-	if err := u.rec.Write(x.to.root, x.to.path); err != nil {
-		return err
-	}
-	if now.Kind == File && b.Kind == File && now.Links > 1 && now.Ino == b.Ino && now.Dev == b.Dev {
+	_, hit, _ := u.match(x.to)
+	if now.Kind == File && b.Kind == File && now.Links > 1 && now.Ino == b.Ino && now.Dev == b.Dev && hit != protect.Protected {
+		if err := u.rec.Write(x.to.root, x.to.path); err != nil {
+			return err
+		}
 		if err := u.tree(x.to).rewrite(u.ctx, x.to.path, &now, b.Size, data, u.j.opts.Sync); err != nil {
 			return err
 		}
 		x.did, x.note = true, "it has other names, which have these contents too"
 		return u.settle(x, x.to)
 	}
-	temp, err := u.temp(x.to)
-	if err != nil {
-		return err
-	}
-	t := u.tree(x.to)
-	if err := u.build(x, temp, data); err != nil {
-		return err
-	}
-	if err := u.rec.Move(temp.root, temp.path, x.to.root, x.to.path, Replace); err != nil {
-		return errors.Join(err, t.unlink(temp.path))
-	}
-	if err := t.exchange(temp.path, x.to.path); err != nil {
-		return errors.Join(err, u.rec.Failed(x.to.root, x.to.path), t.unlink(temp.path))
-	}
-	if out, err := u.stat(temp); err != nil || !x.still(&out) {
-		return errors.Join(errMoving, err, t.exchange(temp.path, x.to.path), u.rec.Failed(x.to.root, x.to.path), t.unlink(temp.path))
-	}
-	x.did = true
-	if b.Links > 1 {
-		x.note = "it had other names, and is a file of its own now"
-	}
-	return t.unlink(temp.path)
+	return u.build(x, data, func(temp string, built *State) error { return u.replace(x, temp, built) })
 }
 
 // putBack makes a file again where nothing is.
@@ -853,35 +879,121 @@ func (u *undo) putBack(x *item, data iter.Seq2[snapshot.Extent, error]) error {
 	if !u.parent(x.to) {
 		return fmt.Errorf("the directory that it was in is not there: %w", paddock.NotFound)
 	}
-	temp, err := u.temp(x.to)
+	return u.build(x, data, func(temp string, built *State) error {
+		if err := u.rec.Create(x.to.root, x.to.path); err != nil {
+			return err
+		}
+		failed := func(err error) error { return errors.Join(err, u.rec.Failed(x.to.root, x.to.path)) }
+		if err := u.tree(x.to).land(temp, x.to.path, landFree); err != nil {
+			return failed(err)
+		}
+		return u.landed(x, temp, built, landTake, failed)
+	})
+}
+
+// build makes the file of Before in the stage beside its place, and calls land while nobody makes a repository there. What
+// is in the stage afterwards goes away.
+func (u *undo) build(x *item, data iter.Seq2[snapshot.Extent, error], land func(temp string, built *State) error) error {
+	t := u.tree(x.to)
+	temp, err := t.stage(x.to.path)
 	if err != nil {
 		return err
 	}
-	if err := u.build(x, temp, data); err != nil {
+	defer t.unstage(temp)
+	if err := t.make(u.ctx, temp, &x.c.Before, data, u.j.opts.Sync); err != nil {
+		return errors.Join(err, t.discard(temp))
+	}
+	err = u.settle(x, key{x.to.root, temp})
+	built, looked := t.stat(temp)
+	u.j.built(temp)
+	release, claimed := u.claim(x.to)
+	defer release()
+	if err = cmp.Or(err, looked, claimed); err == nil {
+		if why := u.guard(x, x.to, &x.c.Before); why != "" {
+			err = guarded(why)
+		}
+		_, hit, _ := u.match(x.to)
+		x.judged = hit == protect.Protected
+	}
+	if err == nil {
+		err = land(temp, &built)
+	}
+	if stays := (unreturned{}); errors.As(err, &stays) {
 		return err
 	}
-	t := u.tree(x.to)
-	if err := u.rec.Create(x.to.root, x.to.path); err != nil {
-		return errors.Join(err, t.unlink(temp.path))
+	return errors.Join(err, t.discard(temp))
+}
+
+// An unreturned is an error after which a file of somebody else stays in the stage.
+type unreturned struct{ error }
+
+func (e unreturned) Unwrap() error { return e.error }
+
+// replace lands a built file where one is that the step left.
+func (u *undo) replace(x *item, temp string, built *State) error {
+	t, at := u.tree(x.to), x.to
+	if err := u.rec.Remove(at.root, at.path); err != nil {
+		return err
 	}
-	if err := t.move(temp.path, t, x.to.path); err != nil {
-		return errors.Join(err, u.rec.Failed(x.to.root, x.to.path), t.unlink(temp.path))
+	failed := func(err error) error { return errors.Join(err, u.rec.Failed(at.root, at.path)) }
+	if err := u.rec.Create(at.root, at.path); err != nil {
+		return failed(err)
+	}
+	gone := failed
+	failed = func(err error) error { return gone(errors.Join(err, u.rec.Failed(at.root, at.path))) }
+	how := landSwap
+	err := error(errNoSwap)
+	if !u.j.noSwap {
+		err = t.land(temp, at.path, landSwap)
+	}
+	if errors.Is(err, errNoSwap) {
+		if now, err := u.stat(at); err != nil || !x.still(&now) {
+			return failed(errors.Join(errMoving, err))
+		}
+		how = landOver
+		err = t.land(temp, at.path, landOver)
+		x.note = "the file system cannot exchange names, so an edit of the last moment would be lost"
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if how == landSwap {
+		if out, err := t.stat(temp); err != nil || !x.still(&out) {
+			err = errors.Join(errMoving, err)
+			if back := t.land(temp, at.path, landSwap); back != nil {
+				err = unreturned{errors.Join(err, fmt.Errorf("it is at %q now, and could not be put back: %w", temp, back))}
+			}
+			return failed(err)
+		}
+	}
+	return u.landed(x, temp, built, how, failed)
+}
+
+// landed checks that what is at the path is what was built, and that the path is not one of a repository since the look
+// before. Otherwise it takes the file back.
+func (u *undo) landed(x *item, temp string, built *State, back landing, failed func(error) error) error {
+	at := x.to
+	why := ""
+	now, err := u.stat(at)
+	switch {
+	case err != nil:
+		return err
+	case now.Kind != built.Kind || !sameFile(&now, built) || now.Size != built.Size || now.ModTime != built.ModTime || now.Mode != built.Mode || now.Target != built.Target:
+		why = "something else came to its place while the undo went on"
+	default:
+		if rule, hit, _ := u.match(at); hit == protect.Protected && !x.judged {
+			if back != landOver {
+				err = u.tree(at).land(temp, at.path, back)
+			}
+			return failed(errors.Join(guarded(u.protected(rule)+", because its directory became a repository of git while the undo went on"), err))
+		}
+	}
+	if why != "" {
+		return guarded(why)
 	}
 	x.did = true
 	if x.c.Before.Links > 1 {
 		x.note = "it had other names, and is a file of its own now"
-	}
-	return nil
-}
-
-// build makes the file of Before under a temporary name.
-func (u *undo) build(x *item, temp key, data iter.Seq2[snapshot.Extent, error]) error {
-	t := u.tree(temp)
-	if err := t.make(u.ctx, temp.path, &x.c.Before, data, u.j.opts.Sync); err != nil {
-		return errors.Join(err, t.discard(temp.path))
-	}
-	if err := u.settle(x, temp); err != nil {
-		return errors.Join(err, t.unlink(temp.path))
 	}
 	return nil
 }
