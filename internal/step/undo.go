@@ -303,13 +303,22 @@ func (u *undo) wanted(root int, p Text) bool {
 	return len(u.q.Paths) == 0 || slices.ContainsFunc(u.q.Paths, func(q string) bool { return within(full, q) })
 }
 
+// around reports whether a change is that of a removed directory that a path of the request was in.
+func (u *undo) around(c *Change) bool {
+	if c.Before.Kind != Dir || c.After.Exists() {
+		return false
+	}
+	full := path.Join(string(u.of.Roots[c.Root].Path), string(c.Path))
+	return slices.ContainsFunc(u.q.Paths, func(q string) bool { return within(q, full) })
+}
+
 // take makes an item of a change, and checks that the present is what the step left.
 func (u *undo) take(c *Change) error {
 	if err := context.Cause(u.ctx); err != nil {
 		return err
 	}
 	wasRoot, was := c.Was()
-	if !u.wanted(c.Root, c.Path) && !u.wanted(wasRoot, was) {
+	if !u.wanted(c.Root, c.Path) && !u.wanted(wasRoot, was) && !u.around(c) {
 		return nil
 	}
 	x := &item{c: c}
@@ -858,7 +867,7 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 			return err
 		}
 		x.did = true
-		return u.settle(x, x.to)
+		return u.settle(x, x.to, b)
 	}
 	_, hit, _ := u.match(x.to)
 	if now.Kind == File && b.Kind == File && now.Links > 1 && now.Ino == b.Ino && now.Dev == b.Dev && hit != protect.Protected {
@@ -869,7 +878,7 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 			return err
 		}
 		x.did, x.note = true, "it has other names, which have these contents too"
-		return u.settle(x, x.to)
+		return u.settle(x, x.to, b)
 	}
 	return u.build(x, data, func(temp string, built *State) error { return u.replace(x, temp, built) })
 }
@@ -903,7 +912,7 @@ func (u *undo) build(x *item, data iter.Seq2[snapshot.Extent, error], land func(
 	if err := t.make(u.ctx, temp, &x.c.Before, data, u.j.opts.Sync); err != nil {
 		return errors.Join(err, t.discard(temp))
 	}
-	err = u.settle(x, key{x.to.root, temp})
+	err = u.settle(x, key{x.to.root, temp}, &x.c.Before)
 	built, looked := t.stat(temp)
 	u.j.built(temp)
 	release, claimed := u.claim(x.to)
@@ -999,8 +1008,8 @@ func (u *undo) landed(x *item, temp string, built *State, back landing, failed f
 }
 
 // settle gives a restored file its owner, mode and time.
-func (u *undo) settle(x *item, at key) error {
-	t, b := u.tree(at), &x.c.Before
+func (u *undo) settle(x *item, at key, b *State) error {
+	t := u.tree(at)
 	uid, gid := -1, -1
 	if os.Geteuid() == 0 {
 		uid, gid = int(t.uid), int(t.gid)
@@ -1034,24 +1043,17 @@ func (u *undo) directories() error {
 			}
 			continue
 		}
-		again := x.n == nil // it was made again
-		if !again && now.Mode&0o1777 == x.c.Before.Mode&0o1777 && x.c.Before.Mode == x.c.After.Mode {
-			continue
-		}
-		if !again && x.c.Before.Mode == x.c.After.Mode {
-			continue
+		b, again := x.c.Before, x.n == nil // it was made again
+		if !again {
+			if a := &x.c.After; b.Mode == a.Mode && b.UID == a.UID && b.GID == a.GID {
+				continue
+			}
+			b.ModTime = now.ModTime // that of what is in it now
 		}
 		if err := u.rec.Mode(x.to.root, x.to.path); err != nil {
 			return err
 		}
-		if !again { // its time is that of what is in it now
-			b := x.c.Before
-			b.ModTime = now.ModTime
-			err = u.tree(x.to).settle(x.to.path, &b, -1, -1)
-		} else {
-			err = u.settle(x, x.to)
-		}
-		if err := u.failed(x, err); err != nil {
+		if err := u.failed(x, u.settle(x, x.to, &b)); err != nil {
 			return err
 		}
 		x.did = x.did || !x.over

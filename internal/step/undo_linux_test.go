@@ -96,6 +96,11 @@ func TestAnUndoOfPathsLeavesTheOthers(t *testing.T) {
 		must(t, b.clear(0, "a"))
 		must(t, b.write(0, "b", "new", os.O_TRUNC))
 	})
+	if _, err := j.Undo(t.Context(), Request{Steps: []int64{rec.Number}, Paths: []string{dir + "/a/x"}}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "undo of a/x", map[string]string{"0:a": "drwxr-xr-x", "0:a/x": `-rw-r--r-- "1"`, "0:b": `-rw-r--r-- "new"`}, picture(t, dir))
+	must(t, os.RemoveAll(dir+"/a"))
 	res, err := j.Undo(t.Context(), Request{Steps: []int64{rec.Number}, Paths: []string{dir + "/a"}})
 	must(t, err)
 	if len(res.Restored) != 3 || len(res.Conflicts) != 0 {
@@ -579,6 +584,29 @@ func TestTimesOfFilesComeBack(t *testing.T) {
 	for _, p := range []string{"d/a", "b"} {
 		if i, err := os.Stat(dir + "/" + p); err != nil || !i.ModTime().Equal(long) {
 			t.Errorf("%s: %v %v", p, i.ModTime(), err)
+		}
+	}
+}
+
+func TestOwnersComeBackIfThatIsPossible(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{Sync: true})
+	plant(t, dir, map[string]string{"d/a": "1", "b": "2", "c": "3"})
+	own := os.Geteuid()
+	if own == 0 {
+		for _, p := range []string{"d", "d/a", "b", "c"} {
+			must(t, os.Lchown(dir+"/"+p, 1234, 1235))
+		}
+		own = 1234
+	}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+	must(t, b.clear(0, "d"))
+	must(t, b.write(0, "b", "new", os.O_TRUNC))
+	must(t, b.move(0, "c", 0, "moved", Free))
+	must(t, b.remove(0, "moved")) // not seen under its own name: it gets the owner of the root
+	undoing(t, j, end(t, b.r).Number)
+	for p, want := range map[string]int{"d": own, "d/a": own, "b": own, "c": os.Geteuid()} {
+		if i, err := os.Lstat(dir + "/" + p); err != nil || int(i.Sys().(*syscall.Stat_t).Uid) != want {
+			t.Errorf("%s: %v", p, err)
 		}
 	}
 }
