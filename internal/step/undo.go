@@ -127,6 +127,9 @@ type undo struct {
 	items []*item
 	came  map[key]bool  // where files of After are by the record
 	gives map[key]*item // directories that come back, by where they were
+
+	inodes map[[2]uint64][]*item // by the files that they found
+	staged int
 }
 
 // An item is a change that is being undone.
@@ -140,7 +143,7 @@ type item struct {
 	note string
 	with *item // directory that takes it along when that is moved back
 	temp bool  // it was moved to a temporary name
-	home key   // from here
+	home *node // where that was
 
 	judged bool // the path was protected at the last look of guard
 }
@@ -209,6 +212,7 @@ func (u *undo) end(failed error) (*Result, error) {
 // step undoes one step.
 func (u *undo) step(rec *Record) (err error) {
 	u.of, u.items, u.names = rec, nil, newNames(len(u.rec.trees))
+	u.inodes, u.staged = nil, 0
 	if u.has, err = u.j.contents(u.ctx, rec); err != nil {
 		return fmt.Errorf("step %d: %w", rec.Number, err)
 	}
@@ -597,7 +601,7 @@ func (u *undo) arrange() error {
 		}
 		if x.temp { // nothing made way for it
 			at := x.n.at()
-			if err := u.shift(x, at, x.home); err != nil {
+			if err := u.goHome(x, at); err != nil {
 				u.conflict(x, fmt.Sprintf("it could not be moved, and is at %q now: %v", at.path, err), byHand)
 				continue
 			}
@@ -770,12 +774,31 @@ func (u *undo) shift(x *item, at, to key) error {
 	return nil
 }
 
+// goHome moves a file from its temporary name to where the step left it, or to where that is now.
+func (u *undo) goHome(x *item, at key) error {
+	top := x.home
+	for top.up != nil {
+		top = top.up
+	}
+	if top != u.names.tops[top.root] {
+		return fmt.Errorf("the directory that it was in is not there any more: %w", paddock.Conflict)
+	}
+	to := x.home.at()
+	return u.shift(x, at, to)
+}
+
+// maxStaged bounds how many files are moved to temporary names.
+const maxStaged = 1000
+
 // stage moves one of the files that wait for each other to a temporary name.
 func (u *undo) stage(moves []*item) (bool, error) {
-	at := map[key]bool{}
+	if u.staged >= maxStaged {
+		return false, nil
+	}
+	at := map[key]*item{}
 	for _, x := range moves {
 		if !x.over && (!x.did || x.temp) {
-			at[x.n.at()] = true
+			at[x.n.at()] = x
 		}
 	}
 	for _, x := range moves {
@@ -783,9 +806,11 @@ func (u *undo) stage(moves []*item) (bool, error) {
 			continue
 		}
 		here := x.n.at()
-		waits := false
-		for k := range at {
-			waits = waits || k != here && (k == x.to) || related(here, x.to)
+		other := at[x.to]
+		waits := other != nil && other != x || related(here, x.to)
+		for d := x.to.parent(); d.path != "" && !waits; d = d.parent() {
+			g := u.gives[d]
+			waits = g != nil && !g.over && !g.back()
 		}
 		if !waits || u.mayMove(x, here) != "" {
 			continue
@@ -794,7 +819,6 @@ func (u *undo) stage(moves []*item) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		x.home = here
 		if err := u.shift(x, here, key{here.root, temp}); err != nil {
 			u.tree(here).unstage(temp)
 			if err := u.failed(x, err); err != nil {
@@ -802,7 +826,8 @@ func (u *undo) stage(moves []*item) (bool, error) {
 			}
 			continue
 		}
-		x.temp = true
+		x.temp, x.home = true, u.names.put(here)
+		u.staged++
 		return true, nil
 	}
 	return false, nil
@@ -867,7 +892,7 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 			return err
 		}
 		x.did = true
-		return u.settle(x, x.to, b)
+		return errors.Join(u.settle(x, x.to, b), u.refresh(x))
 	}
 	_, hit, _ := u.match(x.to)
 	if now.Kind == File && b.Kind == File && now.Links > 1 && now.Ino == b.Ino && now.Dev == b.Dev && hit != protect.Protected {
@@ -878,9 +903,30 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 			return err
 		}
 		x.did, x.note = true, "it has other names, which have these contents too"
-		return u.settle(x, x.to, b)
+		return errors.Join(u.settle(x, x.to, b), u.refresh(x))
 	}
 	return u.build(x, data, func(temp string, built *State) error { return u.replace(x, temp, built) })
+}
+
+// refresh notes what this undo made of a file with several names, for the other names of it.
+func (u *undo) refresh(x *item) error {
+	if u.inodes == nil {
+		u.inodes = map[[2]uint64][]*item{}
+		for _, y := range u.items {
+			if y.n != nil && y.seen.Links > 1 {
+				k := [2]uint64{y.seen.Dev, y.seen.Ino}
+				u.inodes[k] = append(u.inodes[k], y)
+			}
+		}
+	}
+	now, err := u.stat(x.to)
+	if err != nil {
+		return err
+	}
+	for _, y := range u.inodes[[2]uint64{now.Dev, now.Ino}] {
+		y.seen = now
+	}
+	return nil
 }
 
 // putBack makes a file again where nothing is.
