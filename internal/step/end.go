@@ -129,7 +129,7 @@ func (x *ending) compare(ctx context.Context) error {
 			return err
 		}
 		s := r.saved[k]
-		if s == nil || s.cache {
+		if s == nil {
 			continue
 		}
 		i, err := x.kept(k, s)
@@ -141,7 +141,7 @@ func (x *ending) compare(ctx context.Context) error {
 		}
 	}
 	for _, k := range moved {
-		if s := r.saved[k]; s != nil && !s.cache {
+		if r.saved[k] != nil {
 			continue
 		}
 		if err := cmp.Or(context.Cause(ctx), x.moved(k)); err != nil {

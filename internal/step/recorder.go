@@ -30,6 +30,7 @@ type Recorder struct {
 	linked map[[2]uint64]key // of saved, by device and inode, if there are other names
 	caches map[key]bool      // directories that tools rebuild, or not
 	judged int               // bytes of caches
+	times  [][2]int64        // when other steps of the journal went on; nil if it is not known yet
 	left   map[key]string
 	lefts  []key // of left
 	log    *logFile
@@ -63,7 +64,6 @@ type saved struct {
 	kept     int  // number of the contents, or zero
 	seen     bool // under its own name
 	partial  bool // without contents, because only the mode was about to change
-	cache    bool // tools rebuild it
 	why      string
 }
 
@@ -158,7 +158,7 @@ func (r *Recorder) Remove(root int, path string) error {
 		if first, err = r.save(at, was, false); err != nil {
 			return err
 		}
-		if s := r.saved[was]; s != nil && s.cache {
+		if _, ok := r.cache(was, true); ok && r.saved[was] == nil {
 			return r.note(false, first)
 		}
 		if first != nil && first.Op == opCreate { // there is nothing
@@ -325,10 +325,7 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 		return nil, nil
 	}
 	if dir, ok := r.cache(was, true); ok {
-		if old == nil && len(r.saved) < r.j.opts.Changes {
-			r.saved[was] = &saved{cache: true}
-		}
-		if _, known := r.left[dir]; known {
+		if _, known := r.left[dir]; known || len(r.left) >= r.j.opts.Changes {
 			return nil, nil
 		}
 		return &entry{Op: opLeft, Root: dir.root, Path: Text(dir.path), Why: whyRebuilt}, nil
