@@ -77,11 +77,14 @@ func Compare(a, b string) int {
 }
 
 // Bounds of an entry.
+// MaxSize is the size of the largest file that a snapshot can hold, with its holes.
+const MaxSize = 1 << 50
+
 const (
 	maxPath   = 1 << 20 // snapshots from before paths had a bound can have such long ones
 	maxName   = 255
 	maxTarget = 1 << 16
-	maxSize   = 1 << 50
+	maxSize   = MaxSize
 	maxChunk  = 4 << 20
 	maxChunks = 1 << 20 // of one file
 	maxShared = 500_000 // files with other names in a list of version 1, each of which a reader remembers

@@ -75,9 +75,42 @@ const (
 	tickCoarse = 2100 * time.Millisecond
 )
 
+// longest is how many bytes of a path the kernel resolves at once.
+const longest = 4000
+
+// reach calls do with an open directory and the part of a path below it that the kernel resolves at once.
+func (t *tree) reach(path string, do func(dir int, rest string) (int, error)) (int, error) {
+	dir := t.fd
+	for len(path) > longest {
+		i := strings.LastIndexByte(path[:longest], '/')
+		if i <= 0 {
+			break
+		}
+		next, err := sys.OpenPlaceBeneath(dir, path[:i])
+		if dir != t.fd {
+			sys.Close(dir)
+		}
+		if err != nil {
+			return -1, err
+		}
+		dir, path = next, path[i+1:]
+	}
+	if dir != t.fd {
+		defer sys.Close(dir)
+	}
+	return do(dir, path)
+}
+
+// openPlace opens whatever is at a path with O_PATH.
+func (t *tree) openPlace(path string) (int, error) { return t.reach(path, sys.OpenPlaceBeneath) }
+
+func (t *tree) openFile(path string, flags int) (int, error) {
+	return t.reach(path, func(dir int, rest string) (int, error) { return sys.OpenBeneath(dir, rest, flags, 0) })
+}
+
 // stat returns the state of a path, without the digest. What cannot be reached without following a link is absent.
 func (t *tree) stat(path string) (State, error) {
-	fd, err := sys.OpenPlaceBeneath(t.fd, path)
+	fd, err := t.openPlace(path)
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
 		return State{}, nil
@@ -130,7 +163,7 @@ func (t *tree) state(fd int) (State, error) {
 
 // open opens a regular file for reading, if it is still the one of a state.
 func (t *tree) open(path string, s *State) (*os.File, error) {
-	fd, err := sys.OpenBeneath(t.fd, path, os.O_RDONLY, 0)
+	fd, err := t.openFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, kinded(err)
 	}
@@ -169,6 +202,9 @@ func (t *tree) contents(path string, s State, most int64, keep func(iter.Seq2[sn
 	s, err = t.state(int(f.Fd()))
 	if err != nil {
 		return s, err
+	}
+	if s.Size > snapshot.MaxSize {
+		return s, errLarge
 	}
 	parts, err := sys.Extents(f, s.Size, maxPieces)
 	if err != nil {
@@ -321,7 +357,7 @@ func split(path string) (parent, name string) {
 // in calls do with the open parent directory of a path and the last name.
 func (t *tree) in(path string, do func(dir int, name string) error) error {
 	parent, name := split(path)
-	dir, err := sys.OpenPlaceBeneath(t.fd, parent)
+	dir, err := t.openPlace(parent)
 	if err != nil {
 		return kinded(err)
 	}
@@ -331,7 +367,7 @@ func (t *tree) in(path string, do func(dir int, name string) error) error {
 
 // names calls look with an open directory, to look for names in it. A directory that is not there has none.
 func (t *tree) names(path string, look func(has func(string) bool)) {
-	dir, err := sys.OpenPlaceBeneath(t.fd, cmp.Or(path, "."))
+	dir, err := t.openPlace(cmp.Or(path, "."))
 	if err != nil {
 		return
 	}
@@ -344,7 +380,7 @@ func (t *tree) names(path string, look func(has func(string) bool)) {
 
 // mayHave is names, where a name that cannot be looked for may be there.
 func (t *tree) mayHave(path string, look func(has func(string) bool)) {
-	dir, err := sys.OpenPlaceBeneath(t.fd, cmp.Or(path, "."))
+	dir, err := t.openPlace(cmp.Or(path, "."))
 	if err != nil {
 		if !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
 			look(func(string) bool { return true })
@@ -397,7 +433,7 @@ func (t *tree) claim(ctx context.Context, dirs []string) (release func(), err er
 		}
 	}
 	for _, d := range dirs {
-		fd, err := sys.OpenBeneath(t.fd, cmp.Or(d, "."), os.O_RDONLY|syscall.O_DIRECTORY, 0)
+		fd, err := t.openFile(cmp.Or(d, "."), os.O_RDONLY|syscall.O_DIRECTORY)
 		if err != nil {
 			release()
 			return func() {}, kinded(err)
@@ -554,7 +590,7 @@ func (t *tree) make(ctx context.Context, path string, s *State, data iter.Seq2[s
 
 // rewrite writes the contents of a file in its place, so that its other names have them too.
 func (t *tree) rewrite(ctx context.Context, path string, now *State, size int64, data iter.Seq2[snapshot.Extent, error], sync bool) error {
-	fd, err := sys.OpenBeneath(t.fd, path, os.O_WRONLY, 0)
+	fd, err := t.openFile(path, os.O_WRONLY)
 	if err != nil {
 		return kinded(err)
 	}
@@ -606,7 +642,7 @@ func (t *tree) discard(path string) error {
 
 // empty reports whether a directory is empty.
 func (t *tree) empty(path string) (bool, error) {
-	fd, err := sys.OpenBeneath(t.fd, path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	fd, err := t.openFile(path, os.O_RDONLY|syscall.O_DIRECTORY)
 	if err != nil {
 		return false, kinded(err)
 	}

@@ -96,6 +96,39 @@ type ending struct {
 	used []key         // saved paths whose contents the record needs
 	same []int         // changes that are none if the contents are the same
 	none map[int]bool  // changes that are none
+	size int           // bytes of paths of made and moved files
+}
+
+// maxPathBytes bounds the bytes of all paths of made and moved files in one record, and those of saved ones, and those of
+// what is left. Their numbers are those of Options.Changes.
+const maxPathBytes = 64 << 20
+
+const (
+	whyLong  = "its path is too long now for a record"
+	whyRough = "it is not known what became of it, because the end of the step failed"
+)
+
+// fits reports whether the record has room for a made or moved file, and otherwise notes that it has not.
+func (x *ending) fits(at, was key) bool {
+	switch n := len(at.path) + len(was.path); {
+	case len(at.path) > maxPath:
+		x.left(at, whyLong)
+	case len(x.made)+len(x.now) >= x.r.j.opts.Changes || x.size+n > maxPathBytes:
+		x.left(key{root: at.root}, whyMany)
+	default:
+		x.size += n
+		return true
+	}
+	return false
+}
+
+// left notes that something is not kept, or not known. Of a path that is too long it names a directory.
+func (x *ending) left(at key, why string) {
+	x.r.lost = true
+	if len(at.path) > maxPath {
+		at.path = at.path[:max(0, strings.LastIndexByte(at.path[:maxPath], '/'))]
+	}
+	x.r.apply(&entry{Op: opLeft, Root: at.root, Path: Text(at.path), Why: why})
 }
 
 type place struct {
@@ -111,10 +144,15 @@ func (x *ending) compare(ctx context.Context) error {
 			switch {
 			case n.up == nil:
 			case n.is == made:
-				x.made = append(x.made, n.at())
-			case n.is == original && n.was != n.at():
-				x.now[n.was] = place{n.at(), n.ino}
-				moved = append(moved, n.was)
+				at := n.at()
+				if x.fits(at, key{}) {
+					x.made = append(x.made, at)
+				}
+			case n.is == original:
+				if at := n.at(); n.was != at && x.fits(at, n.was) {
+					x.now[n.was] = place{at, n.ino}
+					moved = append(moved, n.was)
+				}
 			case n.is == unknown:
 				r.lost = true
 			}
@@ -132,11 +170,7 @@ func (x *ending) compare(ctx context.Context) error {
 		if s == nil {
 			continue
 		}
-		i, err := x.kept(k, s)
-		if err != nil {
-			return err
-		}
-		if i >= 0 && !x.rec.Changes[i].After.Exists() {
+		if i := x.kept(k, s); i >= 0 && !x.rec.Changes[i].After.Exists() {
 			before[k] = i
 		}
 	}
@@ -144,39 +178,40 @@ func (x *ending) compare(ctx context.Context) error {
 		if r.saved[k] != nil {
 			continue
 		}
-		if err := cmp.Or(context.Cause(ctx), x.moved(k)); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		x.moved(k)
 	}
 	for _, at := range x.made {
-		if err := cmp.Or(context.Cause(ctx), x.create(at, before)); err != nil {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		x.create(at, before)
 	}
 	return nil
 }
 
 // kept compares a saved state with what has come of the file, and returns the index of the change or -1.
-func (x *ending) kept(k key, s *saved) (int, error) {
+func (x *ending) kept(k key, s *saved) int {
 	c := Change{Root: k.root, Path: Text(k.path), Before: s.state, Seen: s.seen, Why: s.why}
 	at, there, ino := x.find(k)
-	if !there { // or what should have removed it was not done
-		now, err := x.look(k)
-		if err != nil {
-			return -1, err
-		}
+	if there && len(at.path) > maxPath { // as if it was removed
+		x.left(at, whyLong)
+		there = false
+	} else if !there { // or what should have removed it was not done
+		now, _ := x.look(k)
 		if is, _, _ := x.r.names.find(k); is != made && now.Exists() && sameFile(&now, &s.state) && now.Kind == s.state.Kind && now.Change == s.state.Change {
 			at, there = k, true
 		}
 	}
 	if there {
-		now, err := x.look(at)
-		if err != nil {
-			return -1, err
-		}
-		if at != k && (!now.Exists() || ino != 0 && now.Ino != ino) { // the move was not done, or undone by another
-			if old, err := x.look(k); err != nil {
-				return -1, err
+		now, why := x.look(at)
+		if why != "" {
+			c.Why = cmp.Or(c.Why, why)
+		} else if at != k && (!now.Exists() || ino != 0 && now.Ino != ino) { // the move was not done, or undone by another
+			if old, why := x.look(k); why != "" {
+				c.Why = cmp.Or(c.Why, why)
 			} else if old.Exists() && (ino != 0 && old.Ino == ino || ino == 0 && !x.taken(k)) {
 				at, now = k, old
 			} else if now.Exists() {
@@ -192,7 +227,7 @@ func (x *ending) kept(k key, s *saved) (int, error) {
 	}
 	if !c.Moved && c.After.Exists() && alike(&c.Before, &c.After) {
 		if c.Before.Kind != File || s.partial || x.untouched(&c.Before, &c.After) {
-			return -1, nil
+			return -1
 		}
 		x.same = append(x.same, len(x.rec.Changes))
 	}
@@ -211,7 +246,7 @@ func (x *ending) kept(k key, s *saved) (int, error) {
 		c.Why = cmp.Or(c.Why, fmt.Sprintf("it was a %s", c.Before.Kind))
 	}
 	x.rec.Changes = append(x.rec.Changes, c)
-	return len(x.rec.Changes) - 1, nil
+	return len(x.rec.Changes) - 1
 }
 
 // taken reports whether something else than what was there before the step should be at a path.
@@ -253,41 +288,40 @@ func (x *ending) untouched(a, b *State) bool {
 func sameFile(a, b *State) bool { return a.Ino == b.Ino && a.Dev == b.Dev }
 
 // moved adds the change of a file that was only moved.
-func (x *ending) moved(k key) error {
+func (x *ending) moved(k key) {
 	p := x.now[k]
-	now, err := x.look(p.at)
-	if err != nil {
-		return err
+	now, why := x.look(p.at)
+	if why != "" {
+		return
 	}
 	if !now.Exists() || p.ino != 0 && now.Ino != p.ino {
-		old, err := x.look(k)
-		if err != nil || old.Exists() && p.ino != 0 && old.Ino == p.ino { // it was not done
-			return err
+		old, why := x.look(k)
+		if why != "" || old.Exists() && p.ino != 0 && old.Ino == p.ino { // it was not done
+			return
 		}
 		if now.Exists() || !old.Exists() {
 			x.r.apply(&entry{Op: opLeft, Root: p.at.root, Path: Text(p.at.path), Why: "what was moved here is not here any more"})
 		}
-		return nil
+		return
 	}
 	if now.Change < x.r.begun {
 		x.r.apply(&entry{Op: opLeft, Root: p.at.root, Path: Text(p.at.path), Why: whyForged})
-		return nil
+		return
 	}
 	x.rec.Changes = append(x.rec.Changes, Change{
 		Root: p.at.root, Path: Text(p.at.path), Moved: true, From: Text(k.path), FromRoot: k.root, Before: now, After: now,
 	})
-	return nil
 }
 
 // create adds the change of a file that the step made.
-func (x *ending) create(at key, before map[key]int) error {
-	now, err := x.look(at)
-	if err != nil || !now.Exists() {
-		return err
+func (x *ending) create(at key, before map[key]int) {
+	now, _ := x.look(at)
+	if !now.Exists() {
+		return
 	}
 	if dir, ok := x.r.cache(at, true); ok {
 		x.r.apply(&entry{Op: opLeft, Root: dir.root, Path: Text(dir.path), Why: whyRebuilt})
-		return nil
+		return
 	}
 	i, replaced := before[at]
 	if now.Change < x.r.begun {
@@ -295,27 +329,36 @@ func (x *ending) create(at key, before map[key]int) error {
 			x.none[i] = true
 		}
 		x.r.apply(&entry{Op: opLeft, Root: at.root, Path: Text(at.path), Why: whyForged})
-		return nil
+		return
 	}
 	if !replaced {
 		x.rec.Changes = append(x.rec.Changes, Change{Root: at.root, Path: Text(at.path), After: now})
-		return nil
+		return
 	}
 	c := &x.rec.Changes[i]
 	c.After = now
 	if alike(&c.Before, &c.After) && (c.Kept > 0 || c.Before.Kind != File) {
 		x.same = append(x.same, i)
 	}
-	return nil
 }
 
-func (x *ending) look(at key) (State, error) {
-	s, err := x.r.look(at)
-	if errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Denied) { // the root is gone, or nobody may look
-		x.r.lost = true
-		return State{}, nil
+// look returns the state of a present path, or why it is not known. That is noted, and is nothing that ends the step.
+func (x *ending) look(at key) (s State, why string) {
+	if x.r.rough {
+		x.left(key{root: at.root}, whyRough)
+		return State{}, whyRough
 	}
-	return s, err
+	s, err := x.r.look(at)
+	switch {
+	case err == nil:
+		return s, ""
+	case errors.Is(err, paddock.NotFound), errors.Is(err, paddock.Denied): // the root is gone, or nobody may look
+		x.r.lost = true
+		return State{}, ""
+	}
+	why = fmt.Sprintf("it could not be looked at when the step ended: %v", err)
+	x.left(at, why)
+	return State{}, why
 }
 
 // digests computes those of the present files, and leaves out changes that are none.
@@ -384,7 +427,7 @@ func (x *ending) settle(ctx context.Context, late []int) error {
 	}
 	for _, i := range late {
 		c := &x.rec.Changes[i]
-		if now, err := x.look(key{c.Root, string(c.Path)}); err == nil && now.Change == c.After.Change && sameFile(&now, &c.After) {
+		if now, why := x.look(key{c.Root, string(c.Path)}); why == "" && now.Change == c.After.Change && sameFile(&now, &c.After) {
 			c.After = now
 		}
 	}
@@ -409,7 +452,18 @@ func (x *ending) store(ctx context.Context) error {
 		return r.draft.Discard()
 	}
 	x.rec.Snapshot = r.j.snapshot(r.number)
-	return r.draft.Commit(ctx, snapshot.Meta{Tier: r.head.Tier, Name: r.head.Sandbox, Created: x.rec.End}, x.entries())
+	err := r.draft.Commit(ctx, snapshot.Meta{Tier: r.head.Tier, Name: r.head.Sandbox, Created: x.rec.End}, x.entries())
+	if err == nil || !r.rough || context.Cause(ctx) != nil || full(err) {
+		return err
+	}
+	// It failed before, and would again. The record tells at least what cannot be undone.
+	x.rec.Snapshot, x.rec.Bytes = "", 0
+	for i := range x.rec.Changes {
+		if c := &x.rec.Changes[i]; c.Kept > 0 {
+			c.Kept, c.Why = 0, cmp.Or(c.Why, fmt.Sprintf("its contents are lost: %v", err))
+		}
+	}
+	return r.draft.Discard()
 }
 
 func (x *ending) entries() iter.Seq2[snapshot.Entry, error] {

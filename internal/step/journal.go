@@ -590,7 +590,43 @@ func (j *Journal) Recover(ctx context.Context) ([]Record, error) {
 	return list, errors.Join(errs...)
 }
 
+// recover makes a record of a dead recorder. If that fails twice, for no lack of room, it makes one of what the log says alone.
 func (j *Journal) recover(ctx context.Context, n int64) (*Record, error) {
+	rec, ends, err := j.revive(ctx, n, false)
+	failed := path.Join(dirTemp, "failed-"+strconv.FormatInt(n, 10))
+	if err == nil || !ends || context.Cause(ctx) != nil || full(err) {
+		if err == nil && ends {
+			_ = j.root.Remove(failed)
+		}
+		return rec, err
+	}
+	f, again := j.root.OpenFile(failed, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if again == nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if !errors.Is(again, fs.ErrExist) {
+		return nil, errors.Join(err, again)
+	}
+	rec, _, err = j.revive(ctx, n, true)
+	if err == nil {
+		_ = j.root.Remove(failed)
+	}
+	return rec, err
+}
+
+// revive makes a record of a dead recorder. ends means that the log and the draft could be read, so that the step ends.
+func (j *Journal) revive(ctx context.Context, n int64, rough bool) (rec *Record, ends bool, err error) {
+	r, err := j.resume(ctx, n)
+	if r == nil || err != nil {
+		return nil, false, err
+	}
+	r.rough = rough
+	rec, err = r.End(ctx, Outcome{Exit: -1})
+	return rec, true, err
+}
+
+// resume makes a recorder of the log of a dead one. Without an error there may be none.
+func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 	var f *os.File
 	err := j.alone(ctx, func() (err error) {
 		f, err = j.root.OpenFile(logPath(n), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -674,7 +710,7 @@ func (j *Journal) recover(ctx context.Context, n int64) (*Record, error) {
 			return nil, errors.Join(err, r.close(false))
 		}
 	}
-	return r.End(ctx, Outcome{Exit: -1})
+	return r, nil
 }
 
 // doubt takes back the last changes that were told and, as the disk shows, not made before the process was killed.

@@ -33,6 +33,9 @@ type Recorder struct {
 	times  [][2]int64        // when other steps of the journal went on; nil if it is not known yet
 	left   map[key]string
 	lefts  []key // of left
+
+	savedBytes, leftBytes int // of the paths of both
+
 	log    *logFile
 	path   string // of the log
 	draft  *snapshot.Draft
@@ -45,6 +48,7 @@ type Recorder struct {
 	recent []recent
 	pass   func() // of tests: called between two changes of the journal
 	ended  bool
+	rough  bool // the end failed before: the record is made without a look at the disk
 }
 
 // A recent is a change that was told lately, and may turn out to have failed.
@@ -343,7 +347,7 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 	if !s.Exists() {
 		return &entry{Op: opCreate, Root: at.root, Path: Text(at.path)}, nil
 	}
-	if old == nil && len(r.saved) >= r.j.opts.Changes {
+	if old == nil && (len(r.saved) >= r.j.opts.Changes || r.savedBytes+len(was.path) > maxPathBytes) {
 		r.lost = true
 		return r.refuse(key{root: was.root}, whyMany)
 	}
@@ -505,6 +509,7 @@ func (r *Recorder) apply(e *entry) {
 		r.kept = max(r.kept, e.Kept)
 		old := r.saved[src]
 		if old == nil {
+			r.savedBytes += len(src.path)
 			r.order = append(r.order, src)
 		} else if old.partial {
 			s.seen = s.seen && old.seen
@@ -517,7 +522,10 @@ func (r *Recorder) apply(e *entry) {
 			r.apply(&entry{Op: opLeft, Root: e.FromRoot, Path: e.From, Why: e.Why})
 		}
 	case opLeft:
-		if _, known := r.left[at]; !known && len(r.left) < r.j.opts.Changes {
+		if _, known := r.left[at]; !known && (len(r.left) >= r.j.opts.Changes || r.leftBytes+len(at.path) > maxPathBytes) {
+			r.lost = true
+		} else if !known {
+			r.leftBytes += len(at.path)
 			r.left[at] = e.Why
 			r.lefts = append(r.lefts, at)
 		}
