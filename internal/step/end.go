@@ -324,6 +324,8 @@ func (x *ending) create(at key, before map[key]int) {
 		return
 	}
 	i, replaced := before[at]
+	// In a directory that is itself another one, nothing was replaced.
+	replaced = replaced && (at.parent().path == "" || x.r.old(at.parent()))
 	if now.Change < x.r.begun {
 		if replaced && sameFile(&now, &x.rec.Changes[i].Before) { // nor was it removed
 			x.none[i] = true

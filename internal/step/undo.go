@@ -787,6 +787,28 @@ func (u *undo) goHome(x *item, at key) error {
 	return u.shift(x, at, to)
 }
 
+// hope reports whether the place of a file may become free: at has the files that are still to be moved, by where they are.
+func (u *undo) hope(x *item, at map[key]*item, seen map[*item]bool) bool {
+	for x != nil && !seen[x] {
+		seen[x] = true
+		there, err := u.stat(x.to)
+		if err != nil {
+			return false
+		}
+		if !there.Exists() || related(x.n.at(), x.to) {
+			return true
+		}
+		_, _, n := u.names.find(x.to)
+		if n != nil && n.is == made && at[x.to] == nil {
+			return there.Kind == Dir // it goes when it is empty
+		}
+		if x = at[x.to]; x == nil {
+			return false
+		}
+	}
+	return true // they wait for each other
+}
+
 // maxStaged bounds how many files are moved to temporary names.
 const maxStaged = 1000
 
@@ -812,7 +834,7 @@ func (u *undo) stage(moves []*item) (bool, error) {
 			g := u.gives[d]
 			waits = g != nil && !g.over && !g.back()
 		}
-		if !waits || u.mayMove(x, here) != "" {
+		if !waits || u.mayMove(x, here) != "" || !u.hope(x, at, map[*item]bool{}) {
 			continue
 		}
 		temp, err := u.tree(here).stage("x") // at the top, where no directory has to go
