@@ -172,14 +172,8 @@ func (d *Draft) Add(ctx context.Context, size int64, data iter.Seq2[Extent, erro
 		return c, fresh, err
 	}
 	if d.d.store.opts.Sync {
-		shelves := map[string]bool{d.d.dir: true}
-		for _, name := range made {
-			shelves[path.Dir(name)] = true
-		}
-		for shelf := range shelves {
-			if err := d.d.store.settle(shelf); err != nil {
-				return c, fresh, err
-			}
+		if err := d.d.store.settle(d.d.dir); err != nil {
+			return c, fresh, err
 		}
 	}
 	return c, fresh, nil
@@ -250,30 +244,20 @@ func (d *Draft) commit(ctx context.Context, m Meta, entries iter.Seq2[Entry, err
 // takes the place of a whole one.
 func (d *Draft) sweep(ctx context.Context, used map[sum]bool) error {
 	s := d.d.store
-	shelves, err := s.names(d.d.dir)
+	names, err := s.names(d.d.dir)
 	if err != nil {
 		return err
 	}
-	for _, shelf := range shelves {
-		if len(shelf) != 2 {
-			continue
-		}
-		dir := path.Join(d.d.dir, shelf)
-		names, err := s.names(dir)
-		if err != nil {
+	for _, name := range names {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		for _, name := range names {
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			k, ok := parseSum(shelf + name)
-			if ok && used[k] && (!d.dead || s.whole(path.Join(dir, name), k)) {
-				continue
-			}
-			if err := s.root.Remove(path.Join(dir, name)); err != nil {
-				return err
-			}
+		k, ok := parseSum(name)
+		if !ok || used[k] && (!d.dead || s.whole(path.Join(d.d.dir, name), k)) {
+			continue // or it is a list
+		}
+		if err := s.root.Remove(path.Join(d.d.dir, name)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -145,7 +145,10 @@ func (k sum) name() string {
 	return path.Join(name[:2], name[2:])
 }
 
-// parseSum is the other way around, without the slash.
+// flat returns the name without a slash.
+func (k sum) flat() string { return hex.EncodeToString(k[:]) }
+
+// parseSum is flat the other way around.
 func parseSum(name string) (k sum, ok bool) {
 	b, err := hex.DecodeString(name)
 	if err != nil || len(b) != len(k) {

@@ -54,7 +54,7 @@ type draft struct {
 	dir   string
 	held  io.Closer // says that its writer is alive
 
-	lasting bool            // it is of a Draft
+	lasting bool            // it is of a Draft, whose blobs are in its directory itself: most are few
 	shelves map[string]bool // directories that were made
 }
 
@@ -128,6 +128,68 @@ func (d *draft) list(ctx context.Context, name string, m Meta, entries iter.Seq2
 	})
 }
 
+// moveShelves moves the blobs of directories to their places.
+func (d *draft) moveShelves(shelves []string) error {
+	for _, shelf := range shelves {
+		if len(shelf) != 2 { // it is the list
+			continue
+		}
+		if err := d.store.shelf(shelf); err != nil {
+			return err
+		}
+		names, err := d.store.names(path.Join(d.dir, shelf))
+		if err != nil {
+			return err
+		}
+		to := path.Join(dirBlobs, shelf)
+		for _, blob := range names {
+			if err := d.store.root.Rename(path.Join(d.dir, shelf, blob), path.Join(to, blob)); err != nil {
+				return err
+			}
+		}
+		if err := d.store.settle(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveFlat moves blobs that are in the directory of the draft itself to their places.
+func (d *draft) moveFlat(names []string) error {
+	made := map[string]bool{}
+	for _, name := range names {
+		k, ok := parseSum(name)
+		if !ok {
+			continue
+		}
+		shelf := path.Dir(k.name())
+		if !made[shelf] {
+			if err := d.store.shelf(shelf); err != nil {
+				return err
+			}
+			made[shelf] = true
+		}
+		if err := d.store.root.Rename(path.Join(d.dir, name), k.path()); err != nil {
+			return err
+		}
+	}
+	for shelf := range made {
+		if err := d.store.settle(path.Join(dirBlobs, shelf)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shelf makes a directory of blobs, unless it is there.
+func (s *Store) shelf(name string) error {
+	err := s.root.Mkdir(path.Join(dirBlobs, name), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return cmp.Or(err, s.settle(dirBlobs))
+}
+
 // create makes a file of a draft.
 func (s *Store) create(name string, fill func(*os.File) error) error {
 	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -145,10 +207,13 @@ func (s *Store) create(name string, fill func(*os.File) error) error {
 // bytes neither the draft nor the store had.
 func (d *draft) keep(k sum, b []byte) (name string, fresh int64, err error) {
 	name = path.Join(d.dir, k.name())
+	if d.lasting {
+		name = path.Join(d.dir, k.flat())
+	}
 	if _, err := d.store.root.Lstat(name); err == nil {
 		return "", 0, nil
 	}
-	if shelf := path.Dir(name); !d.shelves[shelf] {
+	if shelf := path.Dir(name); shelf != d.dir && !d.shelves[shelf] {
 		if err := d.store.root.Mkdir(shelf, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", 0, err
 		}
@@ -196,31 +261,13 @@ func (d *draft) move(name string) error {
 	if err != nil {
 		return err
 	}
-	for _, shelf := range shelves {
-		if len(shelf) != 2 { // it is the list
-			continue
-		}
-		to := path.Join(dirBlobs, shelf)
-		if err := root.Mkdir(to, 0o700); err == nil {
-			err = d.store.settle(dirBlobs)
-			if err != nil {
-				return err
-			}
-		} else if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		names, err := d.store.names(path.Join(d.dir, shelf))
-		if err != nil {
-			return err
-		}
-		for _, blob := range names {
-			if err := root.Rename(path.Join(d.dir, shelf, blob), path.Join(to, blob)); err != nil {
-				return err
-			}
-		}
-		if err := d.store.settle(to); err != nil {
-			return err
-		}
+	if d.lasting {
+		err = d.moveFlat(shelves)
+	} else {
+		err = d.moveShelves(shelves)
+	}
+	if err != nil {
+		return err
 	}
 	if err := root.Rename(path.Join(d.dir, draftList), name); err != nil {
 		return err
