@@ -38,7 +38,7 @@ func (j *Journal) Diff(ctx context.Context, first, last int64, paths []string) (
 	if len(list) > diffSteps {
 		return nil, fmt.Errorf("%d steps; take at most %d together: %w", len(list), diffSteps, paddock.Exhausted)
 	}
-	d := differ{j: j, ctx: ctx, now: map[spot]*sum{}, gone: map[spot]*sum{}, trees: map[spot]*tree{}, has: map[int64]map[int]snapshot.Contents{}, left: diffTotal}
+	d := differ{j: j, ctx: ctx, now: map[spot]*sum{}, gone: map[spot]*sum{}, trees: map[spot]*tree{}, has: map[int64]*stock{}, left: diffTotal}
 	defer d.close()
 	for i := range list {
 		rec, err := j.read(list[i].Number, true)
@@ -62,6 +62,7 @@ type sum struct {
 	before, after State
 	rec           int64 // whose contents before has
 	kept          int
+	pack          int64
 	edited        bool // the contents changed
 	none          bool // it came and went
 }
@@ -73,7 +74,7 @@ type differ struct {
 	now   map[spot]*sum // by the present path
 	gone  map[spot]*sum // by the path before
 	trees map[spot]*tree
-	has   map[int64]map[int]snapshot.Contents
+	has   map[int64]*stock
 	later []*Record
 	known bool // later is
 	left  int  // bytes of text
@@ -111,7 +112,7 @@ func (d *differ) add(rec *Record) {
 		}
 		changed := c.Kept > 0 || !c.Moved && (c.Before.Kind != c.After.Kind || c.Before.Digest != c.After.Digest || c.Before.Target != c.After.Target)
 		if !s.edited && changed {
-			s.rec, s.kept, s.edited = rec.Number, c.Kept, true
+			s.rec, s.kept, s.pack, s.edited = rec.Number, c.Kept, c.Pack, true
 		}
 		s.at, s.after = at, c.After
 		come = append(come, arrival{s, c})
@@ -121,7 +122,7 @@ func (d *differ) add(rec *Record) {
 		switch {
 		case a.c.After.Exists():
 			if old := d.gone[s.at]; old != nil && !s.before.Exists() { // it is there again
-				s.before, s.rec, s.kept, s.was = old.before, old.rec, old.kept, old.was
+				s.before, s.rec, s.kept, s.pack, s.was = old.before, old.rec, old.kept, old.pack, old.was
 				old.none = true
 				delete(d.gone, s.at)
 			}
@@ -234,25 +235,28 @@ func (d *differ) old(s *sum) (text []byte, why string) {
 	case s.kept == 0:
 		return nil, "the contents from before were not kept"
 	}
-	return d.stored(s.rec, s.kept, a.Size)
+	return d.stored(s.rec, s.kept, s.pack, a.Size)
 }
 
 // stored returns contents of the journal.
-func (d *differ) stored(n int64, kept int, size int64) (text []byte, why string) {
+func (d *differ) stored(n int64, kept int, pack, size int64) (text []byte, why string) {
 	has, known := d.has[n]
 	if !known {
 		var err error
-		if has, err = d.j.contents(d.ctx, &Record{Number: n, Snapshot: d.j.snapshot(n)}); err != nil {
+		if has, err = d.j.stock(d.ctx, &Record{Number: n, Snapshot: d.j.snapshot(n)}); err != nil {
 			has = nil
 		}
 		d.has[n] = has
 	}
-	c, ok := has[kept]
+	if has == nil {
+		has = &stock{}
+	}
+	data, ok := has.data(kept, pack, size)
 	if !ok {
 		return nil, "the contents from before are not in the journal any more"
 	}
 	text = make([]byte, size)
-	for e, err := range d.j.store.Data(c) {
+	for e, err := range data {
 		if err != nil || e.Offset+int64(len(e.Bytes)) > size {
 			return nil, "the contents in the journal are damaged"
 		}
@@ -293,7 +297,7 @@ func (d *differ) present(s *sum, last int64) (text []byte, why string) {
 			for i := range rec.Changes {
 				c := &rec.Changes[i]
 				if c.Kept > 0 && c.Before.Digest == b.Digest && c.Before.Size == b.Size {
-					return d.stored(rec.Number, c.Kept, b.Size)
+					return d.stored(rec.Number, c.Kept, c.Pack, b.Size)
 				}
 			}
 		}

@@ -266,6 +266,48 @@ func (t *tree) contents(path string, s State, most int64, keep func(iter.Seq2[sn
 	return s, nil
 }
 
+// small reads a file of at most so many bytes, and returns its state with the digest. It is errMoving if the file is another
+// one, or larger, or changes meanwhile.
+func (t *tree) small(path string, s State, most int64) ([]byte, State, error) {
+	fd, err := t.openFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, s, kinded(err)
+	}
+	defer sys.Close(fd)
+	old := s
+	if s, err = t.state(fd); err != nil {
+		return nil, s, err
+	}
+	if s.Kind != File || !sameFile(&s, &old) || s.Size > most {
+		return nil, s, errMoving
+	}
+	b := make([]byte, s.Size+1)
+	n := 0
+	for n < len(b) {
+		k, err := syscall.Pread(fd, b[n:], int64(n))
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, s, kinded(err)
+		}
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	now, err := t.state(fd)
+	if err != nil {
+		return nil, s, err
+	}
+	if int64(n) != s.Size || now.Size != s.Size || now.ModTime != s.ModTime || now.Change != s.Change {
+		return nil, s, errMoving
+	}
+	sum := sha256.Sum256(b[:n])
+	s.Digest = hex.EncodeToString(sum[:])
+	return b[:n], s, nil
+}
+
 // hole hashes the zeros of a hole.
 func hole(sum hash.Hash, n int64) {
 	if sum == nil || n <= 0 {
@@ -367,7 +409,7 @@ func (t *tree) in(path string, do func(dir int, name string) error) error {
 
 // names calls look with an open directory, to look for names in it. A directory that is not there has none.
 func (t *tree) names(path string, look func(has func(string) bool)) {
-	dir, err := t.openPlace(cmp.Or(path, "."))
+	dir, err := t.reach(cmp.Or(path, "."), sys.OpenDirBeneath)
 	if err != nil {
 		return
 	}
@@ -380,7 +422,7 @@ func (t *tree) names(path string, look func(has func(string) bool)) {
 
 // mayHave is names, where a name that cannot be looked for may be there.
 func (t *tree) mayHave(path string, look func(has func(string) bool)) {
-	dir, err := t.openPlace(cmp.Or(path, "."))
+	dir, err := t.reach(cmp.Or(path, "."), sys.OpenDirBeneath)
 	if err != nil {
 		if !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
 			look(func(string) bool { return true })

@@ -50,6 +50,8 @@ func (t *tree) contents(string, State, int64, func(iter.Seq2[snapshot.Extent, er
 	return State{}, no()
 }
 
+func (t *tree) small(string, State, int64) ([]byte, State, error) { return nil, State{}, no() }
+
 func (t *tree) digest(string, State, int64) (State, error) { return State{}, no() }
 
 func (t *tree) text(string, State, int64) ([]byte, State, error) { return nil, State{}, no() }

@@ -232,7 +232,7 @@ func (x *ending) kept(k key, s *saved) int {
 		x.same = append(x.same, len(x.rec.Changes))
 	}
 	if c.Before.Kind == File && !s.partial {
-		if c.Kept = s.kept; c.Kept > 0 {
+		if c.Kept, c.Pack = s.kept, s.pack; c.Kept > 0 {
 			x.used = append(x.used, k)
 		} else if c.Why == "" && c.Before.Size > 0 {
 			c.Why = "its contents were not kept"
@@ -441,8 +441,15 @@ func (x *ending) store(ctx context.Context) error {
 	r := x.r
 	slices.SortFunc(x.used, func(a, b key) int { return r.saved[a].kept - r.saved[b].kept })
 	x.used = slices.CompactFunc(x.used, func(a, b key) bool { return r.saved[a].kept == r.saved[b].kept })
+	packed := false
 	for _, k := range x.used {
-		x.rec.Bytes += r.saved[k].contents.Size()
+		s := r.saved[k]
+		if s.pack > 0 {
+			packed = true
+			x.rec.Bytes += s.state.Size
+		} else {
+			x.rec.Bytes += s.contents.Size()
+		}
 	}
 	if r.stored {
 		if len(x.used) > 0 {
@@ -454,7 +461,15 @@ func (x *ending) store(ctx context.Context) error {
 		return r.draft.Discard()
 	}
 	x.rec.Snapshot = r.j.snapshot(r.number)
-	err := r.draft.Commit(ctx, snapshot.Meta{Tier: r.head.Tier, Name: r.head.Sandbox, Created: x.rec.End}, x.entries())
+	var pack *snapshot.Contents
+	if packed {
+		c, _, err := r.draft.Add(ctx, r.packed.size, r.packed.data())
+		if err != nil {
+			return err
+		}
+		pack = &c
+	}
+	err := r.draft.Commit(ctx, snapshot.Meta{Tier: r.head.Tier, Name: r.head.Sandbox, Created: x.rec.End}, x.entries(pack))
 	if err == nil || !r.rough || context.Cause(ctx) != nil || full(err) {
 		return err
 	}
@@ -462,17 +477,23 @@ func (x *ending) store(ctx context.Context) error {
 	x.rec.Snapshot, x.rec.Bytes = "", 0
 	for i := range x.rec.Changes {
 		if c := &x.rec.Changes[i]; c.Kept > 0 {
-			c.Kept, c.Why = 0, cmp.Or(c.Why, fmt.Sprintf("its contents are lost: %v", err))
+			c.Kept, c.Pack, c.Why = 0, 0, cmp.Or(c.Why, fmt.Sprintf("its contents are lost: %v", err))
 		}
 	}
 	return r.draft.Discard()
 }
 
-func (x *ending) entries() iter.Seq2[snapshot.Entry, error] {
+func (x *ending) entries(pack *snapshot.Contents) iter.Seq2[snapshot.Entry, error] {
 	return func(yield func(snapshot.Entry, error) bool) {
+		if pack != nil && !yield(snapshot.Entry{Path: entryName(0), Kind: snapshot.File, Mode: 0o600, Size: x.r.packed.size, Held: pack}, nil) {
+			return
+		}
 		for _, k := range x.used {
 			s := x.r.saved[k]
-			e := snapshot.Entry{Path: entryName(s.kept), Kind: snapshot.File, Mode: 0o600, Size: s.state.Size, Held: &s.contents}
+			if s.pack > 0 {
+				continue
+			}
+			e := snapshot.Entry{Path: entryName(s.kept), Kind: snapshot.File, Mode: 0o600, Size: s.state.Size, Held: s.contents}
 			if !yield(e, nil) {
 				return
 			}

@@ -118,7 +118,7 @@ func TestAFileThatNoSnapshotCanHoldIsNotKept(t *testing.T) {
 // Whatever keeps the end from ending, it does not keep the log and the draft for ever.
 func TestARecoveryThatFailedTwiceEndsWithARecord(t *testing.T) {
 	dir, j := workspace(t), journal(t, Options{})
-	plant(t, dir, map[string]string{"a": "mine"})
+	plant(t, dir, map[string]string{"a": strings.Repeat("mine", packMost)})
 	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	must(t, b.remove(0, "a"))
 	kept := b.r.saved[key{0, "a"}]

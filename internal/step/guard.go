@@ -161,7 +161,11 @@ func (u *undo) judge(x *item, at key, s *State) string {
 	}
 	restored = make([]byte, s.Size)
 	if x.c.Kept > 0 {
-		for e, err := range u.j.store.Data(u.has[x.c.Kept]) {
+		data, ok := u.has.data(x.c.Kept, x.c.Pack, s.Size)
+		if !ok {
+			return "its contents are not in the journal any more"
+		}
+		for e, err := range data {
 			if err != nil || e.Offset+int64(len(e.Bytes)) > s.Size {
 				return "the contents that were kept are damaged"
 			}

@@ -487,7 +487,7 @@ func (c *Change) valid(roots int) error {
 			return fmt.Errorf("the state of %q: %w", c.Path, paddock.Invalid)
 		}
 	}
-	if c.Kept < 0 || c.Kept > 1<<31-1 || c.Kept > 0 && c.Before.Kind != File || c.Moved && (!c.Before.Exists() || !c.After.Exists()) {
+	if c.Kept < 0 || c.Kept > 1<<31-1 || c.Kept > 0 && c.Before.Kind != File || c.Pack < 0 || c.Pack > packRoom+packMost || c.Pack > 0 && c.Kept == 0 || c.Moved && (!c.Before.Exists() || !c.After.Exists()) {
 		return fmt.Errorf("the change of %q: %w", c.Path, paddock.Invalid)
 	}
 	return nil
@@ -659,6 +659,9 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 		if draft != nil {
 			err = draft.Discard()
 		}
+		if gone := j.root.Remove(packPath(n)); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 		return errors.Join(err, j.root.Remove(logPath(n)), f.Close())
 	}
 	err = nil
@@ -709,6 +712,9 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 		if err := r.regain(ctx); err != nil {
 			return nil, errors.Join(err, r.close(false))
 		}
+	}
+	if err := r.unpack(); err != nil {
+		return nil, errors.Join(err, r.close(false))
 	}
 	return r, nil
 }
@@ -860,6 +866,12 @@ func (j *Journal) contents(ctx context.Context, rec *Record) (map[int]snapshot.C
 	return all, x.Err()
 }
 
+// stock reads which contents a record has.
+func (j *Journal) stock(ctx context.Context, rec *Record) (*stock, error) {
+	has, err := j.contents(ctx, rec)
+	return &stock{store: j.store, has: has}, err
+}
+
 // regain finds out which contents of a dead recorder are in its snapshot.
 func (r *Recorder) regain(ctx context.Context) error {
 	all, err := r.j.contents(ctx, &Record{Number: r.number, Snapshot: r.j.snapshot(r.number)})
@@ -868,10 +880,14 @@ func (r *Recorder) regain(ctx context.Context) error {
 	}
 	for _, k := range r.order {
 		if s := r.saved[k]; s.kept > 0 {
-			if c, ok := all[s.kept]; ok {
-				s.contents = c
-			} else {
-				s.kept = 0
+			number := s.kept
+			if s.pack > 0 {
+				number = 0
+			}
+			if c, ok := all[number]; !ok {
+				s.kept, s.pack = 0, 0
+			} else if s.pack == 0 {
+				s.contents = &c
 			}
 		}
 	}

@@ -59,6 +59,8 @@ type entry struct {
 	State   State  `json:"s,omitzero"`
 	Parts   []byte `json:"c,omitempty"`
 	Kept    int    `json:"k,omitempty"`
+	Pack    int64  `json:"pk,omitempty"` // one more than the offset of the contents in the pack
+	Shared  bool   `json:"sh,omitempty"` // an entry before this one has the parts
 	Seen    bool   `json:"seen,omitempty"`
 	Partial bool   `json:"partial,omitempty"`
 }
@@ -224,7 +226,7 @@ func (e *entry) valid(roots int) error {
 	if e.Op == opMove && (related(key{e.FromRoot, string(e.From)}, key{e.Root, string(e.Path)})) {
 		return fmt.Errorf("%q is moved to %q: %w", e.From, e.Path, paddock.Invalid)
 	}
-	if e.How > Exchange || e.Kept < 0 || e.Kept > 1<<31-1 {
+	if e.How > Exchange || e.Kept < 0 || e.Kept > 1<<31-1 || e.Pack < 0 || e.Pack > packRoom+packMost || e.Pack > 0 && e.State.Size > packMost {
 		return fmt.Errorf("an entry with invalid numbers: %w", paddock.Invalid)
 	}
 	return nil

@@ -58,8 +58,9 @@ func (r *Recorder) cache(was key, deep bool) (dir key, ok bool) {
 		}
 		is, known := r.caches[d]
 		if !known && (r.judged < maxJudgedBytes || rebuilt(name)) {
-			is = r.judge(d)
-			if r.judged < maxJudgedBytes {
+			var dir bool
+			is, dir = r.judge(d)
+			if dir && r.judged < maxJudgedBytes {
 				r.judged += len(d.path) + 100
 				r.caches[key{d.root, strings.Clone(d.path)}] = is
 			}
@@ -87,30 +88,42 @@ var (
 )
 
 // judge looks whether tools rebuild a directory, because of its name, or of a mark in it or beside it. When in doubt they
-// do not, so it is kept: a root, and what holds a repository or sources. A strict recorder trusts no mark.
-func (r *Recorder) judge(d key) bool {
+// do not, so it is kept: a root, and what holds a repository or sources. A strict recorder trusts no mark. dir tells whether it
+// is a directory at all.
+func (r *Recorder) judge(d key) (is, dir bool) {
 	_, name := splitPath(d.path)
 	t := r.trees[d.root]
 	if d.path == "" || t == nil {
-		return false
+		return false, true
 	}
-	if rebuilt(name) {
-		return !t.any(d.path, repositories)
+	named, tagged := rebuilt(name), false
+	if !named && r.strict {
+		return false, true
 	}
-	if r.strict || t.any(d.path, repositories) || t.any(d.path, sources) {
-		return false
+	t.mayHave(d.path, func(has func(string) bool) {
+		dir = true
+		switch {
+		case slices.ContainsFunc(repositories, has):
+		case named:
+			is = true
+		case !slices.ContainsFunc(sources, has):
+			is, tagged = true, has("CACHEDIR.TAG")
+		}
+	})
+	if !is || named {
+		return is, dir
 	}
-	if tag := d.in("CACHEDIR.TAG"); t.starts(tag.path, cacheTag) && r.before(tag) {
-		return true
+	if tag := d.in("CACHEDIR.TAG"); tagged && t.starts(tag.path, cacheTag) && r.before(tag) {
+		return true, dir
 	}
 	up := d.parent()
 	switch {
 	case name == "target":
-		return r.before(up.in("Cargo.toml")) || r.before(up.in("pom.xml"))
+		return r.before(up.in("Cargo.toml")) || r.before(up.in("pom.xml")), dir
 	case up.path != "" && slices.Contains(venv, name):
-		return !t.any(up.path, repositories) && !t.any(up.path, sources) && r.before(up.in("pyvenv.cfg"))
+		return !t.any(up.path, repositories) && !t.any(up.path, sources) && r.before(up.in("pyvenv.cfg")), dir
 	}
-	return false
+	return false, dir
 }
 
 // any reports whether a directory may have one of the names.

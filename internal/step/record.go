@@ -106,6 +106,10 @@ type Change struct {
 	// contents were not kept, or are those of After.
 	Kept int `json:"kept,omitempty"`
 
+	// Pack is one more than the offset of the contents of a small file in those with the number zero, or zero if it has
+	// contents of its own.
+	Pack int64 `json:"pack,omitempty"`
+
 	// Seen means that the recorder saw Before under the path that it had when the step began.
 	Seen bool `json:"seen,omitempty"`
 

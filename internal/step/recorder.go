@@ -39,12 +39,14 @@ type Recorder struct {
 	log    *logFile
 	path   string // of the log
 	draft  *snapshot.Draft
-	kept   int   // numbers of contents that were given away
-	bytes  int64 // of contents
-	fresh  int64 // of contents that the store did not have
-	room   int64 // for fresh ones
-	lost   bool  // something was not noted
-	stored bool  // the contents are a snapshot already
+	packed *packFile
+	held   map[int]*snapshot.Contents // by number, those that several names share
+	kept   int                        // numbers of contents that were given away
+	bytes  int64                      // of contents
+	fresh  int64                      // of contents that the store did not have
+	room   int64                      // for fresh ones
+	lost   bool                       // something was not noted
+	stored bool                       // the contents are a snapshot already
 	recent []recent
 	pass   func() // of tests: called between two changes of the journal
 	ended  bool
@@ -64,10 +66,11 @@ const maxRecent = 256
 // A saved is the state of a path before the step.
 type saved struct {
 	state    State
-	contents snapshot.Contents
-	kept     int  // number of the contents, or zero
-	seen     bool // under its own name
-	partial  bool // without contents, because only the mode was about to change
+	contents *snapshot.Contents // one of all that have the number
+	kept     int                // number of the contents, or zero
+	pack     int64              // one more than their offset in the pack, or zero
+	seen     bool               // under its own name
+	partial  bool               // without contents, because only the mode was about to change
 	why      string
 }
 
@@ -172,11 +175,17 @@ func (r *Recorder) Remove(root int, path string) error {
 			return r.note(false, first)
 		}
 	}
-	now, err := r.look(at)
-	if err != nil {
-		return err
+	var ino uint64
+	if first != nil && first.Op == opSave && first.Seen {
+		ino = first.State.Ino // it was just looked at
+	} else {
+		now, err := r.look(at)
+		if err != nil {
+			return err
+		}
+		ino = now.Ino
 	}
-	return r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path), Inos: [2]uint64{now.Ino}})
+	return r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path), Inos: [2]uint64{ino}})
 }
 
 // Create notes that a file of any kind is made where nothing is. It may come after the fact.
@@ -361,9 +370,8 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 	}
 	if base != nil {
 		if e.State, e.Kept = base.state, base.kept; e.Kept > 0 {
-			e.Partial = false
-			e.Parts, err = base.contents.MarshalBinary()
-			return e, err
+			e.Partial, e.Pack, e.Shared = false, base.pack, true
+			return e, nil // the parts are known by the number
 		}
 	}
 	if s.Kind != File || e.Partial {
@@ -381,7 +389,7 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 		if _, err := r.refuse(was, why); err != nil {
 			return nil, err
 		}
-		e.Why, e.Kept, e.Parts = why, 0, nil
+		e.Why, e.Kept, e.Pack, e.Parts = why, 0, 0, nil
 	}
 	return e, err
 }
@@ -397,6 +405,22 @@ func (r *Recorder) keep(at key, e *entry) (why string, err error) {
 		var c snapshot.Contents
 		var fresh int64
 		var s State
+		if e.State.Size <= min(packMost, most) && (r.packed == nil || r.packed.size < packRoom) {
+			if err = r.keepSmall(t, at, e); err == nil {
+				return "", nil
+			}
+			if !errors.Is(err, errMoving) {
+				break
+			}
+			if e.State, err = t.stat(at.path); err != nil {
+				return "", err
+			}
+			if e.State.Kind != File {
+				return "", nil
+			}
+			err = errMoving
+			continue
+		}
 		s, err = t.contents(at.path, e.State, most, func(data iter.Seq2[snapshot.Extent, error]) (err error) {
 			c, fresh, err = r.draft.Add(context.Background(), e.State.Size, r.within(data))
 			r.pass()
@@ -438,6 +462,28 @@ func (r *Recorder) keep(at key, e *entry) (why string, err error) {
 		return errMoving.Error(), nil
 	}
 	return "", fmt.Errorf("keep the contents of %q: %w", at.path, err)
+}
+
+// keepSmall stores the contents of a small file.
+func (r *Recorder) keepSmall(t *tree, at key, e *entry) error {
+	b, s, err := t.small(at.path, e.State, packMost)
+	r.pass()
+	if err != nil {
+		return err
+	}
+	if int64(len(b)) > r.room-r.fresh {
+		return errRoom
+	}
+	offset, err := r.pack(b)
+	r.pass()
+	if err != nil {
+		return err
+	}
+	r.kept++
+	r.bytes += int64(len(b))
+	r.fresh += int64(len(b))
+	e.State, e.Kept, e.Pack = s, r.kept, offset+1
+	return nil
 }
 
 var errRoom = errors.New(whySize)
@@ -502,9 +548,17 @@ func (r *Recorder) apply(e *entry) {
 	at, src := key{e.Root, strings.Clone(string(e.Path))}, key{e.FromRoot, strings.Clone(string(e.From))}
 	switch e.Op {
 	case opSave:
-		s := &saved{state: e.State, kept: e.Kept, seen: e.Seen, partial: e.Partial, why: e.Why}
-		if s.kept > 0 && s.contents.UnmarshalBinary(e.Parts) != nil {
-			s.kept, s.why = 0, "its contents are damaged"
+		s := &saved{state: e.State, kept: e.Kept, pack: e.Pack, seen: e.Seen, partial: e.Partial, why: e.Why}
+		if s.kept > 0 && s.pack == 0 {
+			if s.contents = r.held[s.kept]; s.contents == nil {
+				s.contents = &snapshot.Contents{}
+				if s.contents.UnmarshalBinary(e.Parts) != nil || s.state.Size > 0 && len(e.Parts) == 0 && e.Shared {
+					s.kept, s.why = 0, "its contents are damaged"
+				}
+			}
+			if s.kept > 0 && s.state.Links > 1 {
+				r.held[s.kept] = s.contents
+			}
 		}
 		r.kept = max(r.kept, e.Kept)
 		old := r.saved[src]
@@ -582,6 +636,12 @@ func (r *Recorder) close(done bool) (err error) {
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
+		if r.packed != nil {
+			err = errors.Join(err, r.j.root.Remove(packPath(r.number)))
+		}
+	}
+	if r.packed != nil {
+		err = errors.Join(err, r.packed.f.Close())
 	}
 	for _, t := range r.trees {
 		if t != nil {
@@ -594,6 +654,6 @@ func (r *Recorder) close(done bool) (err error) {
 func newRecorder(j *Journal, h header) *Recorder {
 	return &Recorder{
 		j: j, number: h.Number, head: h, begun: h.Start.Add(-tick).UnixNano(), trees: make([]*tree, len(h.Roots)),
-		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, caches: map[key]bool{}, left: map[key]string{}, pass: func() {},
+		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, held: map[int]*snapshot.Contents{}, caches: map[key]bool{}, left: map[key]string{}, pass: func() {},
 	}
 }

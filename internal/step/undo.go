@@ -122,11 +122,14 @@ type undo struct {
 
 	// Of the step that is being undone.
 	of    *Record
-	has   map[int]snapshot.Contents
+	has   *stock
 	names *names // where the files of changes are now
 	items []*item
 	came  map[key]bool  // where files of After are by the record
 	gives map[key]*item // directories that come back, by where they were
+
+	desk   key    // directory whose stage is open, for one file after another
+	onDesk string // that file, or empty
 
 	inodes map[[2]uint64][]*item // by the files that they found
 	staged int
@@ -213,7 +216,7 @@ func (u *undo) end(failed error) (*Result, error) {
 func (u *undo) step(rec *Record) (err error) {
 	u.of, u.items, u.names = rec, nil, newNames(len(u.rec.trees))
 	u.inodes, u.staged = nil, 0
-	if u.has, err = u.j.contents(u.ctx, rec); err != nil {
+	if u.has, err = u.j.stock(u.ctx, rec); err != nil {
 		return fmt.Errorf("step %d: %w", rec.Number, err)
 	}
 	u.came = map[key]bool{}
@@ -230,7 +233,9 @@ func (u *undo) step(rec *Record) (err error) {
 		}
 	}
 	for _, phase := range []func() error{u.open, u.removeFiles, u.arrange, u.restore, u.directories} {
-		if err := phase(); err != nil {
+		err := phase()
+		u.clear()
+		if err != nil {
 			return err
 		}
 	}
@@ -266,6 +271,7 @@ func (u *undo) failed(x *item, err error) error {
 	if err == nil {
 		return nil
 	}
+	u.clear() // its directory may be elsewhere by now
 	if cause := context.Cause(u.ctx); cause != nil {
 		return cause
 	}
@@ -462,6 +468,27 @@ func (x *item) goes() bool {
 	return !x.over && !c.Moved && c.After.Exists() && (!c.Before.Exists() || (c.Before.Kind == Dir) != (c.After.Kind == Dir))
 }
 
+// staging returns the path of a file in the stage beside a path. It is free.
+func (u *undo) staging(at key) (temp string, err error) {
+	if dir := at.parent(); u.onDesk == "" || u.desk != dir {
+		u.clear()
+		if u.onDesk, err = u.tree(at).stage(at.path); err != nil {
+			u.onDesk = ""
+			return "", err
+		}
+		u.desk = dir
+	}
+	return u.onDesk, nil
+}
+
+// clear removes the stage that is open.
+func (u *undo) clear() {
+	if u.onDesk != "" {
+		u.tree(u.desk).unstage(u.onDesk)
+		u.onDesk = ""
+	}
+}
+
 // removeFiles removes what the step made, but directories.
 func (u *undo) removeFiles() error {
 	for _, x := range u.items {
@@ -488,11 +515,10 @@ func (u *undo) removeFile(x *item, at key) error {
 		return errors.Join(err, errMoving)
 	}
 	t := u.tree(at)
-	temp, err := t.stage(at.path)
+	temp, err := u.staging(at)
 	if err != nil {
 		return err
 	}
-	defer t.unstage(temp)
 	if err := u.rec.Remove(at.root, at.path); err != nil {
 		return err
 	}
@@ -502,6 +528,7 @@ func (u *undo) removeFile(x *item, at key) error {
 	}
 	back := func() error {
 		if err := t.land(temp, at.path, landFree); err != nil {
+			u.onDesk = "" // it stays there
 			return fmt.Errorf("it is at %q now, and could not be put back: %w", temp, err)
 		}
 		return nil
@@ -867,12 +894,12 @@ func (u *undo) restore() error {
 		}
 		var data iter.Seq2[snapshot.Extent, error]
 		if c.Kept > 0 {
-			held, ok := u.has[c.Kept]
+			held, ok := u.has.data(c.Kept, c.Pack, c.Before.Size)
 			if !ok {
 				u.conflict(x, "its contents are not in the journal any more", "restore it from elsewhere, such as a backup")
 				continue
 			}
-			data = u.j.store.Data(held)
+			data = held
 		}
 		if why := u.guard(x, x.to, &c.Before); why != "" {
 			u.conflict(x, why, byHand)
@@ -972,11 +999,10 @@ func (u *undo) putBack(x *item, data iter.Seq2[snapshot.Extent, error]) error {
 // is in the stage afterwards goes away.
 func (u *undo) build(x *item, data iter.Seq2[snapshot.Extent, error], land func(temp string, built *State) error) error {
 	t := u.tree(x.to)
-	temp, err := t.stage(x.to.path)
+	temp, err := u.staging(x.to)
 	if err != nil {
 		return err
 	}
-	defer t.unstage(temp)
 	if err := t.make(u.ctx, temp, &x.c.Before, data, u.j.opts.Sync); err != nil {
 		return errors.Join(err, t.discard(temp))
 	}
@@ -996,6 +1022,7 @@ func (u *undo) build(x *item, data iter.Seq2[snapshot.Extent, error], land func(
 		err = land(temp, &built)
 	}
 	if stays := (unreturned{}); errors.As(err, &stays) {
+		u.onDesk = ""
 		return err
 	}
 	return errors.Join(err, t.discard(temp))

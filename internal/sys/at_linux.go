@@ -170,6 +170,14 @@ func OpenPlaceBeneath(dir int, path string) (int, error) {
 	})
 }
 
+// OpenDirBeneath is OpenPlaceBeneath of a directory. If something else is there, the error is ENOTDIR.
+func OpenDirBeneath(dir int, path string) (int, error) {
+	return openat2(dir, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
 // MoveAt renames a file or directory to a name where nothing is. If something is there, the error is EEXIST.
 func MoveAt(fromDir int, from string, toDir int, to string) error {
 	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_NOREPLACE) })
