@@ -47,6 +47,7 @@ func (r *Recorder) end(ctx context.Context, o Outcome) (*Record, error) {
 	if err := x.compare(ctx); err != nil {
 		return nil, err
 	}
+	x.date()
 	if err := x.digests(ctx); err != nil {
 		return nil, err
 	}
@@ -341,6 +342,15 @@ func (x *ending) create(at key, before map[key]int) {
 	c.After = now
 	if alike(&c.Before, &c.After) && (c.Kept > 0 || c.Before.Kind != File) {
 		x.same = append(x.same, i)
+	}
+}
+
+// date finds the changes that may be those of the user after the recorder was killed.
+func (x *ending) date() {
+	for i := range x.rec.Changes {
+		if c := &x.rec.Changes[i]; x.r.until > 0 && c.After.Exists() && c.After.Kind != Dir && c.After.Change > x.r.until && c.Why == "" {
+			c.Why = "it changed after the last that is known of the step"
+		}
 	}
 }
 

@@ -692,6 +692,9 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 		return nil, errors.Join(broken, f.Close())
 	}
 	r.lost = true
+	if i, err := f.Stat(); err == nil {
+		r.until = i.ModTime().Add(deadAfter).UnixNano()
+	}
 	r.path, r.log, r.draft = logPath(n), &logFile{f: f}, draft
 	if hasGap(f) {
 		r.distrust()
@@ -718,6 +721,9 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 	}
 	return r, nil
 }
+
+// deadAfter is how long after the last line of a log a change may be the step's, if its recorder was killed.
+const deadAfter = 10 * time.Second
 
 // doubt takes back the last changes that were told and, as the disk shows, not made before the process was killed.
 func (r *Recorder) doubt() {

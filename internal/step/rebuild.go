@@ -97,7 +97,7 @@ func (r *Recorder) judge(d key) (is, dir bool) {
 		return false, true
 	}
 	named, tagged := rebuilt(name), false
-	if !named && r.strict {
+	if !named && (r.strict || r.whole) {
 		return false, true
 	}
 	t.mayHave(d.path, func(has func(string) bool) {

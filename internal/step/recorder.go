@@ -20,6 +20,7 @@ type Recorder struct {
 	number int64
 	head   header
 	strict bool
+	whole  bool  // contents that cannot be kept are refused, as by a strict one
 	begun  int64 // nanoseconds since 1970: files that changed later are the step's
 
 	mu     sync.Mutex
@@ -40,6 +41,7 @@ type Recorder struct {
 	path   string // of the log
 	draft  *snapshot.Draft
 	packed *packFile
+	moving map[[2]uint64]bool         // files with several names that changed while they were read
 	held   map[int]*snapshot.Contents // by number, those that several names share
 	kept   int                        // numbers of contents that were given away
 	bytes  int64                      // of contents
@@ -50,7 +52,8 @@ type Recorder struct {
 	recent []recent
 	pass   func() // of tests: called between two changes of the journal
 	ended  bool
-	rough  bool // the end failed before: the record is made without a look at the disk
+	until  int64 // nanoseconds since 1970: what changed later is not the step's; zero while the recorder lives
+	rough  bool  // the end failed before: the record is made without a look at the disk
 }
 
 // A recent is a change that was told lately, and may turn out to have failed.
@@ -59,6 +62,9 @@ type recent struct {
 	at   key
 	back func()
 }
+
+// maxMoving bounds how many files that change all the time are remembered.
+const maxMoving = 1000
 
 // maxRecent is how many changes may be told until a failure of the first of them is told.
 const maxRecent = 256
@@ -79,6 +85,7 @@ const (
 	whyStep   = "the contents kept for one step have reached their limit"
 	whySize   = "the journal is full"
 	whyDisk   = "the disk is full"
+	whyStray  = "somebody else made it while the step went on, and the step changed it"
 	whyMany   = "the step changed more paths than its record can have"
 	whyForged = "it was told to be made or moved here, and was here before the step by its times"
 )
@@ -118,13 +125,7 @@ func (r *Recorder) change(at key, partial bool) error {
 	}
 	defer r.mu.Unlock()
 	is, was, n := r.names.find(at)
-	switch is {
-	case made:
-		if n == nil || !n.link {
-			return nil
-		}
-		was = n.was // what it shares its contents with
-	case gone:
+	if is == gone || is == unknown {
 		s, err := r.look(at)
 		if err != nil {
 			return err
@@ -132,9 +133,15 @@ func (r *Recorder) change(at key, partial bool) error {
 		if !s.Exists() {
 			return r.note(false, &entry{Op: opCreate, Root: at.root, Path: Text(at.path)})
 		}
-		return r.leave(at, "somebody else made it while the step went on")
-	case unknown:
-		return r.leave(at, whyMany)
+		if is, was, n, err = r.stray(at, is, &s); err != nil || is == gone || is == unknown {
+			return err
+		}
+	}
+	if is == made {
+		if n == nil || !n.link {
+			return nil
+		}
+		was = n.was // what it shares its contents with
 	}
 	entry, err := r.save(at, was, partial)
 	if err != nil || entry == nil {
@@ -155,12 +162,16 @@ func (r *Recorder) Remove(root int, path string) error {
 	defer r.mu.Unlock()
 	is, was, _ := r.names.find(at)
 	var first *entry
-	switch is {
-	case gone:
-		return nil
-	case unknown:
-		return r.leave(at, whyMany)
-	case original:
+	if is == gone || is == unknown {
+		s, err := r.look(at)
+		if err != nil || !s.Exists() {
+			return err
+		}
+		if is, was, _, err = r.stray(at, is, &s); err != nil || is == gone || is == unknown {
+			return err
+		}
+	}
+	if is == original {
 		var err error
 		if first, err = r.save(at, was, false); err != nil {
 			return err
@@ -299,6 +310,34 @@ func (r *Recorder) Failed(root int, path string) error {
 	return r.note(false, &entry{Op: opFail, Root: root, Path: Text(path)})
 }
 
+// stray is about a file that is where the step removed one, or where it is not known what happened. If it is the removed one,
+// the removal failed, and is taken back. Otherwise somebody else made the file. Its contents are not kept, because the path
+// stands for what was there before: so it is noted, or refused.
+func (r *Recorder) stray(at key, is origin, s *State) (origin, key, *node, error) {
+	for i := len(r.recent) - 1; i >= 0 && is == gone; i-- {
+		if x := r.recent[i]; x.at == at {
+			old := r.saved[at]
+			// The number of a removed file is soon given to another one, so its times have to be the same too.
+			if x.e.Op != opRemove || x.e.Inos[0] != s.Ino || old == nil || old.state.Kind != s.Kind || s.Kind != Dir && old.state.Change != s.Change {
+				break
+			}
+			if err := r.note(false, &entry{Op: opFail, Root: at.root, Path: Text(at.path)}); err != nil {
+				return is, at, nil, err
+			}
+			is, was, n := r.names.find(at)
+			return is, was, n, nil
+		}
+	}
+	why := whyStray
+	if is == unknown {
+		why = whyMany
+	}
+	if _, err := r.refuse(at, why); err != nil {
+		return is, at, nil, err
+	}
+	return is, at, nil, r.leave(at, why)
+}
+
 func (r *Recorder) remember(e *entry, at key, back func()) {
 	if len(r.recent) >= 2*maxRecent {
 		r.recent = append(r.recent[:0], r.recent[maxRecent:]...)
@@ -323,7 +362,7 @@ func (r *Recorder) look(at key) (State, error) {
 // refuse returns the error of a change that cannot be undone, if such ones are refused, and otherwise notes that
 // something is left.
 func (r *Recorder) refuse(at key, why string) (*entry, error) {
-	if r.strict {
+	if r.strict || r.whole {
 		return nil, fmt.Errorf("step %d: %q cannot be kept, so it is not changed: %s; raise the limit of the journal, free space, or allow changes that cannot be undone: %w",
 			r.number, at.path, why, paddock.Exhausted)
 	}
@@ -397,11 +436,15 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 // keep stores the contents of a file. why is the reason if it could not.
 func (r *Recorder) keep(at key, e *entry) (why string, err error) {
 	t := r.trees[at.root]
-	most := min(r.j.opts.File, r.j.opts.Step-r.bytes)
-	if e.State.Size > 0 && most <= 0 {
-		return whyStep, nil
+	var most int64
+	id := [2]uint64{e.State.Dev, e.State.Ino}
+	if r.moving[id] { // by another name of it
+		return errMoving.Error(), nil
 	}
 	for range 3 {
+		if most = min(r.j.opts.File, r.j.opts.Step-r.bytes); e.State.Size > 0 && most <= 0 {
+			return whyStep, nil
+		}
 		var c snapshot.Contents
 		var fresh int64
 		var s State
@@ -423,13 +466,13 @@ func (r *Recorder) keep(at key, e *entry) (why string, err error) {
 		}
 		s, err = t.contents(at.path, e.State, most, func(data iter.Seq2[snapshot.Extent, error]) (err error) {
 			c, fresh, err = r.draft.Add(context.Background(), e.State.Size, r.within(data))
+			r.bytes += c.Size() // also of what turns out to be no use: it stays in the draft
+			r.fresh += fresh
 			r.pass()
 			return err
 		})
 		if err == nil {
 			r.kept++
-			r.bytes += c.Size()
-			r.fresh += fresh
 			e.State, e.Kept = s, r.kept
 			e.Parts, err = c.MarshalBinary()
 			return "", err
@@ -444,6 +487,9 @@ func (r *Recorder) keep(at key, e *entry) (why string, err error) {
 			return "", nil
 		}
 		err = errMoving
+	}
+	if errors.Is(err, errMoving) && e.State.Links > 1 && len(r.moving) < maxMoving {
+		r.moving[id] = true
 	}
 	switch {
 	case errors.Is(err, errLarge) && most < r.j.opts.File:
@@ -654,6 +700,6 @@ func (r *Recorder) close(done bool) (err error) {
 func newRecorder(j *Journal, h header) *Recorder {
 	return &Recorder{
 		j: j, number: h.Number, head: h, begun: h.Start.Add(-tick).UnixNano(), trees: make([]*tree, len(h.Roots)),
-		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, held: map[int]*snapshot.Contents{}, caches: map[key]bool{}, left: map[key]string{}, pass: func() {},
+		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, held: map[int]*snapshot.Contents{}, moving: map[[2]uint64]bool{}, caches: map[key]bool{}, left: map[key]string{}, pass: func() {},
 	}
 }

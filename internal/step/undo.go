@@ -125,8 +125,9 @@ type undo struct {
 	has   *stock
 	names *names // where the files of changes are now
 	items []*item
-	came  map[key]bool  // where files of After are by the record
-	gives map[key]*item // directories that come back, by where they were
+	other map[key][]meddler // paths that other steps changed while this one went on
+	came  map[key]bool      // where files of After are by the record
+	gives map[key]*item     // directories that come back, by where they were
 
 	desk   key    // directory whose stage is open, for one file after another
 	onDesk string // that file, or empty
@@ -191,7 +192,9 @@ func (u *undo) begin(recs []*Record) error {
 	if u.rec, err = u.j.begin(u.ctx, about, false); err != nil {
 		return err
 	}
-	for b, i := range u.roots { // between the two looks
+	u.rec.room = max(u.rec.room, u.j.reserve()) // the next step trims, and an undo must be possible in a full journal
+	u.rec.whole = true                          // what cannot be kept is a conflict, so that redo brings back what undo says it does
+	for b, i := range u.roots {                 // between the two looks
 		if u.rec.trees[i].ino != b.Ino {
 			return errors.Join(fmt.Errorf("the directory %q was exchanged: %w", b.Path, paddock.Conflict), u.rec.Abandon())
 		}
@@ -219,6 +222,9 @@ func (u *undo) step(rec *Record) (err error) {
 	if u.has, err = u.j.stock(u.ctx, rec); err != nil {
 		return fmt.Errorf("step %d: %w", rec.Number, err)
 	}
+	if err := u.overlaps(rec); err != nil {
+		return err
+	}
 	u.came = map[key]bool{}
 	for i := range rec.Changes {
 		if c := &rec.Changes[i]; c.After.Exists() {
@@ -243,6 +249,60 @@ func (u *undo) step(rec *Record) (err error) {
 		if x.did {
 			was, p := x.c.Was()
 			u.res.Restored = append(u.res.Restored, Restored{Place{rec.Number, rec.Roots[was].Path, p}, x.note})
+		}
+	}
+	return nil
+}
+
+// A meddler is a step that changed a path while another one went on. before is when the file had changed that it found.
+type meddler struct{ step, before int64 }
+
+// later reports whether a meddler may have changed the path after a step did.
+func (m meddler) later(step int64, c *Change) bool {
+	if c.Before.Kind == Dir && c.After.Kind == Dir {
+		return false
+	}
+	return m.before > c.Before.Change || m.before == c.Before.Change && m.step > step
+}
+
+// maxOverlaps bounds how many records are read because their steps went on at the same time.
+const maxOverlaps = 100
+
+// overlaps finds what other steps changed while one went on: the present may be theirs, although the step left it.
+func (u *undo) overlaps(rec *Record) error {
+	u.other = map[key][]meddler{}
+	list, err := u.j.List(u.ctx, Filter{Since: rec.Begin})
+	if list == nil && err != nil {
+		return err
+	}
+	n := 0
+	for i := range list {
+		o := &list[i]
+		if o.Number == rec.Number || slices.Contains(u.rec.head.Undoes, o.Number) || !o.Begin.Before(rec.End) {
+			continue
+		}
+		if n++; n > maxOverlaps {
+			return fmt.Errorf("more than %d steps went on at the same time as step %d: undo the later ones first: %w", maxOverlaps, rec.Number, paddock.Conflict)
+		}
+		whole, err := u.j.read(o.Number, true)
+		if errors.Is(err, paddock.NotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for k := range whole.Changes {
+			c := &whole.Changes[k]
+			was, p := c.Was()
+			for _, at := range []struct {
+				root int
+				path Text
+			}{{c.Root, c.Path}, {was, p}} {
+				if i, ok := u.roots[whole.Roots[at.root].bare()]; ok {
+					k := key{i, string(at.path)}
+					u.other[k] = append(u.other[k], meddler{o.Number, c.Before.Change})
+				}
+			}
 		}
 	}
 	return nil
@@ -345,6 +405,14 @@ func (u *undo) take(c *Change) error {
 	if c.Why != "" {
 		u.conflict(x, "the step cannot be undone here: "+c.Why, "restore it from elsewhere, such as a backup")
 		return nil
+	}
+	for _, k := range []key{at, x.to} {
+		for _, m := range u.other[k] {
+			if m.later(u.of.Number, c) {
+				u.conflict(x, fmt.Sprintf("step %d changed it too while this one went on", m.step), moreWay)
+				return nil
+			}
+		}
 	}
 	now, err := u.stat(at)
 	if err != nil {

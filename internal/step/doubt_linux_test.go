@@ -1,0 +1,213 @@
+package step
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// The recorder is killed, the user repairs a file, and only then is the step recovered.
+func TestWhatTheUserRepairedAfterAKillIsNotTheSteps(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{})
+	plant(t, dir, map[string]string{"a": "old a", "b": "old b"})
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+	for _, p := range []string{"a", "b", "new"} {
+		must(t, b.write(0, p, "by the step", os.O_TRUNC))
+	}
+	leaveDead(t, b.r)
+	long := time.Now().Add(-time.Hour) // as if the step was killed then
+	must(t, os.Chtimes(j.root.Name()+"/"+b.r.path, long, long))
+	for _, p := range []string{"a", "new"} {
+		must(t, os.WriteFile(dir+"/"+p, []byte("by the user"), 0o644))
+	}
+	_, err := j.Recover(t.Context())
+	must(t, err)
+	res := undoing(t, j, 1)
+	if len(res.Conflicts) != 3 { // that of b changed after the last line of the log, too
+		t.Errorf("%+v", res)
+	}
+	for _, p := range []string{"a", "new"} {
+		if text, err := os.ReadFile(dir + "/" + p); err != nil || string(text) != "by the user" {
+			t.Errorf("%s: %q %v", p, text, err)
+		}
+	}
+}
+
+// The step removes a file, the user makes it again, and the step removes that one as well.
+func TestAFileThatTheUserMadeAgainIsNotRemovedUnsaid(t *testing.T) {
+	for _, write := range []bool{false, true} {
+		for _, strict := range []bool{false, true} {
+			dir, j := workspace(t), journal(t, Options{})
+			plant(t, dir, map[string]string{"f": "old"})
+			r, err := j.Begin(t.Context(), About{Roots: []Root{{Path: Text(dir)}}, Strict: strict})
+			must(t, err)
+			b := &box{r: r, dirs: []string{dir}}
+			must(t, b.write(0, "keep", "x", 0))
+			must(t, b.remove(0, "f"))
+			plant(t, dir, map[string]string{"other": "", "f": "by the user"})
+			if write {
+				err = r.Write(0, "f")
+			} else {
+				err = r.Remove(0, "f")
+			}
+			if strict != errors.Is(err, paddock.Exhausted) || !strict && err != nil {
+				t.Errorf("write %v, strict %v: %v", write, strict, err)
+			}
+			rec := end(t, r)
+			if !strict && (len(rec.Left) != 1 || rec.Left[0].Path != "f" || rec.Left[0].Why != whyStray) {
+				t.Errorf("left %+v", rec.Left)
+			}
+		}
+	}
+}
+
+// A removal failed, and nobody said so. The file itself is there, so it is the same.
+func TestARemovalThatFailedUnsaidIsTakenBack(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		dir, j := workspace(t), journal(t, Options{})
+		plant(t, dir, map[string]string{"f": "old", "d/x": "old"})
+		before := picture(t, dir)
+		r, err := j.Begin(t.Context(), About{Roots: []Root{{Path: Text(dir)}}, Strict: strict})
+		must(t, err)
+		b := &box{r: r, dirs: []string{dir}}
+		must(t, r.Remove(0, "f"))
+		must(t, r.Remove(0, "d"))
+		must(t, b.write(0, "f", "by the step", os.O_TRUNC))
+		must(t, b.clear(0, "d"))
+		rec := end(t, r)
+		if len(rec.Left) != 0 {
+			t.Errorf("left %+v", rec.Left)
+		}
+		if res := undoing(t, j, rec.Number); len(res.Conflicts) != 0 {
+			t.Errorf("%+v", res.Conflicts)
+		}
+		same(t, "undo", before, picture(t, dir))
+	}
+}
+
+func TestWhatIsNotFollowedAnyMoreIsRefusedByAStrictStep(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{})
+	plant(t, dir, map[string]string{"src/a": "mine"})
+	r, err := j.Begin(t.Context(), About{Roots: []Root{{Path: Text(dir)}}, Strict: true})
+	must(t, err)
+	must(t, r.Create(0, "src/new"))
+	r.mu.Lock()
+	r.names.lose(key{0, "src/new"})
+	r.names.put(key{0, "src"}).is = unknown
+	r.mu.Unlock()
+	for _, err := range []error{r.Remove(0, "src/a"), r.Write(0, "src/a")} {
+		if !errors.Is(err, paddock.Exhausted) {
+			t.Error(err)
+		}
+	}
+	end(t, r)
+}
+
+// Undo removes nothing that redo could not bring back.
+func TestUndoKeepsWhatItDestroysOrLeavesItAlone(t *testing.T) {
+	j, dir, rec := recorded(t, map[string]string{"main.go": "mine"}, func(b *box) {
+		must(t, b.write(0, "dataset", strings.Repeat("x", 100_000), 0))
+		must(t, b.write(0, "main.go", "broken", os.O_TRUNC))
+	})
+	j.opts.File = 50_000
+	res := undoing(t, j, rec.Number)
+	if len(res.Restored) != 1 || len(res.Conflicts) != 1 || res.Conflicts[0].Path != "dataset" {
+		t.Errorf("%+v", res)
+	}
+	if i, err := os.Lstat(dir + "/dataset"); err != nil || i.Size() != 100_000 {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(dir + "/main.go"); err != nil || string(text) != "mine" {
+		t.Errorf("%q %v", text, err)
+	}
+}
+
+// The long step wrote first, the short one wrote and ended, and only then did the long one end.
+func TestUndoOfAStepLeavesWhatAnotherChangedMeanwhile(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{})
+	plant(t, dir, map[string]string{"f": "old", "g": "old"})
+	long := &box{r: begin(t, j, dir), dirs: []string{dir}}
+	must(t, long.write(0, "f", "by the long one", os.O_TRUNC))
+	must(t, long.write(0, "g", "by the long one", os.O_TRUNC))
+	short := &box{r: begin(t, j, dir), dirs: []string{dir}}
+	must(t, short.write(0, "f", "by the short one", os.O_TRUNC))
+	end(t, short.r)
+	rec := end(t, long.r)
+	res := undoing(t, j, rec.Number)
+	if len(res.Conflicts) != 1 || res.Conflicts[0].Path != "f" || len(res.Restored) != 1 {
+		t.Errorf("%+v", res)
+	}
+	same(t, "undo", map[string]string{"0:f": `-rw-r--r-- "by the short one"`, "0:g": `-rw-r--r-- "old"`}, picture(t, dir))
+}
+
+// Each of many names of one file costs the recorder no more than a line: not the list of its parts again.
+func TestNamesOfOneFileShareItsContents(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{})
+	f, err := os.Create(dir + "/0")
+	must(t, err)
+	for i := range int64(200) { // many parts with holes between
+		_, err := f.WriteAt(bytes.Repeat([]byte{byte(i), 1}, 2048), i*65536)
+		must(t, err)
+	}
+	must(t, f.Close())
+	for i := 1; i < 50; i++ {
+		must(t, os.Link(dir+"/0", fmt.Sprint(dir, "/", i)))
+	}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+	must(t, b.r.Write(0, "0"))
+	first := b.r.log.size
+	must(t, os.Truncate(dir+"/0", 0))
+	for i := 1; i < 50; i++ {
+		must(t, b.r.Write(0, fmt.Sprint(i)))
+	}
+	if more := b.r.log.size - first; more > 49*1000 || first < 200*32 {
+		t.Errorf("the log has %d bytes of the first name, and %d of the others", first, more)
+	}
+	leaveDead(t, b.r)
+	list, err := j.Recover(t.Context())
+	must(t, err)
+	if len(list) != 1 || len(list[0].Changes) != 50 {
+		t.Fatalf("%+v", list)
+	}
+	if res := undoing(t, j, 1); len(res.Conflicts) != 0 {
+		t.Errorf("%+v", res.Conflicts)
+	}
+	text, err := os.ReadFile(dir + "/49")
+	if err != nil || len(text) != 199*65536+4096 || text[199*65536] != 199 || text[len(text)-1] != 1 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+// What is stored and then turns out to have changed meanwhile counts, and is not tried again by each other name.
+func TestAFileThatNeverStandsStillIsStoredOnlySoOften(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{Step: 1 << 20})
+	plant(t, dir, map[string]string{"0": strings.Repeat("0", 100_000)})
+	for i := 1; i < 30; i++ {
+		must(t, os.Link(dir+"/0", fmt.Sprint(dir, "/", i)))
+	}
+	r := begin(t, j, dir)
+	n := 0
+	r.pass = func() {
+		n++
+		must(t, os.WriteFile(dir+"/0", []byte(fmt.Sprintf("%0100000d", n)), 0o644))
+	}
+	for i := range 30 {
+		must(t, r.Write(0, fmt.Sprint(i)))
+	}
+	r.mu.Lock()
+	bytes := r.bytes
+	r.mu.Unlock()
+	if bytes < 100_000 || bytes > 300_000 {
+		t.Errorf("%d bytes", bytes)
+	}
+	r.pass = func() {}
+	if rec := end(t, r); len(rec.Left) != 30 {
+		t.Errorf("%d left", len(rec.Left))
+	}
+}
