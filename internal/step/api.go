@@ -34,7 +34,7 @@ type About struct {
 
 	// Strict means that a change that cannot be undone is refused before it is made: calls of the Recorder return
 	// [paddock.Exhausted]. Otherwise the record says that it cannot be undone. It does not concern trees that tools
-	// rebuild, nor special files.
+	// rebuild by their names, nor special files.
 	Strict bool
 }
 

@@ -75,9 +75,8 @@ type differ struct {
 	gone  map[spot]*sum // by the path before
 	trees map[spot]*tree
 	has   map[int64]*stock
-	later []*Record
-	known bool // later is
-	left  int  // bytes of text
+	later map[spotted]held // contents that later steps kept; nil if it is not known
+	left  int              // bytes of text
 }
 
 func (d *differ) close() {
@@ -293,32 +292,54 @@ func (d *differ) present(s *sum, last int64) (text []byte, why string) {
 		}
 	}
 	if b.Digest != "" {
-		for _, rec := range d.laters(last) {
-			for i := range rec.Changes {
-				c := &rec.Changes[i]
-				if c.Kept > 0 && c.Before.Digest == b.Digest && c.Before.Size == b.Size {
-					return d.stored(rec.Number, c.Kept, c.Pack, b.Size)
-				}
-			}
+		if h, ok := d.laters(last)[spotted{b.Digest, b.Size}]; ok {
+			return d.stored(h.step, h.kept, h.pack, b.Size)
 		}
 	}
 	return nil, "the contents from after are not there any more"
 }
 
+// A spotted names contents, and a held says where they are.
+type (
+	spotted struct {
+		digest string
+		size   int64
+	}
+	held struct {
+		step int64
+		kept int
+		pack int64
+	}
+)
+
+// maxSpotted bounds how many contents of later steps are remembered.
+const maxSpotted = 500_000
+
 // laters reads steps after the last one, once.
-func (d *differ) laters(last int64) []*Record {
-	if d.known {
+func (d *differ) laters(last int64) map[spotted]held {
+	if d.later != nil {
 		return d.later
 	}
-	d.known = true
+	d.later = map[spotted]held{}
 	all, err := d.j.numbers(dirRecords)
 	if err != nil {
 		return nil
 	}
+	steps := 0
 	for _, n := range all {
-		if n > last && len(d.later) < diffLater {
-			if rec, err := d.j.read(n, true); err == nil {
-				d.later = append(d.later, rec)
+		if n <= last || steps >= diffLater || context.Cause(d.ctx) != nil {
+			continue
+		}
+		steps++
+		rec, err := d.j.read(n, true)
+		if err != nil {
+			continue
+		}
+		for i := range rec.Changes {
+			c := &rec.Changes[i]
+			at := spotted{c.Before.Digest, c.Before.Size}
+			if _, known := d.later[at]; !known && c.Kept > 0 && at.digest != "" && at.size <= diffText && len(d.later) < maxSpotted {
+				d.later[at] = held{n, c.Kept, c.Pack}
 			}
 		}
 	}

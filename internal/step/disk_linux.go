@@ -163,19 +163,32 @@ func (t *tree) state(fd int) (State, error) {
 
 // open opens a regular file for reading, if it is still the one of a state.
 func (t *tree) open(path string, s *State) (*os.File, error) {
-	fd, err := t.openFile(path, os.O_RDONLY)
+	fd, _, err := t.openPlain(path, s)
 	if err != nil {
-		return nil, kinded(err)
-	}
-	now, err := t.state(fd)
-	if err == nil && (now.Kind != File || now.Ino != s.Ino || now.Dev != s.Dev) {
-		err = errMoving
-	}
-	if err != nil {
-		sys.Close(fd)
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openPlain opens a regular file for reading, if it is still the one of a state. Nothing else is opened, not even in a race.
+func (t *tree) openPlain(path string, s *State) (int, State, error) {
+	place, err := t.openPlace(path)
+	if err != nil {
+		return -1, *s, kinded(err)
+	}
+	defer sys.Close(place)
+	now, err := t.state(place)
+	if err != nil {
+		return -1, *s, err
+	}
+	if now.Kind != File || !sameFile(&now, s) {
+		return -1, now, errMoving
+	}
+	fd, err := sys.ReopenFor(place, os.O_RDONLY|syscall.O_NONBLOCK)
+	for errors.Is(err, syscall.EINTR) {
+		fd, err = sys.ReopenFor(place, os.O_RDONLY|syscall.O_NONBLOCK)
+	}
+	return fd, now, kinded(err)
 }
 
 // Reasons why contents cannot be kept.
@@ -269,16 +282,12 @@ func (t *tree) contents(path string, s State, most int64, keep func(iter.Seq2[sn
 // small reads a file of at most so many bytes, and returns its state with the digest. It is errMoving if the file is another
 // one, or larger, or changes meanwhile.
 func (t *tree) small(path string, s State, most int64) ([]byte, State, error) {
-	fd, err := t.openFile(path, os.O_RDONLY)
+	fd, s, err := t.openPlain(path, &s)
 	if err != nil {
-		return nil, s, kinded(err)
-	}
-	defer sys.Close(fd)
-	old := s
-	if s, err = t.state(fd); err != nil {
 		return nil, s, err
 	}
-	if s.Kind != File || !sameFile(&s, &old) || s.Size > most {
+	defer sys.Close(fd)
+	if s.Size > most {
 		return nil, s, errMoving
 	}
 	b := make([]byte, s.Size+1)

@@ -22,7 +22,7 @@
 // Undo compares each path with what the record says came after. It changes only paths that are equal, and reports the
 // others as conflicts. Files are written under a temporary name and exchanged. What comes out of the exchange is
 // compared once more, so that an edit of the last moment is put back. Undo is recorded as a step of its own, so redo is
-// the undo of that step.
+// the undo of that step. What cannot be kept for it is left alone, and so is what another step changed at the same time.
 //
 // # Trust
 //
@@ -37,8 +37,13 @@
 //   - A protected name (package protect) is written only with contents that the Recorder saw under that very name.
 //     It is never the end of a move. It is removed only where a sandbox may make it, such as the configuration of git.
 //     Package gitconfigcheck judges configurations of git as it judges those that a sandbox writes.
-//   - No undo makes a symbolic link below .git that was not there before the step, nor a bare repository with names
-//     that git obeys.
+//   - A name that is protected only because its directory is a repository of git by what is in it, as it is now, does not
+//     come back at all, but for a configuration that is let through: when it was seen a sandbox may have written it.
+//   - No undo makes a symbolic link below .git that was not there before the step, nor completes a bare repository with
+//     names that git obeys, of which the completing name may be one. It judges under the same locks on directories as the
+//     brokers of sandboxes, and once more when the file is in its place.
+//   - Files are built, and taken away, in a directory .paddock beside their place. That name is protected, so no sandbox
+//     that runs meanwhile has a descriptor of what lands.
 //   - Set-id bits are not restored, nor devices or sockets. As root, a file gets the owner that the Recorder saw if it
 //     saw the file under its own name or if that is the owner of the root directory. Otherwise it gets the owner of the
 //     root directory. Other users own what they restore.

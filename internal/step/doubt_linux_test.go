@@ -211,3 +211,73 @@ func TestAFileThatNeverStandsStillIsStoredOnlySoOften(t *testing.T) {
 		t.Errorf("%d left", len(rec.Left))
 	}
 }
+
+// A killed recorder's contents do not stay uncounted until somebody asks for the steps.
+func TestAStepThatBeginsRecoversDeadOnes(t *testing.T) {
+	dir, j := workspace(t), journal(t, Options{})
+	plant(t, dir, map[string]string{"a": "old"})
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+	must(t, b.remove(0, "a"))
+	leaveDead(t, b.r)
+	must(t, begin(t, j, dir).Abandon())
+	if rec, err := j.Read(t.Context(), 1); err != nil || !rec.Incomplete || len(rec.Changes) != 1 {
+		t.Errorf("%+v %v", rec, err)
+	}
+	drafts, err := j.store.Drafts()
+	if err != nil || len(drafts) != 0 {
+		t.Error(drafts, err)
+	}
+}
+
+// A pack that was left by a kill in the last moment goes.
+func TestAPackWithoutALogGoes(t *testing.T) {
+	j := journal(t, Options{})
+	must(t, j.root.WriteFile(packPath(7), []byte("x"), 0o600))
+	_, err := j.Recover(t.Context())
+	must(t, err)
+	if _, err := j.root.Lstat(packPath(7)); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// Small files are in one blob, also after a kill, and each comes back with its own contents.
+func TestSmallFilesComeBackFromOneBlob(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir, j := workspace(t), journal(t, Options{})
+		files := map[string]string{"empty": "", "large": strings.Repeat("large", packMost)}
+		for i := range 300 {
+			files[fmt.Sprint("d/", i)] = strings.Repeat(fmt.Sprint(i, " "), i*10)
+		}
+		plant(t, dir, files)
+		must(t, os.Link(dir+"/d/7", dir+"/seven"))
+		before := picture(t, dir)
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+		for _, p := range []string{"d", "empty", "large", "seven"} {
+			must(t, b.clear(0, p))
+		}
+		if killed {
+			leaveDead(t, b.r)
+			_, err := j.Recover(t.Context())
+			must(t, err)
+		} else {
+			end(t, b.r)
+		}
+		has, err := j.stock(t.Context(), &Record{Number: 1, Snapshot: j.snapshot(1)})
+		must(t, err)
+		if len(has.has) != 2 {
+			t.Errorf("%d contents", len(has.has))
+		}
+		if res := undoing(t, j, 1); len(res.Conflicts) != 0 {
+			t.Errorf("%+v", res.Conflicts)
+		}
+		same(t, "undo", before, picture(t, dir))
+		if all, err := j.root.Open(dirLogs); err == nil {
+			names, err := all.Readdirnames(-1)
+			must(t, err)
+			must(t, all.Close())
+			if len(names) != 0 {
+				t.Errorf("left %q", names)
+			}
+		}
+	}
+}

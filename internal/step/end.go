@@ -305,7 +305,7 @@ func (x *ending) moved(k key) {
 		}
 		return
 	}
-	if now.Change < x.r.begun {
+	if x.r.forged(&now) {
 		x.r.apply(&entry{Op: opLeft, Root: p.at.root, Path: Text(p.at.path), Why: whyForged})
 		return
 	}
@@ -327,7 +327,7 @@ func (x *ending) create(at key, before map[key]int) {
 	i, replaced := before[at]
 	// In a directory that is itself another one, nothing was replaced.
 	replaced = replaced && (at.parent().path == "" || x.r.old(at.parent()))
-	if now.Change < x.r.begun {
+	if x.r.forged(&now) {
 		if replaced && sameFile(&now, &x.rec.Changes[i].Before) { // nor was it removed
 			x.none[i] = true
 		}

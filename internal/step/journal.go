@@ -193,8 +193,8 @@ func (*Journal) snapshot(n int64) paddock.SnapshotID {
 // reserve is how much of the size is free for a step that begins.
 func (j *Journal) reserve() int64 { return min(j.opts.Step, j.opts.Size/4) }
 
-// Begin begins a step: it gives it a number, and opens its roots. It does not read the directories. If the journal is
-// nearly full, it trims it first.
+// Begin begins a step: it gives it a number, and opens its roots. It does not read the directories. It recovers the steps of
+// dead recorders first, and if the journal is nearly full, it trims it.
 func (j *Journal) Begin(ctx context.Context, a About) (*Recorder, error) {
 	return j.begin(ctx, a, true)
 }
@@ -234,6 +234,11 @@ func (j *Journal) begin(ctx context.Context, a About, trim bool) (_ *Recorder, e
 		}
 		trees = append(trees, t)
 		h.Roots = append(h.Roots, Root{Path: root.Path, Target: root.Target, Ino: t.ino, Dev: t.dev})
+	}
+	if trim {
+		// Soon, so that what the user does later is not taken for the step's, and so that dead drafts are counted. What fails
+		// here fails again, and is told, when somebody asks for the steps.
+		_, _ = j.Recover(ctx)
 	}
 	if used := j.count(fileUsage); trim && used > j.opts.Size-j.reserve() {
 		if _, _, err := j.Trim(ctx); err != nil && !errors.Is(err, paddock.Conflict) { // another one trims
@@ -574,6 +579,9 @@ func (j *Journal) Recover(ctx context.Context) ([]Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recover steps: %w", err)
 	}
+	if err := j.sweep(); err != nil {
+		return nil, fmt.Errorf("recover steps: %w", err)
+	}
 	var list []Record
 	var errs []error
 	for _, n := range all {
@@ -588,6 +596,24 @@ func (j *Journal) Recover(ctx context.Context) ([]Record, error) {
 		}
 	}
 	return list, errors.Join(errs...)
+}
+
+// sweep removes packs of steps that have ended. The log of a step is made before its pack.
+func (j *Journal) sweep() error {
+	d, err := j.root.Open(dirLogs)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	for _, name := range names {
+		if log, ok := strings.CutSuffix(name, packSuffix); ok {
+			if _, gone := j.root.Lstat(path.Join(dirLogs, log)); errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, j.root.RemoveAll(path.Join(dirLogs, name)))
+			}
+		}
+	}
+	return err
 }
 
 // recover makes a record of a dead recorder. If that fails twice, for no lack of room, it makes one of what the log says alone.

@@ -25,7 +25,9 @@ type packFile struct {
 	size int64
 }
 
-func packPath(n int64) string { return logPath(n) + ".pack" }
+const packSuffix = ".pack"
+
+func packPath(n int64) string { return logPath(n) + packSuffix }
 
 // pack adds contents, and returns their offset.
 func (r *Recorder) pack(b []byte) (int64, error) {

@@ -138,7 +138,7 @@ func (r *Recorder) before(at key) bool {
 		return false
 	}
 	s, err := r.look(at)
-	if err != nil || s.Kind != File || s.Change >= r.begun {
+	if err != nil || s.Kind != File || !r.forged(&s) {
 		return false
 	}
 	if r.times == nil {

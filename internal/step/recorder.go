@@ -350,6 +350,14 @@ func related(a, b key) bool {
 	return a.root == b.root && (a.path == b.path || strings.HasPrefix(a.path, b.path+"/") || strings.HasPrefix(b.path, a.path+"/"))
 }
 
+// forged reports whether a file did not change since the step began, so that it was neither made nor moved by it.
+func (r *Recorder) forged(s *State) bool {
+	if s.Change%1e9 == 0 { // as file systems have it that keep whole seconds, and some of networks
+		return s.Change < r.begun-int64(tickCoarse)
+	}
+	return s.Change < r.begun
+}
+
 // look returns the state of a present path.
 func (r *Recorder) look(at key) (State, error) {
 	t := r.trees[at.root]
