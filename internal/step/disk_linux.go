@@ -199,10 +199,7 @@ var (
 	errNoSwap = errors.New("the file system cannot exchange two names")
 )
 
-const (
-	maxPieces = 1 << 14 // of one file, between holes
-	readSize  = 256 << 10
-)
+const maxPieces = 1 << 14 // of one file, between holes
 
 // contents reads a file, and calls keep with its data, which must read all of it. It returns the state of the file that
 // was read, with the digest unless it has more than most bytes with its holes.

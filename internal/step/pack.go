@@ -16,7 +16,8 @@ import (
 // removal of the file. In the snapshot of the step they are the contents with the number zero.
 const (
 	packMost = 16 << 10 // bytes of a file that counts as small
-	packRoom = 1 << 30  // bytes of all small files of one step; others are blobs
+	readSize = 256 << 10
+	packRoom = 1 << 30 // bytes of all small files of one step; others are blobs
 )
 
 // A packFile is the file of a living recorder, or nil before there is a small file.
