@@ -559,18 +559,25 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
-	var unrecorded error
 	if s.steps != nil {
-		unrecorded = s.steps.close()
+		s.steps.close()
 	}
 	s.driver.forget(s)
 	if s.done != nil {
 		s.done()
 	}
 	if g != nil {
-		unrecorded = errors.Join(unrecorded, g.Close())
+		return g.Close()
 	}
-	return unrecorded
+	return nil
+}
+
+// Unrecorded returns why not everything was recorded that commands changed. It is nil if it was, or was not to be.
+func (s *Sandbox) Unrecorded() error {
+	if s.steps == nil {
+		return nil
+	}
+	return s.steps.failed()
 }
 
 // letGo closes the connection of an unused sandbox; it is remade at the next use.

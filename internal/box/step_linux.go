@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +26,10 @@ type stepping struct {
 
 	mu     sync.Mutex
 	roots  []step.Root    // guarded by mu
+	trees  int            // guarded by mu
 	number map[int]int    // guarded by mu: the root of a tree
 	open   []*openStep    // guarded by mu: oldest first
+	ending *openStep      // guarded by mu: it takes changes until the box says that all are told
 	lost   error          // guarded by mu: why nothing is recorded any more
 	ran    bool           // guarded by mu: a step has ended
 	wg     sync.WaitGroup // of the steps whose commands run
@@ -35,6 +39,7 @@ type stepping struct {
 type openStep struct {
 	recorder   *step.Recorder
 	background bool
+	closing    bool // what changes now belongs to another step
 	concurrent map[int64]bool
 }
 
@@ -42,7 +47,7 @@ type openStep struct {
 func (s *stepping) watch(trees []WitnessedTree) (Witness, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.roots, s.number = nil, map[int]int{}
+	s.roots, s.number, s.trees = nil, map[int]int{}, len(trees)
 	for i, t := range trees {
 		if t.Source != "" {
 			s.number[i] = len(s.roots)
@@ -59,36 +64,97 @@ func (s *stepping) watch(trees []WitnessedTree) (Witness, error) {
 func (s *stepping) Change(c boxinit.Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.Kind == boxinit.ChangeSettled {
+		if s.ending != nil {
+			s.ending.closing = true
+		}
+		return nil
+	}
 	if s.lost != nil {
-		return s.lost
+		return s.unrecorded()
+	}
+	if c.Tree >= s.trees || c.ToTree >= s.trees {
+		return fmt.Errorf("a change in the tree %d: %w", max(c.Tree, c.ToTree), paddock.Invalid)
 	}
 	root, ok := s.number[c.Tree]
 	to, toOK := s.number[c.ToTree]
-	if !ok || c.Kind.Two() && !toOK {
-		return fmt.Errorf("a change in the tree %d: %w", c.Tree, paddock.Invalid)
-	}
-	if c.Path == "" { // the mount itself; only its mode can change
+	if !ok || c.Kind.Two() && !toOK || c.Path == "" { // a tree that is not recorded, or the mode of a mount itself
 		return nil
 	}
-	if len(s.open) == 0 {
-		if err := s.begin("background", nil, true); err != nil {
-			return err
-		}
+	o := s.current()
+	if o == nil {
+		return s.unrecorded()
 	}
-	r := s.open[len(s.open)-1].recorder
+	err := told(o.recorder, &c, root, to)
+	if err == nil || s.journal.Strict() {
+		return err
+	}
+	_ = o.recorder.Missed(err.Error()) // if that fails the record is incomplete anyway
+	return nil
+}
+
+// told tells a recorder of a change, between these roots.
+func told(r *step.Recorder, c *boxinit.Change, root, to int) error {
 	switch c.Kind {
-	case boxinit.ChangeContent, boxinit.ChangeMode:
+	case boxinit.ChangeContent:
 		return r.Write(root, c.Path)
+	case boxinit.ChangeMode:
+		return r.Mode(root, c.Path)
 	case boxinit.ChangeRemoved:
 		return r.Remove(root, c.Path)
 	case boxinit.ChangeMade:
 		return r.Create(root, c.Path)
+	case boxinit.ChangeFailed:
+		return r.Failed(root, c.Path)
 	case boxinit.ChangeLinked:
 		return r.Link(root, c.Path, to, c.To)
 	case boxinit.ChangeExchanged:
 		return r.Move(root, c.Path, to, c.To, step.Exchange)
 	}
 	return r.Move(root, c.Path, to, c.To, step.Free)
+}
+
+// Missed implements Witness.
+func (s *stepping) Missed(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != nil {
+		return
+	}
+	if o := s.current(); o != nil {
+		if err := o.recorder.Missed(why); err != nil {
+			s.lost = fmt.Errorf("record a step: %w", err)
+		}
+	}
+}
+
+// current returns the step to which a change belongs now. It begins one if no command runs. Nil means that nothing is
+// recorded any more. The caller holds s.mu.
+func (s *stepping) current() *openStep {
+	for _, o := range slices.Backward(s.open) {
+		if !o.closing {
+			return o
+		}
+	}
+	if s.lost != nil || s.begin("background", nil, true) != nil {
+		return nil
+	}
+	return s.open[len(s.open)-1]
+}
+
+// unrecorded decides what a change becomes that nobody records. The caller holds s.mu.
+func (s *stepping) unrecorded() error {
+	if s.journal.Strict() {
+		return s.lost
+	}
+	return nil
+}
+
+// failed returns why not everything was recorded, if not.
+func (s *stepping) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 // begin begins a step. The caller holds s.mu.
@@ -114,55 +180,89 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
-	idle := len(s.open) > 0 && s.open[0].background
 	again := s.ran || len(s.open) > 0
 	s.mu.Unlock()
 	var held []boxinit.Change
+	var unknown error
 	if again {
-		if held, err = s.held(ctx); err != nil {
-			return nil, err
+		if held, unknown = s.held(ctx); unknown != nil && s.journal.Strict() {
+			return nil, unknown
 		}
 	}
-	if idle {
-		s.finish(s.open[0], nil)
-	}
-	s.mu.Lock()
-	if err := s.begin(kind, command, false); err != nil {
-		defer s.mu.Unlock()
-		return nil, err
-	}
-	o := s.open[len(s.open)-1]
-	s.mu.Unlock()
-	for _, c := range held {
-		if err := s.Change(c); err != nil && !errors.Is(err, paddock.Exhausted) {
-			s.finish(o, nil)
-			return nil, err
-		}
-	}
-	return func(exit *paddock.Exit) {
-		s.turn.Lock()
-		defer s.turn.Unlock()
-		s.finish(o, exit)
-	}, nil
-}
-
-// finish ends a step.
-func (s *stepping) finish(o *openStep, exit *paddock.Exit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := 0
-	for ; i < len(s.open) && s.open[i] != o; i++ {
+	if i := slices.IndexFunc(s.open, func(o *openStep) bool { return o.background }); i >= 0 {
+		s.finish(s.open[i], nil)
 	}
-	if i == len(s.open) {
+	if len(s.roots) == 0 {
+		return func(*paddock.Exit) {}, nil
+	}
+	if s.lost == nil {
+		_ = s.begin(kind, command, false) // which sets lost
+	}
+	if s.lost != nil {
+		return func(*paddock.Exit) {}, s.unrecorded()
+	}
+	o := s.open[len(s.open)-1]
+	s.keep(o, held, unknown)
+	return func(exit *paddock.Exit) { s.ended(o, exit) }, nil
+}
+
+// keep saves the files that may change without a report, for the step in which they do. The caller holds s.mu.
+func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
+	if unknown != nil {
+		_ = o.recorder.Missed("it is not known what earlier commands have open: " + unknown.Error()) // or it is incomplete anyway
+	}
+	if len(held) >= boxinit.HeldMax {
+		_ = o.recorder.Missed("earlier commands have too many files open") // as above
+	}
+	for _, c := range held {
+		root, ok := s.number[c.Tree]
+		if !ok {
+			continue
+		}
+		if err := o.recorder.Write(root, c.Path); err != nil && !errors.Is(err, paddock.Exhausted) {
+			_ = o.recorder.Missed(err.Error()) // as above
+		}
+	}
+}
+
+// ended ends the step of a command. Processes that the command has left may have files open: what they still change
+// belongs to the next step, in which the contents are saved before this step looks at them for the last time.
+func (s *stepping) ended(o *openStep, exit *paddock.Exit) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	s.ending = o
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), heldTime)
+	defer cancel()
+	held, err := s.held(ctx) // and all that the command did is told
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = nil
+	if err == nil && len(held) > 0 { // otherwise nothing is left that could change something
+		if next := s.current(); next != nil {
+			s.keep(next, held, nil)
+		}
+	}
+	s.finish(o, exit)
+}
+
+// finish ends a step. The caller holds s.mu.
+func (s *stepping) finish(o *openStep, exit *paddock.Exit) {
+	i := slices.Index(s.open, o)
+	if i < 0 {
 		return
 	}
-	s.open = append(s.open[:i:i], s.open[i+1:]...)
+	s.open = slices.Delete(s.open, i, i+1)
 	s.ran = true
-	out := step.Outcome{Exit: statusOf(exit)}
-	for n := range o.concurrent {
-		out.Concurrent = append(out.Concurrent, n)
+	out := step.Outcome{Exit: statusOf(exit), Concurrent: slices.Sorted(maps.Keys(o.concurrent))}
+	r, err := o.recorder.End(context.Background(), out)
+	if err == nil && o.background && r.Changed == 0 && r.Missed == 0 {
+		err = s.journal.Remove(context.Background(), r.Number)
 	}
-	if _, err := o.recorder.End(context.Background(), out); err != nil && s.lost == nil {
+	if err != nil && s.lost == nil {
 		s.lost = fmt.Errorf("record a step: %w", err)
 	}
 }
@@ -178,20 +278,13 @@ func statusOf(exit *paddock.Exit) int {
 	return exit.Code
 }
 
-// close ends all steps. It returns why not all was recorded.
-func (s *stepping) close() error {
+// close ends all steps. The sandbox is gone.
+func (s *stepping) close() {
 	s.wg.Wait()
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	for {
-		s.mu.Lock()
-		if len(s.open) == 0 {
-			defer s.mu.Unlock()
-			return s.lost
-		}
-		o := s.open[0]
-		s.mu.Unlock()
-		s.finish(o, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.open) > 0 {
+		s.finish(s.open[0], nil)
 	}
 }
 

@@ -21,8 +21,12 @@ import (
 // A Witness is told what the commands of a sandbox change in writable mounts.
 type Witness interface {
 	// Change is called in the order of the changes, never twice at once. A kind that waits is told before the change is made,
-	// which an error refuses. What a sandbox reports may be forged: its commands may have taken it over.
+	// which an error refuses. Errors of the others have no effect. What a sandbox reports may be forged: its commands may
+	// have taken it over.
 	Change(boxinit.Change) error
+
+	// Missed says that something changed that no report can tell.
+	Missed(why string)
 }
 
 // A WitnessedTree is a writable mount whose changes a Witness is told. Its index is the tree of a change.
@@ -39,7 +43,8 @@ func witnessed(l *Layout) []WitnessedTree {
 	}
 	list := make([]WitnessedTree, len(l.Config.Trees))
 	for i, t := range l.Config.Trees {
-		if t.Protected && !t.Cache {
+		st, err := os.Stat(t.Source)
+		if t.Protected && !t.Cache && err == nil && st.IsDir() { // of a single file nothing is recorded; the caller knows it
 			list[i] = WitnessedTree{t.Source, strings.TrimPrefix(t.Path, prefix)}
 		}
 	}
@@ -64,7 +69,7 @@ func (m *making) witness(c *Configuration) error {
 	m.b.wg.Go(func() { // ends with the box, which has the only other end
 		defer channel.Close()
 		if err := hearChanges(channel, w); err != nil {
-			m.b.unheard(err)
+			w.Missed("changes could not be received: " + err.Error())
 		}
 	})
 	return nil
@@ -82,13 +87,13 @@ func hearChanges(channel *sys.Channel, w Witness) error {
 			return err
 		}
 		c, err := boxinit.ParseChange(data)
-		if err != nil {
-			return err
+		waits := len(data) > 0 && boxinit.ChangeKind(data[0]).Waits()
+		if err == nil {
+			err = w.Change(c)
 		}
-		err = w.Change(c)
-		if !c.Kind.Waits() {
+		if !waits {
 			if err != nil {
-				return fmt.Errorf("record a change of %q: %w", c.Path, err)
+				w.Missed(err.Error())
 			}
 			continue
 		}

@@ -171,6 +171,9 @@ func (c *call) openSeen(p *place, flags int, mode uint32, there bool) (fd int, e
 				}
 			}
 			fd, err = sys.Openat(p.dir, p.base, flags&^syscall.O_CREAT, 0)
+			if flags&(syscall.O_ACCMODE|syscall.O_TRUNC) != 0 {
+				err = c.undone(p, err)
+			}
 			if !errors.Is(err, syscall.ENOENT) || flags&syscall.O_CREAT == 0 {
 				return fd, err
 			}
@@ -356,9 +359,9 @@ func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
 		return fails(err)
 	}
 	if dir {
-		return result(sys.RmdirAt(p.dir, p.base))
+		return result(c.undone(p, sys.RmdirAt(p.dir, p.base)))
 	}
-	return result(sys.UnlinkAt(p.dir, p.base))
+	return result(c.undone(p, sys.UnlinkAt(p.dir, p.base)))
 }
 
 func (c *call) truncate(addr uint64, size int64) reply {
@@ -441,12 +444,16 @@ func (c *call) move(a, b *place, flags uint) reply {
 	}
 	over, err := sys.StatAt(b.dir, b.base)
 	same := err == nil && over.Dev == is.Dev && over.Ino == is.Ino // two names of one file: the kernel does nothing
-	if err == nil && !same && flags&(sys.RenameExchange|sys.RenameNoReplace) == 0 {
+	replaces := err == nil && !same && flags&(sys.RenameExchange|sys.RenameNoReplace) == 0
+	if replaces {
 		if err := c.before(ChangeRemoved, b); err != nil {
 			return fails(err)
 		}
 	}
 	if err := sys.Renameat2(a.dir, a.base, b.dir, b.base, flags); err != nil {
+		if replaces {
+			err = c.undone(b, err)
+		}
 		return fails(err)
 	}
 	r := c.renamed(a, b, is, exchange)
@@ -723,9 +730,11 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		if !c.mayConfig(st, path, t, mode) && !c.mayFile("chmod", path, t, st, true) {
 			return reply{err: syscall.EACCES}
 		}
-		if err := c.before(ChangeMode, &place{full: path, tree: t}); err != nil {
+		p := &place{full: path, tree: t}
+		if err := c.before(ChangeMode, p); err != nil {
 			return fails(err)
 		}
+		return result(c.undone(p, sys.ChmodFile(fd, mode&0o1777)))
 	}
 	return result(sys.ChmodFile(fd, mode&0o1777))
 }

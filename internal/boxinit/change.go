@@ -13,20 +13,22 @@ import (
 // A ChangeKind is how a file of a tree changes.
 type ChangeKind byte
 
-// Kinds of changes. The init reports the first three before it makes the change, and waits for the answer, because
+// Kinds of changes. The init reports the first ones before it makes the change, and waits for the answer, because
 // something is lost by them. It reports the others afterwards.
 const (
 	ChangeContent ChangeKind = 1 + iota // the file is opened for writing
 	ChangeMode                          // permission bits
 	ChangeRemoved                       // also by a rename of another file to the path
+	ChangeSettled                       // no change: all that was reported before has been made or has failed
 	ChangeMade
+	ChangeFailed    // the last change that was reported for the path was not made
 	ChangeLinked    // To is another name of the file at Path
 	ChangeMoved     // nothing was at To
 	ChangeExchanged // what was at To is at Path now
 )
 
 // Waits reports whether the init waits for the answer to a report of this kind.
-func (k ChangeKind) Waits() bool { return k <= ChangeRemoved }
+func (k ChangeKind) Waits() bool { return k <= ChangeSettled }
 
 // A Change is a report of the init on the file of FileWitness: a packet of the kind, the number of the tree in
 // [Config.Trees] in two bytes, and the path in it. From ChangeLinked on a zero byte and the other number and path
@@ -108,8 +110,8 @@ func plainPath(p string) bool {
 	return true
 }
 
-// heldMax bounds the list of open files.
-const heldMax = 10_000
+// HeldMax bounds the list of open files. A list of so many may lack some.
+const HeldMax = 10_000
 
 // WriteChanges writes a list of changes: each with its length before it in two bytes, and at the end a length of zero.
 func WriteChanges(w io.Writer, list []Change) error {
@@ -140,8 +142,8 @@ func ReadChanges(r io.Reader) ([]Change, error) {
 		if n == 0 {
 			return list, nil
 		}
-		if len(list) >= heldMax {
-			return nil, fmt.Errorf("more than %d changes: %w", heldMax, paddock.Invalid)
+		if len(list) >= HeldMax {
+			return nil, fmt.Errorf("more than %d changes: %w", HeldMax, paddock.Invalid)
 		}
 		b := make([]byte, n)
 		if _, err := io.ReadFull(r, b); err != nil {

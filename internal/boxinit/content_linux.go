@@ -127,7 +127,7 @@ func (b *broker) land(dir int, base string, content []byte, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	return staged(dir, func(at int, name string) error {
+	return after(staged(dir, func(at int, name string) error {
 		fd, err := sys.OpenAt(at, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -137,14 +137,11 @@ func (b *broker) land(dir int, base string, content []byte, mode uint32) error {
 		if err = errors.Join(err, sys.ChmodFile(fd, mode), f.Close()); err == nil {
 			err = sys.RenameAt(at, name, dir, base)
 		}
-		if err == nil {
-			after()
-		}
 		if err != nil {
 			_ = sys.UnlinkAt(at, name)
 		}
 		return err
-	})
+	}))
 }
 
 // staged calls do with a directory in dir in which no guest can write, and a name that is free there.
@@ -362,7 +359,7 @@ func (c *call) replace(a, to *place, flags uint) reply {
 	if err := c.before(ChangeRemoved, a); err != nil {
 		return fails(err)
 	}
-	return result(sys.UnlinkAt(a.dir, a.base))
+	return result(c.undone(a, sys.UnlinkAt(a.dir, a.base)))
 }
 
 // refuseContent is refuse for a name that its content does not let through.

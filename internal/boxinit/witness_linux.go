@@ -79,6 +79,14 @@ func (b *broker) before(kind ChangeKind, p *place) error {
 	return b.witness.tell(Change{Kind: kind, Tree: p.tree.number, Path: p.rel()})
 }
 
+// undone reports that a change of a place was not made after before, and returns the error with which it failed.
+func (b *broker) undone(p *place, err error) error {
+	if err != nil && b.witness != nil && p.tree != nil && !p.tree.private() {
+		_ = b.witness.tell(Change{Kind: ChangeFailed, Tree: p.tree.number, Path: p.rel()})
+	}
+	return err
+}
+
 // made reports that something is at a place where nothing was. If the host cannot know it any more, no further change is
 // made, so the error does not matter to this one.
 func (b *broker) made(p *place) {
@@ -112,37 +120,54 @@ func (b *broker) moved(from, to *place, exchange bool) {
 	_ = b.witness.tell(c)
 }
 
-// replaced returns what is to be called before and after a file of the broker's own gets a name in a directory, which may
-// have another file of that name.
-func (b *broker) replaced(dir int, base string) (after func(), err error) {
+// replaced reports that a file of the broker's own is about to get a name in a directory, which may have another file of
+// that name. Call after with how that ended.
+func (b *broker) replaced(dir int, base string) (after func(error) error, err error) {
 	if b.witness == nil {
-		return func() {}, nil
+		return func(err error) error { return err }, nil
 	}
 	full, err := b.pathIn(dir, base)
 	if err != nil {
 		return nil, err
 	}
 	p := &place{dir: dir, base: base, full: full, tree: b.treeOf(full)}
-	if p.there() {
+	was := p.there()
+	if was {
 		if err := b.before(ChangeRemoved, p); err != nil {
 			return nil, err
 		}
 	}
-	return func() { b.made(p) }, nil
+	return func(err error) error {
+		switch {
+		case err == nil:
+			b.made(p)
+		case was:
+			return b.undone(p, err)
+		}
+		return err
+	}, nil
 }
 
 // private reports whether a tree has no files of the host.
 func (t *tree) private() bool { return t.protected == nil }
 
 // Held returns the files of the host's trees that processes of the box have open for writing, or have mapped so. Their
-// contents can change without a report.
+// contents can change without a report. If there are too many, the list has HeldMax of them. What was reported before has
+// come to its end.
 func (b *broker) Held() []Change {
+	b.turn.Lock()
+	defer b.turn.Unlock()
+	if b.witness != nil {
+		_ = b.witness.tell(Change{Kind: ChangeSettled}) // if the host is gone, nobody needs the list
+	}
 	var list []Change
 	seen := map[string]bool{}
 	add := func(path string) {
-		path = strings.TrimSuffix(path, " (deleted)")
 		t := b.treeOf(path)
-		if t == nil || t.private() || path == t.path || seen[path] || len(list) >= heldMax {
+		if t == nil || t.private() || path == t.path || seen[path] || len(list) >= HeldMax {
+			return
+		}
+		if _, err := sys.StatAt(sys.AtCWD, path); err != nil { // it was removed, and the kernel says so in the name
 			return
 		}
 		c := Change{Kind: ChangeContent, Tree: t.number, Path: t.rel(path)}
@@ -156,28 +181,42 @@ func (b *broker) Held() []Change {
 		if dir == "/proc/"+strconv.Itoa(os.Getpid()) {
 			continue // what the agent writes is complete when its call ends
 		}
-		fds, err := os.ReadDir(dir + "/fd")
-		if err != nil {
-			continue // it ended
+		if b.heldBy(dir, add) {
+			continue
 		}
-		for _, fd := range fds {
-			path, err := os.Readlink(dir + "/fd/" + fd.Name())
-			if err != nil || b.treeOf(path) == nil {
-				continue
-			}
-			info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
-			if err == nil && writes(string(info)) {
-				add(path)
-			}
-		}
-		maps, _ := os.ReadFile(dir + "/maps") // none of one that ended
-		for line := range strings.Lines(string(maps)) {
-			if path, ok := sharedMapping(strings.TrimSuffix(line, "\n")); ok {
-				add(path)
+		threads, _ := filepath.Glob(dir + "/task/[0-9]*") // of a process whose first thread has ended
+		for _, thread := range threads {
+			if b.heldBy(thread, add) {
+				break
 			}
 		}
 	}
 	return list
+}
+
+// heldBy looks at the descriptors and mappings of a thread. It returns false if the thread has none.
+func (b *broker) heldBy(dir string, add func(path string)) bool {
+	fds, err := os.ReadDir(dir + "/fd")
+	if err != nil {
+		return false // it ended
+	}
+	for _, fd := range fds {
+		path, err := os.Readlink(dir + "/fd/" + fd.Name())
+		if err != nil || b.treeOf(path) == nil {
+			continue
+		}
+		info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
+		if err == nil && writes(string(info)) {
+			add(path)
+		}
+	}
+	maps, _ := os.ReadFile(dir + "/maps") // none of one that ended
+	for line := range strings.Lines(string(maps)) {
+		if path, ok := sharedMapping(strings.TrimSuffix(line, "\n")); ok {
+			add(path)
+		}
+	}
+	return len(fds) > 0 || len(maps) > 0
 }
 
 // writes reports whether the text of a file of /proc/PID/fdinfo is of a descriptor that is open for writing.
@@ -191,10 +230,11 @@ func writes(info string) bool {
 	return false
 }
 
-// sharedMapping returns the file of a line of /proc/PID/maps if what is written to the mapping is written to the file.
+// sharedMapping returns the file of a line of /proc/PID/maps if what is written to the mapping is written to the file. One
+// that may only be read can become one that may be written.
 func sharedMapping(line string) (path string, ok bool) {
 	fields := strings.SplitN(line, " ", 6)
-	if len(fields) != 6 || len(fields[1]) != 4 || fields[1][3] != 's' || fields[1][1] != 'w' {
+	if len(fields) != 6 || len(fields[1]) != 4 || fields[1][3] != 's' {
 		return "", false
 	}
 	path = strings.TrimLeft(fields[5], " ")

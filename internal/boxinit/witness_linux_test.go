@@ -194,7 +194,7 @@ func TestListsOfChangesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var flood bytes.Buffer
-	if err := WriteChanges(&flood, slices.Repeat(list[:1], heldMax+1)); err != nil {
+	if err := WriteChanges(&flood, slices.Repeat(list[:1], HeldMax+1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ReadChanges(&flood); err == nil {

@@ -275,7 +275,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
-	r.Steps = a.recorded(gone, p.steps, b.ID(), f.verbose)
+	r.Steps = a.recorded(gone, p.steps, b, f.verbose)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
 	}

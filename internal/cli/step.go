@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,7 +22,9 @@ import (
 )
 
 // journal opens the journal of the caller's steps, and makes records of those that were cut off.
-func (a *App) journal(ctx context.Context) (*step.Journal, error) { return a.journalWith(ctx, step.Options{}) }
+func (a *App) journal(ctx context.Context) (*step.Journal, error) {
+	return a.journalWith(ctx, step.Options{})
+}
 
 func (a *App) journalWith(ctx context.Context, o step.Options) (*step.Journal, error) {
 	dir, err := a.Data()
@@ -56,6 +59,16 @@ func (a *App) recording(ctx context.Context, p *plan, mode string) (*step.Journa
 	if mode == "off" || !writes || p.spec.Tier == paddock.Sim {
 		return nil, nil
 	}
+	for _, m := range p.spec.Mounts {
+		st, err := os.Stat(m.Source)
+		switch {
+		case !m.Write || m.Cache || err != nil || st.IsDir():
+		case mode == "strict":
+			return nil, WithHint(fmt.Errorf("--undo strict: %s is a single file, whose changes cannot be recorded: %w", OneLine(m.Source), paddock.Unsupported), "mount the directory that it is in, or use --undo on")
+		default:
+			fmt.Fprintf(a.Stderr, "paddock: note: what changes in %s cannot be undone: it is a single file\n", OneLine(m.Source))
+		}
+	}
 	j, err := a.journalWith(ctx, step.Options{Strict: mode == "strict"})
 	if err != nil && mode == "strict" {
 		return nil, err
@@ -68,11 +81,16 @@ func (a *App) recording(ctx context.Context, p *plan, mode string) (*step.Journa
 }
 
 // recorded tells what of a run cannot be undone, and with verbose how the rest can. It also removes old records.
-func (a *App) recorded(ctx context.Context, j *step.Journal, sandbox paddock.ID, verbose bool) (numbers []int64) {
+func (a *App) recorded(ctx context.Context, j *step.Journal, b *oneShot, verbose bool) (numbers []int64) {
 	if j == nil {
 		return nil
 	}
-	list, err := j.List(ctx, step.Filter{Sandbox: string(sandbox)})
+	if r, ok := b.Sandbox.(interface{ Unrecorded() error }); ok {
+		if err := r.Unrecorded(); err != nil {
+			fmt.Fprintf(a.Stderr, "paddock: note: not all that this run changed can be undone: %s\n", OneLine(err.Error()))
+		}
+	}
+	list, err := j.List(ctx, step.Filter{Sandbox: string(b.ID())})
 	if err != nil {
 		a.complain(fmt.Errorf("the journal of steps: %w", err))
 	}

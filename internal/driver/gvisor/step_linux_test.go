@@ -16,14 +16,13 @@ func openRecorded(state string, j *step.Journal) (paddock.Driver, error) {
 }
 
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
-	t.Run("each step", func(t *testing.T) {
-		steptest.Undo(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, openRecorded)
-	})
-	t.Run("files that an earlier command has open", func(t *testing.T) {
-		steptest.Held(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, openRecorded)
-	})
+	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
+	t.Run("each step", func(t *testing.T) { steptest.Undo(t, spec, openRecorded) })
+	t.Run("files that an earlier command has open", func(t *testing.T) { steptest.Held(t, spec, openRecorded) })
+	t.Run("files that a process changes after its command", func(t *testing.T) { steptest.Late(t, spec, openRecorded) })
+	t.Run("beside a single file", func(t *testing.T) { steptest.File(t, spec, openRecorded) })
 }
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
-	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 2)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 4)
 }

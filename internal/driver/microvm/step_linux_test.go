@@ -22,11 +22,14 @@ func openRecorded(state string, j *step.Journal) (paddock.Driver, error) {
 
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	microvmtest.Need(t)
-	t.Run("each step", func(t *testing.T) { steptest.Undo(t, base(t), openRecorded) })
-	t.Run("files that an earlier command has open", func(t *testing.T) { steptest.Held(t, base(t), openRecorded) })
+	spec := base(t)
+	t.Run("each step", func(t *testing.T) { steptest.Undo(t, spec, openRecorded) })
+	t.Run("files that an earlier command has open", func(t *testing.T) { steptest.Held(t, spec, openRecorded) })
+	t.Run("files that a process changes after its command", func(t *testing.T) { steptest.Late(t, spec, openRecorded) })
+	t.Run("beside a single file", func(t *testing.T) { steptest.File(t, spec, openRecorded) })
 }
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 	microvmtest.Need(t)
-	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 2)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 4)
 }

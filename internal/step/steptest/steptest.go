@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/step"
@@ -67,6 +68,7 @@ var scripts = []string{
 	`ln text.old hard; echo by another name >> hard`,
 	`rm hard; mv moved/made/x text.old`,
 	`rm -rf deep moved; mkdir deep; echo file > deep/er`,
+	`rmdir deep 2> /dev/null || mv deep old; rm -r old; mv -T text.old src 2> /dev/null || true; rmdir src text.old 2> /dev/null || true`,
 	`mv src temporary; mkdir src; mv temporary/b src/; rm -rf temporary`,
 	`rm -rf ..?* .[!.]* * || true`, // some names are protected
 }
@@ -87,6 +89,59 @@ func Held(t *testing.T, base paddock.Spec, open func(state string, j *step.Journ
 	}
 	s.undo(t, last.Number)
 	s.is(t, 1, "undo of what another command wrote")
+}
+
+// Late promises that a file can be undone that a process changes after its command has ended, by a descriptor that it has
+// had open.
+func Late(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+	s := begin(t, base, open)
+	s.run(t, `(exec 3<> text; while kill -0 $$; do sleep 0.05; done; printf %s late >&3; : > done) > /dev/null 2>&1 &`)
+	for {
+		if _, err := os.Lstat(filepath.Join(s.work, "done")); err == nil {
+			break
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	s.close(t)
+	if got, err := os.ReadFile(filepath.Join(s.work, "text")); err != nil || string(got) != "late\n" {
+		t.Fatalf("the file is %q, %v", got, err)
+	}
+	list, err := s.journal.List(t.Context(), step.Filter{Directory: s.work})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		r, err := s.journal.Read(t.Context(), list[i].Number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("step %d (%s): %+v, left %+v", r.Number, r.Kind, r.Changes, r.Left)
+		if r.Changed > 0 {
+			s.undo(t, r.Number)
+		}
+	}
+	s.is(t, 0, "undo of what came after the command")
+}
+
+// File promises that a command may change a mount that is a single file, of which nothing is recorded.
+func File(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+	name := filepath.Join(t.TempDir(), "single")
+	if err := os.WriteFile(name, []byte("before\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	base.Mounts = append(slices.Clone(base.Mounts), paddock.Mount{Source: name, Target: "/single", Write: true})
+	s := begin(t, base, open)
+	s.run(t, `echo after > /single; echo after > text`)
+	s.close(t)
+	if got, err := os.ReadFile(name); err != nil || string(got) != "after\n" {
+		t.Errorf("the file is %q, %v", got, err)
+	}
+	s.undo(t, 1)
+	s.is(t, 0, "undo beside a single file")
 }
 
 // begin makes a sandbox with a workspace.
@@ -174,6 +229,11 @@ func (s *session) undo(t *testing.T, number int64) int64 {
 	}
 	for _, c := range result.Conflicts {
 		t.Errorf("undo of step %d: %q: %s; %s", number, c.Path, c.Why, c.Remedy)
+	}
+	if len(result.Conflicts) > 0 {
+		if r, err := s.journal.Read(t.Context(), number); err == nil {
+			t.Logf("the record: %+v, left %+v", r.Changes, r.Left)
+		}
 	}
 	if result.Step == 0 {
 		t.Errorf("undo of step %d did nothing", number)
