@@ -503,7 +503,7 @@ func kindOfNew(k paddock.Kind) paddock.Kind {
 	case paddock.NotFound: // what the spec names
 		return paddock.Invalid
 	case paddock.Unavailable:
-		return k
+		return paddock.Unavailable
 	default:
 	}
 	if told := kindOfRunning(k); told != paddock.Internal {

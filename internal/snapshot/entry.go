@@ -76,10 +76,10 @@ func Compare(a, b string) int {
 	return len(a) - len(b)
 }
 
-// Bounds of an entry.
 // MaxSize is the size of the largest file that a snapshot can hold, with its holes.
 const MaxSize = 1 << 50
 
+// Bounds of an entry.
 const (
 	maxPath   = 1 << 20 // snapshots from before paths had a bound can have such long ones
 	maxName   = 255

@@ -158,10 +158,6 @@ func (b *box) symlink(root int, target, p string) error {
 	return b.late(key{root, p}, func() error { return b.r.Create(root, p) }, func() error { return os.Symlink(target, b.full(root, p)) })
 }
 
-func (b *box) fifo(root int, p string) error {
-	return b.late(key{root, p}, func() error { return b.r.Create(root, p) }, func() error { return syscall.Mkfifo(b.full(root, p), 0o600) })
-}
-
 func (b *box) link(fromRoot int, from string, root int, p string) error {
 	return b.late(key{root, p}, func() error { return b.r.Link(fromRoot, from, root, p) }, func() error { return os.Link(b.full(fromRoot, from), b.full(root, p)) })
 }

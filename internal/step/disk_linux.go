@@ -697,7 +697,7 @@ func (t *tree) empty(path string) (bool, error) {
 	d := os.NewFile(uintptr(fd), path)
 	defer d.Close()
 	_, err = d.Readdirnames(1)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return true, nil
 	}
 	return false, err

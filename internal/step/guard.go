@@ -208,7 +208,7 @@ func (u *undo) protected(rule string) string {
 }
 
 // mayRemove returns why what the step made may not be removed.
-func (u *undo) mayRemove(x *item, at key) string {
+func (u *undo) mayRemove(at key) string {
 	rule, hit, _ := u.match(at)
 	if hit == protect.Protected && u.q.Protect.Content(rule) == protect.None {
 		return u.protected(rule) + ", so no sandbox made it"

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -67,7 +66,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	if o.Size < 0 || o.Age < 0 || o.File < 0 || o.Step < 0 || o.Changes < 0 || o.Log < 0 {
 		return nil, fmt.Errorf("a limit is negative: %w", paddock.Invalid)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // a directory of the user's own
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -412,7 +411,7 @@ func readRecord(in io.Reader, whole bool, most int) (*Record, error) {
 		}
 		return nil, damaged("it begins with %q", first[:13])
 	}
-	var sum hash.Hash = sha256.New()
+	sum := sha256.New()
 	r := bufio.NewReaderSize(io.TeeReader(in, sum), 64<<10)
 	next := func(into any, most int) error {
 		text, err := readLine(r, most)
@@ -708,7 +707,7 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 		r.apply(e)
 		return nil
 	})
-	if broken == io.EOF || broken == nil && r == nil { // it was killed before its beginning was acknowledged
+	if errors.Is(broken, io.EOF) || broken == nil && r == nil { // it was killed before its beginning was acknowledged
 		return nil, drop()
 	}
 	if broken != nil {

@@ -166,7 +166,7 @@ func readLog(f io.Reader, head func(*header) error, each func(*entry) error) err
 		}
 		var e entry
 		if err := json.Unmarshal(body, &e); err != nil {
-			return nil
+			return nil //nolint:nilerr // as a damaged one
 		}
 		if err := each(&e); err != nil {
 			return err

@@ -41,7 +41,7 @@ type node struct {
 
 	is   origin
 	was  key    // if original; or of a hard link that the step made, the file that it is one to, if that is an original one
-	link bool   // was is set and is is made
+	link bool   // was is set, and the file was made
 	over bool   // made where something was before the step
 	ino  uint64 // of a moved file, or zero if it is not known
 }

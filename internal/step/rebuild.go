@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -52,7 +53,7 @@ func (r *Recorder) cache(was key, deep bool) (dir key, ok bool) {
 			break
 		}
 		d := key{was.root, path[:i]}
-		_, name := splitPath(d.path)
+		name := path.Base(d.path)
 		if depth++; depth > maxJudged && !rebuilt(name) {
 			continue
 		}
@@ -91,7 +92,7 @@ var (
 // do not, so it is kept: a root, and what holds a repository or sources. A strict recorder trusts no mark. dir tells whether it
 // is a directory at all.
 func (r *Recorder) judge(d key) (is, dir bool) {
-	_, name := splitPath(d.path)
+	name := path.Base(d.path)
 	t := r.trees[d.root]
 	if d.path == "" || t == nil {
 		return false, true
@@ -181,7 +182,7 @@ func (j *Journal) times(but int64) [][2]int64 {
 		err = readLog(f, func(h *header) error { start = h.Start; return io.ErrUnexpectedEOF }, nil)
 		f.Close()
 		if start.IsZero() {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				return always
 			}
 			continue // it has not begun
@@ -195,9 +196,4 @@ func (j *Journal) times(but int64) [][2]int64 {
 func (r *Recorder) old(at key) bool {
 	is, was, _ := r.names.find(at)
 	return is == original && was == at
-}
-
-func splitPath(path string) (dir, name string) {
-	i := strings.LastIndexByte(path, '/')
-	return path[:max(0, i)], path[i+1:]
 }

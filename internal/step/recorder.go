@@ -661,10 +661,10 @@ func (r *Recorder) apply(e *entry) {
 			r.apply(&entry{Op: opLeft, Root: at.root, Why: whyMany})
 			return
 		}
-		switch {
-		case e.Op == opMove:
+		switch e.Op {
+		case opMove:
 			r.remember(e, at, r.names.move(src, at, e.How, e.Inos))
-		case e.Op == opLink:
+		case opLink:
 			r.remember(e, at, r.names.create(at, &src))
 		default:
 			r.remember(e, at, r.names.create(at, nil))

@@ -567,7 +567,7 @@ func (u *undo) removeFiles() error {
 			return err
 		}
 		at := x.n.at()
-		if why := u.mayRemove(x, at); why != "" {
+		if why := u.mayRemove(at); why != "" {
 			u.conflict(x, why, byHand)
 			continue
 		}
@@ -792,7 +792,7 @@ func (u *undo) takeDir(x *item, _ map[key]*item) (bool, error) {
 	if err != nil || !empty {
 		return false, u.failed(x, err)
 	}
-	if why := u.mayRemove(x, at); why != "" {
+	if why := u.mayRemove(at); why != "" {
 		u.conflict(x, why, byHand)
 		return false, nil
 	}
@@ -1114,7 +1114,7 @@ func (u *undo) replace(x *item, temp string, built *State) error {
 	gone := failed
 	failed = func(err error) error { return gone(errors.Join(err, u.rec.Failed(at.root, at.path))) }
 	how := landSwap
-	err := error(errNoSwap)
+	err := errNoSwap
 	if !u.j.noSwap {
 		err = t.land(temp, at.path, landSwap)
 	}

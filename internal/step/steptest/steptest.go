@@ -27,6 +27,7 @@ type session struct {
 
 // Undo promises that what commands of a sandbox change in a workspace can be undone, step by step, and redone.
 func Undo(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+	t.Helper()
 	s := begin(t, base, open)
 	for _, script := range scripts {
 		s.run(t, script)
@@ -75,6 +76,7 @@ var scripts = []string{
 
 // Held promises that a file can be undone that a command of before still has open.
 func Held(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+	t.Helper()
 	s := begin(t, base, open)
 	s.run(t, `(exec 3>> text; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo late >&3; echo > done; sleep 1000) > /dev/null 2>&1 & while [ ! -e pid ]; do sleep 0.05; done`)
 	s.run(t, `echo > go; while [ ! -e done ]; do sleep 0.05; done`)
@@ -94,6 +96,7 @@ func Held(t *testing.T, base paddock.Spec, open func(state string, j *step.Journ
 // Late promises that a file can be undone that a process changes after its command has ended, by a descriptor that it has
 // had open.
 func Late(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+	t.Helper()
 	s := begin(t, base, open)
 	s.run(t, `(exec 3<> text; while kill -0 $$; do sleep 0.05; done; printf %s late >&3; : > done) > /dev/null 2>&1 &`)
 	for {
@@ -129,6 +132,7 @@ func Late(t *testing.T, base paddock.Spec, open func(state string, j *step.Journ
 
 // File promises that a command may change a mount that is a single file, of which nothing is recorded.
 func File(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "single")
 	if err := os.WriteFile(name, []byte("before\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -163,7 +167,7 @@ func begin(t *testing.T, spec paddock.Spec, open func(state string, j *step.Jour
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
+	t.Cleanup(func() { _ = d.Close() })
 	spec.Ephemeral, spec.Dir = true, "/work"
 	spec.Mounts = append(slices.Clone(spec.Mounts), paddock.Mount{Source: s.work, Target: "/work", Write: true})
 	if s.sandbox, err = d.Create(t.Context(), spec); err != nil {
@@ -291,7 +295,7 @@ func treeOf(dir string) (map[string]string, error) {
 		text := fmt.Sprintf("%v, of %d:%d", info.Mode(), st.Uid, st.Gid)
 		switch {
 		case info.Mode().IsRegular():
-			data, err := os.ReadFile(path)
+			data, err := os.ReadFile(path) //nolint:gosec // a test's own directory
 			if err != nil {
 				return err
 			}
