@@ -281,3 +281,29 @@ func TestSmallFilesComeBackFromOneBlob(t *testing.T) {
 		}
 	}
 }
+
+// The number of a file whose last name went may soon be that of another one, of somebody else.
+func TestAFileIsForgottenWithItsLastName(t *testing.T) {
+	for _, replace := range []bool{false, true} {
+		dir, j := workspace(t), journal(t, Options{})
+		plant(t, dir, map[string]string{"a": "old", "other": "x"})
+		must(t, os.Link(dir+"/a", dir+"/b"))
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
+		must(t, b.write(0, "a", "new", os.O_TRUNC))
+		must(t, b.remove(0, "a"))
+		if len(b.r.linked) != 1 {
+			t.Error("forgotten too early")
+		}
+		if replace {
+			must(t, b.move(0, "other", 0, "b", Replace))
+		} else {
+			must(t, b.remove(0, "b"))
+		}
+		if len(b.r.linked) != 0 {
+			t.Error("not forgotten")
+		}
+		before := map[string]string{"0:a": `-rw-r--r-- "old"`, "0:b": `-rw-r--r-- "old"`, "0:other": `-rw-r--r-- "x"`}
+		undoing(t, j, end(t, b.r).Number)
+		same(t, "undo", before, picture(t, dir))
+	}
+}

@@ -186,17 +186,20 @@ func (r *Recorder) Remove(root int, path string) error {
 			return r.note(false, first)
 		}
 	}
-	var ino uint64
-	if first != nil && first.Op == opSave && first.Seen {
-		ino = first.State.Ino // it was just looked at
+	var now State
+	if first != nil && first.Op == opSave && first.Seen && len(r.linked) == 0 {
+		now = first.State // it was just looked at
 	} else {
-		now, err := r.look(at)
-		if err != nil {
+		var err error
+		if now, err = r.look(at); err != nil {
 			return err
 		}
-		ino = now.Ino
 	}
-	return r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path), Inos: [2]uint64{ino}})
+	err := r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path), Inos: [2]uint64{now.Ino}})
+	if err == nil {
+		r.unlinked(&now)
+	}
+	return err
 }
 
 // Create notes that a file of any kind is made where nothing is. It may come after the fact.
@@ -297,7 +300,19 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 		}
 		e.Inos = [2]uint64{a.Ino}
 	}
-	return r.note(how == Replace, first, e)
+	err = r.note(how == Replace, first, e)
+	if err == nil && how == Replace {
+		r.unlinked(&b)
+	}
+	return err
+}
+
+// unlinked forgets a file of which the last name goes: its number may come to be that of another one.
+func (r *Recorder) unlinked(s *State) {
+	if s.Kind == File && s.Links <= 1 {
+		delete(r.linked, [2]uint64{s.Dev, s.Ino})
+		delete(r.moving, [2]uint64{s.Dev, s.Ino})
+	}
 }
 
 // Failed notes that the last change that was told about a path was not made, because the call failed. Of a Move it is the
@@ -409,8 +424,8 @@ func (r *Recorder) save(at, was key, partial bool) (*entry, error) {
 	}
 	e := &entry{Op: opSave, FromRoot: was.root, From: Text(was.path), State: s, Seen: at == was, Partial: partial && s.Kind == File}
 	base := old
-	if base == nil && s.Links > 1 && s.Kind == File {
-		// Another name of it may be saved already, and the file changed since.
+	if base == nil && s.Kind == File {
+		// Another name of it may be saved already, and gone by now, and the file changed since.
 		if other, ok := r.linked[[2]uint64{s.Dev, s.Ino}]; ok {
 			base = r.saved[other]
 		}
