@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,7 +52,7 @@ func (r *Recorder) cache(was key, deep bool) (dir key, ok bool) {
 			break
 		}
 		d := key{was.root, path[:i]}
-		name := path.Base(d.path)
+		name := d.path[strings.LastIndexByte(d.path, '/')+1:]
 		if depth++; depth > maxJudged && !rebuilt(name) {
 			continue
 		}
@@ -92,7 +91,7 @@ var (
 // do not, so it is kept: a root, and what holds a repository or sources. A strict recorder trusts no mark. dir tells whether it
 // is a directory at all.
 func (r *Recorder) judge(d key) (is, dir bool) {
-	name := path.Base(d.path)
+	name := d.path[strings.LastIndexByte(d.path, '/')+1:]
 	t := r.trees[d.root]
 	if d.path == "" || t == nil {
 		return false, true
