@@ -41,8 +41,8 @@ func (c *console) watch() error {
 		tls := libc.NewTLS()
 		defer tls.Close()
 		// To C code, a function is the value of a variable that holds it.
-		call := libc.AtomicLoadPUintptr(reflect.ValueOf(c.handler).Pointer())
-		engine.Xsqlite3_progress_handler(tls, uintptr(db.Uint()), instructions, call, 0)
+		call := reflect.NewAt(reflect.TypeFor[uintptr](), reflect.ValueOf(c.handler).UnsafePointer()).Elem().Uint()
+		engine.Xsqlite3_progress_handler(tls, uintptr(db.Uint()), instructions, uintptr(call), 0)
 		return nil
 	})
 }
