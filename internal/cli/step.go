@@ -351,8 +351,9 @@ func changeMark(c *step.Change) string {
 }
 
 func (a *App) diffCommand() *cobra.Command {
+	var asJSON bool
 	c := &cobra.Command{
-		Use:   "diff [STEP[..STEP]] [PATH...]",
+		Use:   "diff [flags] [STEP[..STEP]] [PATH...]",
 		Short: "Show what steps changed, as a unified diff",
 		Long: `Show what a step changed, or what the steps from the first number to the second
 changed together. Without a number it is the last step of this directory.
@@ -380,13 +381,40 @@ Exit status: 0, or 125 if there is no such step.`,
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return PrintJSON(a.Stdout, differencesJSON(list))
+			}
 			for i := range list {
 				a.printDifference(&list[i])
 			}
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list: each path, how it changed, and the diff of its contents")
 	return c
+}
+
+// A difference is a step.Difference in JSON.
+type difference struct {
+	Root     step.Text   `json:"root"`
+	Path     step.Text   `json:"path"`
+	FromRoot step.Text   `json:"from_root,omitempty"`
+	From     step.Text   `json:"from,omitempty"`
+	Kinds    []step.Verb `json:"kinds"`
+	Before   step.State  `json:"before,omitzero"`
+	After    step.State  `json:"after,omitzero"`
+	Binary   bool        `json:"binary,omitempty"`
+	Text     step.Text   `json:"text,omitempty"`
+	Why      string      `json:"why,omitempty"` // why there is no text although contents changed
+}
+
+func differencesJSON(list []step.Difference) []difference {
+	all := make([]difference, len(list))
+	for i := range list {
+		d := &list[i]
+		all[i] = difference{d.Root, d.Path, d.FromRoot, d.From, d.Kinds, d.Before, d.After, d.Binary, step.Text(d.Text), d.Why}
+	}
+	return all
 }
 
 // stepRange reads the arguments of diff.
