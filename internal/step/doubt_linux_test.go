@@ -16,7 +16,7 @@ import (
 func TestWhatTheUserRepairedAfterAKillIsNotTheSteps(t *testing.T) {
 	dir, j := workspace(t), journal(t, Options{})
 	plant(t, dir, map[string]string{"a": "old a", "b": "old b"})
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	for _, p := range []string{"a", "b", "new"} {
 		must(t, b.write(0, p, "by the step", os.O_TRUNC))
 	}
@@ -216,7 +216,7 @@ func TestAFileThatNeverStandsStillIsStoredOnlySoOften(t *testing.T) {
 func TestAStepThatBeginsRecoversDeadOnes(t *testing.T) {
 	dir, j := workspace(t), journal(t, Options{})
 	plant(t, dir, map[string]string{"a": "old"})
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	must(t, b.remove(0, "a"))
 	leaveDead(t, b.r)
 	must(t, begin(t, j, dir).Abandon())
@@ -251,7 +251,7 @@ func TestSmallFilesComeBackFromOneBlob(t *testing.T) {
 		plant(t, dir, files)
 		must(t, os.Link(dir+"/d/7", dir+"/seven"))
 		before := picture(t, dir)
-		b := &box{r: begin(t, j, dir)}
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 		for _, p := range []string{"d", "empty", "large", "seven"} {
 			must(t, b.clear(0, p))
 		}

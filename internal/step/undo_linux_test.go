@@ -26,7 +26,7 @@ func recorded(t testing.TB, files map[string]string, do func(b *box)) (j *Journa
 	t.Helper()
 	j, dir = journal(t, Options{}), workspace(t)
 	plant(t, dir, files)
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	do(b)
 	return j, dir, end(t, b.r)
 }
@@ -120,7 +120,7 @@ func TestSeveralStepsAreUndoneTheNewestFirst(t *testing.T) {
 	before := picture(t, dir)
 	var pictures []map[string]string
 	for i := range 4 {
-		b := &box{r: begin(t, j, dir)}
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 		must(t, b.write(0, "a", fmt.Sprint(i+1), os.O_TRUNC))
 		must(t, b.write(0, fmt.Sprint("new", i), "n", 0))
 		if i == 2 {
@@ -335,7 +335,7 @@ func TestProtectedNamesComeBackOnlyWithWhatTheHostHad(t *testing.T) {
 	t.Run("the last part of a bare repository", func(t *testing.T) {
 		dir, j := workspace(t), journal(t, Options{})
 		plant(t, dir, map[string]string{"x/HEAD": "ref: refs/heads/main", "x/objects/a": "", "x/refs/a": ""})
-		b := &box{r: begin(t, j, dir)}
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 		must(t, b.remove(0, "x/HEAD"))
 		rec := end(t, b.r)
 		plant(t, dir, map[string]string{"x/config": safe + "\tfsmonitor = /tmp/evil\n"}) // a later step
@@ -375,7 +375,7 @@ func TestSetIDBitsDevicesAndSocketsDoNotComeBack(t *testing.T) {
 	if err := syscall.Bind(socket, &syscall.SockaddrUnix{Name: dir + "/s"}); err != nil {
 		t.Fatal(err)
 	}
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	for _, p := range []string{"set", "fifo", "s"} {
 		must(t, b.remove(0, p))
 	}
@@ -404,7 +404,7 @@ func TestHardLinksGetTheirContentsInPlace(t *testing.T) {
 	dir, j := workspace(t), journal(t, Options{})
 	plant(t, dir, map[string]string{"a": "old"})
 	must(t, os.Link(dir+"/a", dir+"/b"))
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	must(t, b.write(0, "a", "first", os.O_TRUNC))
 	must(t, b.write(0, "b", "second", os.O_TRUNC))
 	must(t, b.link(0, "a", 0, "c"))
@@ -432,7 +432,7 @@ func TestTreesThatToolsRebuildAreNotKept(t *testing.T) {
 	dir, j := workspace(t), journal(t, Options{})
 	plant(t, dir, files)
 	oldEnough(t, dir)
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	func() {
 		for _, p := range []string{"node_modules", "p/target", "venv/lib", "cache", "target"} {
 			must(t, b.clear(0, p))
@@ -517,7 +517,7 @@ func TestASparseFileOfFourGigabytesComesBackSparse(t *testing.T) {
 	_, err = f.WriteAt([]byte("somewhere"), 3<<30)
 	must(t, err)
 	must(t, f.Close())
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	must(t, b.remove(0, "image"))
 	rec := end(t, b.r)
 	if rec.Bytes > 1<<20 {
@@ -581,7 +581,7 @@ func TestTimesOfFilesComeBack(t *testing.T) {
 	for _, p := range []string{"d/a", "b"} {
 		must(t, os.Chtimes(dir+"/"+p, long, long))
 	}
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	must(t, b.clear(0, "d"))
 	must(t, b.write(0, "b", "new", os.O_TRUNC))
 	rec := end(t, b.r)
@@ -603,7 +603,7 @@ func TestOwnersComeBackIfThatIsPossible(t *testing.T) {
 		}
 		own = 1234
 	}
-	b := &box{r: begin(t, j, dir)}
+	b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 	must(t, b.clear(0, "d"))
 	must(t, b.write(0, "b", "new", os.O_TRUNC))
 	must(t, b.move(0, "c", 0, "moved", Free))
@@ -622,7 +622,7 @@ func TestTrimKeepsTheYoungAndFreesTheRest(t *testing.T) {
 	text := func(i int) string { return string(bytes.Repeat([]byte{byte('a' + i)}, 20_000)) }
 	plant(t, dir, map[string]string{"f": text(0)})
 	for i := range 12 {
-		b := &box{r: begin(t, j, dir)}
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 		must(t, b.write(0, "f", text(i+1), os.O_TRUNC))
 		if rec := end(t, b.r); len(rec.Left) > 0 {
 			t.Fatalf("step %d: %+v", rec.Number, rec.Left)
@@ -666,7 +666,7 @@ func TestEqualContentsAreStoredOnce(t *testing.T) {
 		plant(t, dir, map[string]string{fmt.Sprint("f", i): strings.Repeat("same", 10_000)})
 	}
 	for range 3 {
-		b := &box{r: begin(t, j, dir)}
+		b := &box{r: begin(t, j, dir), dirs: []string{dir}}
 		for i := range 10 {
 			must(t, b.remove(0, fmt.Sprint("f", i)))
 		}
