@@ -281,7 +281,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}
 	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}
 	if steps != nil {
-		steps.held = func(ctx context.Context) ([]boxinit.Change, error) { return own.Box().Held(ctx) }
+		steps.held = func(ctx context.Context) ([]boxinit.Change, error) { return own.Box().held(ctx) }
 	}
 	own.plan.made = func(b *Box) {
 		if b.Group != nil {

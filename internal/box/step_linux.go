@@ -115,17 +115,20 @@ func told(r *step.Recorder, c *boxinit.Change, root, to int) error {
 }
 
 // Missed implements Witness.
-func (s *stepping) Missed(why string) {
+func (s *stepping) Missed(why string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != nil {
-		return
+	o := s.current()
+	if o == nil {
+		return s.unrecorded()
 	}
-	if o := s.current(); o != nil {
-		if err := o.recorder.Missed(why); err != nil {
-			s.lost = fmt.Errorf("record a step: %w", err)
-		}
+	if err := o.recorder.Missed(why); err != nil {
+		s.lost = fmt.Errorf("record a step: %w", err)
 	}
+	if s.journal.Strict() {
+		return fmt.Errorf("%s: %w", why, paddock.Exhausted)
+	}
+	return nil
 }
 
 // current returns the step to which a change belongs now. It begins one if no command runs. Nil means that nothing is
@@ -241,9 +244,9 @@ func (s *stepping) ended(o *openStep, exit *paddock.Exit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ending = nil
-	if err == nil && len(held) > 0 { // otherwise nothing is left that could change something
+	if err != nil || len(held) > 0 { // otherwise nothing is left that could change something
 		if next := s.current(); next != nil {
-			s.keep(next, held, nil)
+			s.keep(next, held, err)
 		}
 	}
 	s.finish(o, exit)

@@ -25,8 +25,8 @@ type Witness interface {
 	// have taken it over.
 	Change(boxinit.Change) error
 
-	// Missed says that something changed that no report can tell.
-	Missed(why string)
+	// Missed says that something changes, or has changed, that no report can tell. An error refuses it, as for Change.
+	Missed(why string) error
 }
 
 // A WitnessedTree is a writable mount whose changes a Witness is told. Its index is the tree of a change.
@@ -69,7 +69,7 @@ func (m *making) witness(c *Configuration) error {
 	m.b.wg.Go(func() { // ends with the box, which has the only other end
 		defer channel.Close()
 		if err := hearChanges(channel, w); err != nil {
-			w.Missed("changes could not be received: " + err.Error())
+			_ = w.Missed("changes could not be received: " + err.Error()) // without this channel, no file of a mount can change
 		}
 	})
 	return nil
@@ -90,10 +90,12 @@ func hearChanges(channel *sys.Channel, w Witness) error {
 		waits := len(data) > 0 && boxinit.ChangeKind(data[0]).Waits()
 		if err == nil {
 			err = w.Change(c)
+		} else {
+			err = w.Missed(err.Error()) // such as that of a path that is too long
 		}
 		if !waits {
 			if err != nil {
-				w.Missed(err.Error())
+				_ = w.Missed(err.Error()) // it was made already
 			}
 			continue
 		}
@@ -112,6 +114,20 @@ func errnoFor(err error) syscall.Errno {
 		return syscall.EDQUOT
 	}
 	return syscall.EIO
+}
+
+// held is Held of a box that may be about to end. One that has ended holds nothing.
+func (b *Box) held(ctx context.Context) ([]boxinit.Change, error) {
+	list, err := b.Held(ctx)
+	if err == nil {
+		return list, nil
+	}
+	select {
+	case <-b.ended:
+		return nil, nil
+	case <-time.After(endTime):
+		return nil, err
+	}
 }
 
 // Held returns the files of writable mounts that commands have open for writing.

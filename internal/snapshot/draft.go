@@ -285,16 +285,7 @@ func (d *Draft) Discard() error { return d.d.remove() }
 func (d *Draft) Leave() error { return d.d.held.Close() }
 
 // Drafts lists the snapshots of which there are drafts, also those of living writers.
-func (s *Store) Drafts() ([]paddock.SnapshotID, error) {
-	names, err := s.names(dirKept)
-	var ids []paddock.SnapshotID
-	for _, name := range names {
-		if paddock.ID(name).Valid() {
-			ids = append(ids, paddock.SnapshotID(name))
-		}
-	}
-	return ids, err
-}
+func (s *Store) Drafts() ([]paddock.SnapshotID, error) { return s.idsIn(dirKept) }
 
 // Usage returns how many bytes all blobs have, without those of drafts. It looks at each of them.
 func (s *Store) Usage(ctx context.Context) (n int64, err error) {

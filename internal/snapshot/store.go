@@ -342,8 +342,11 @@ func (s *Store) List() ([]Meta, error) {
 	return all, errors.Join(errs...)
 }
 
-func (s *Store) ids() ([]paddock.SnapshotID, error) {
-	names, err := s.names(dirLists)
+func (s *Store) ids() ([]paddock.SnapshotID, error) { return s.idsIn(dirLists) }
+
+// idsIn returns the names in a directory of the store that are those of snapshots.
+func (s *Store) idsIn(dir string) ([]paddock.SnapshotID, error) {
+	names, err := s.names(dir)
 	var ids []paddock.SnapshotID
 	for _, name := range names {
 		if paddock.ID(name).Valid() {
