@@ -74,6 +74,23 @@ func (o *Output) Close() error {
 	return nil
 }
 
+// Room returns b with room for n more bytes. What it returns is counted by its capacity until the caller shrinks the task by
+// that, or the task ends, and is within the limit "input". While b is copied, both copies are counted: both are in memory.
+// So b must come from Room, or be nil.
+func Room(t *kernel.Task, b []byte, n int) []byte {
+	need := len(b) + n
+	if need <= cap(b) {
+		return b
+	}
+	t.Bound("input", int64(need), t.K.Limits.Input)
+	size := max(need, min(2*cap(b), cap(b)+cap(b)/4+64<<10), 4096)
+	t.Grow(size)
+	had := cap(b)
+	b = append(make([]byte, 0, size), b...)
+	t.Shrink(had)
+	return b
+}
+
 // ReadAll reads a whole file, up to the limit "input".
 func ReadAll(t *kernel.Task, name string) ([]byte, error) {
 	in, err := Open(t, name)
@@ -87,15 +104,9 @@ func ReadAll(t *kernel.Task, name string) ([]byte, error) {
 // All reads a reader to its end, up to the limit "input". What it holds is
 // counted until the task ends.
 func All(t *kernel.Task, r io.Reader) ([]byte, error) {
-	b := make([]byte, 0, 4096)
-	counted := 0
+	var b []byte
 	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-			t.Bound("input", int64(cap(b)), t.K.Limits.Input)
-			t.Grow(cap(b) - counted)
-			counted = cap(b)
-		}
+		b = Room(t, b, 1)
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if err == io.EOF {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -261,12 +262,14 @@ func (w *OutsideWriter) Close() error {
 	return nil
 }
 
-// A Buffer is a File that keeps what is written to it, up to a limit.
+// A Buffer is a File that keeps what is written to it, up to a limit. What it keeps is counted as heap until [Buffer.Free].
 type Buffer struct {
 	limit int64
 	mu    sync.Mutex
-	b     []byte        // guarded by mu
-	gone  chan struct{} // closed when the last descriptor is
+	b     []byte          // guarded by mu
+	heap  *budget.Counter // guarded by mu: where cap(b) is counted; nil until something is written
+	freed bool            // guarded by mu
+	gone  chan struct{}   // closed when the last descriptor is
 }
 
 // NewBuffer makes a Buffer; writing more than limit bytes ends the run with
@@ -291,9 +294,42 @@ func (b *Buffer) Read(*Task, []byte) (int, error) { return 0, linux.EBADF }
 func (b *Buffer) Write(t *Task, p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t.Bound("string", int64(len(b.b)+len(p)), b.limit)
+	if b.freed {
+		return len(p), nil
+	}
+	need := len(b.b) + len(p)
+	t.Bound("string", int64(need), b.limit)
+	if need > cap(b.b) {
+		// Both are in memory while one is copied to the other.
+		b.heap = t.K.heap
+		size := max(need, cap(b.b)+cap(b.b)/2, 512)
+		_ = t.Must(b.heap.Add(int64(size)))
+		had := cap(b.b)
+		b.b = append(make([]byte, 0, size), b.b...)
+		_ = b.heap.Add(-int64(had))
+	}
 	b.b = append(b.b, p...)
 	return len(p), nil
+}
+
+// Take returns what was written, which the buffer neither keeps nor counts any more.
+func (b *Buffer) Take() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := b.b
+	if b.heap != nil {
+		_ = b.heap.Add(-int64(cap(taken)))
+	}
+	b.b, b.heap = nil, nil
+	return taken
+}
+
+// Free gives back what is kept. What is written afterwards is not kept.
+func (b *Buffer) Free() {
+	b.mu.Lock()
+	b.freed = true
+	b.mu.Unlock()
+	_ = b.Take()
 }
 
 // Info says that it is a pipe.

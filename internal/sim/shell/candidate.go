@@ -331,17 +331,15 @@ func (s *Shell) byCommand(c *completion, w *typed) ([]string, error) {
 	for _, a := range []string{w.command, w.word, w.previous} {
 		text += " '" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
-	out, _, err := s.capture(func(sub *Shell) int { return sub.runText(text, s.line) })
-	if err != nil {
-		return nil, err
-	}
 	var list []string
-	for l := range strings.Lines(string(out)) {
-		if l = strings.TrimSuffix(l, "\n"); l != "" {
-			list = append(list, l)
+	_, err := s.capture(func(sub *Shell) int { return sub.runText(text, s.line) }, func(out []byte) {
+		for l := range strings.Lines(string(out)) {
+			if l = strings.TrimSuffix(l, "\n"); l != "" {
+				list = append(list, l)
+			}
 		}
-	}
-	return list, nil
+	})
+	return list, err
 }
 
 // filter takes away what a pattern matches, or with "!" what it does not.

@@ -399,7 +399,8 @@ func (s *Shell) Substitute(c *syntax.CmdSubst) (string, error) {
 	s.substs++
 	s.t.Bound("substitution", int64(s.substs), limits.Substitution)
 	defer func() { s.substs-- }()
-	out, st, err := s.capture(func(sub *Shell) int {
+	var text string
+	st, err := s.capture(func(sub *Shell) int {
 		if !sub.opt[oInheritErrexit] {
 			sub.opt[oErrexit] = false
 		}
@@ -408,21 +409,22 @@ func (s *Shell) Substitute(c *syntax.CmdSubst) (string, error) {
 		}
 		sub.atTail(body.List)
 		return sub.list(body.List)
-	})
+	}, func(out []byte) { text = clean(out) })
 	if err != nil {
 		return "", err
 	}
 	s.subst, s.status = st, st
-	return clean(out), nil
+	return text, nil
 }
 
-// capture runs something in a subshell and gives what it wrote.
-func (s *Shell) capture(run func(sub *Shell) int) ([]byte, int, error) {
+// capture runs something in a subshell and lets use have what it wrote, which is counted until use returns.
+func (s *Shell) capture(run func(sub *Shell) int, use func([]byte)) (status int, err error) {
 	t := s.forkTask()
 	if t == nil {
-		return nil, forkStatus, linux.EAGAIN
+		return forkStatus, linux.EAGAIN
 	}
 	d, buf := kernel.NewBuffer(s.t.K.Limits.String)
+	defer buf.Free()
 	_ = t.SetFD(1, d, false)
 	t.Nest = s.depth
 	sub := s.fork(t, false)
@@ -438,7 +440,8 @@ func (s *Shell) capture(run func(sub *Shell) int) ([]byte, int, error) {
 			}
 		}
 	}
-	return buf.Bytes(), st.Shell(), nil
+	use(buf.Bytes())
+	return st.Shell(), nil
 }
 
 // clean takes NULs and the newlines at the end away.
@@ -475,12 +478,13 @@ func (s *Shell) contents(body *parse.Body) (string, bool) {
 		s.status = 1
 		return "", true
 	}
-	var out []byte
+	d, out := kernel.NewBuffer(s.t.K.Limits.String)
+	defer d.Drop()
+	defer out.Free()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := s.t.Read(0, buf)
-		out = append(out, buf[:n]...)
-		s.t.Bound("string", int64(len(out)), s.t.K.Limits.String)
+		_, _ = out.Write(s.t, buf[:n]) // a limit ends the run
 		if err == io.EOF {
 			break
 		}
@@ -491,7 +495,7 @@ func (s *Shell) contents(body *parse.Body) (string, bool) {
 		}
 	}
 	s.subst, s.status = 0, 0
-	return clean(out), true
+	return clean(out.Bytes()), true
 }
 
 // firstProcFD is where descriptors of process substitutions begin, downwards.

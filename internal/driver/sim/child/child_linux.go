@@ -140,6 +140,10 @@ func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 // runtime gives back memory, but not its place, and whoever watches needs time to look.
 const reserve = 1 << 30
 
+// slack is the part of sim.Overhead for what a script takes between two looks at the memory of the process. Garbage is
+// collected before it is needed.
+const slack = 64 << 20
+
 // counted returns the memory of the process with these limits: what its sandbox counts, and sim.Overhead.
 func (c *Served) counted(l paddock.Limits) int64 {
 	n, _ := c.Driver.HostMemory(paddock.Sim, l)
@@ -149,7 +153,7 @@ func (c *Served) counted(l paddock.Limits) int64 {
 // bound sets the limits of the process, for a sandbox with these. It can have twice the memory that is
 // counted: for garbage, and for the engines of libraries.
 func (c *Served) bound(l paddock.Limits) error {
-	debug.SetMemoryLimit(c.counted(l))
+	debug.SetMemoryLimit(c.counted(l) - slack)
 	c.processors(l)
 	for _, r := range []struct {
 		what sys.Resource
@@ -185,13 +189,13 @@ func (c *Served) update(ctx context.Context, sb paddock.Sandbox, u paddock.Updat
 	if !ok || u.Policy != nil || u.Labels != nil {
 		return fmt.Errorf("limits with other changes, or of a %T: %w", sb, paddock.Internal)
 	}
-	before, after := debug.SetMemoryLimit(-1), c.counted(*u.Limits)
+	before, after := debug.SetMemoryLimit(-1)+slack, c.counted(*u.Limits)
 	if most := c.data - sim.Overhead - reserve; after > before && after > most {
 		return fmt.Errorf("change limits: memory and disk of this sandbox can together have at most %d bytes; make another sandbox from a snapshot: %w",
 			max(0, most-sim.Overhead), paddock.Conflict)
 	}
 	if after < before {
-		debug.SetMemoryLimit(after)
+		debug.SetMemoryLimit(after - slack)
 		debug.FreeOSMemory()
 	}
 	err := r.Replace(*u.Limits)
@@ -200,7 +204,7 @@ func (c *Served) update(ctx context.Context, sb paddock.Sandbox, u paddock.Updat
 	} else {
 		c.processors(*u.Limits)
 	}
-	debug.SetMemoryLimit(after)
+	debug.SetMemoryLimit(after - slack)
 	return err
 }
 
@@ -236,7 +240,7 @@ func confine(o protocol.Order) error {
 func watchMemory(ctx context.Context, d *sim.Driver) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -244,7 +248,7 @@ func watchMemory(ctx context.Context, d *sim.Driver) {
 		case <-tick.C:
 		}
 		metrics.Read(sample)
-		if sample[0].Value.Uint64() > uint64(d.MostMemory()) {
+		if sample[0].Value.Uint64()-sample[1].Value.Uint64() > uint64(d.MostMemory()-slack/2) {
 			d.OutOfMemory()
 			debug.FreeOSMemory()
 		}

@@ -147,6 +147,7 @@ func (p *program) runChild(a args) (any, error) {
 	for fd := 1; fd <= 2; fd++ {
 		if s.stdio[fd] == piped {
 			pipes[fd], out[fd] = kernel.NewBuffer(min(p.t.K.Limits.String, p.t.K.Limits.ScriptHeap))
+			defer out[fd].Free()
 		}
 	}
 	c, err := p.spawn(s, pipes)
@@ -198,7 +199,8 @@ func (p *program) spawnChild(a args) (any, error) {
 	}
 	for fd := 1; fd <= 2; fd++ {
 		if s.stdio[fd] == piped {
-			c.out[fd] = &tap{p: p, limit: min(p.t.K.Limits.String, p.t.K.Limits.ScriptHeap)}
+			_, b := kernel.NewBuffer(min(p.t.K.Limits.String, p.t.K.Limits.ScriptHeap))
+			c.out[fd] = &tap{Buffer: b, p: p}
 			pipes[fd] = kernel.NewDesc(c.out[fd], "pipe")
 		}
 	}
@@ -298,25 +300,17 @@ func (*given) Close() {}
 
 // A tap is a pipe from which a script takes what a child writes.
 type tap struct {
+	*kernel.Buffer
 	p     *program
-	limit int64
 	mu    sync.Mutex
-	b     []byte // guarded by mu
-	ended bool   // guarded by mu
+	ended bool // guarded by mu
 }
-
-func (*tap) Read(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (x *tap) Write(t *kernel.Task, b []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	t.Bound("string", int64(len(x.b)+len(b)), x.limit)
-	x.b = append(x.b, b...)
+	n, err := x.Buffer.Write(t, b)
 	x.p.poke()
-	return len(b), nil
+	return n, err
 }
-
-func (*tap) Info() (vfs.Info, error) { return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil }
 
 func (x *tap) Close() {
 	x.mu.Lock()
@@ -328,7 +322,5 @@ func (x *tap) Close() {
 func (x *tap) take() (b []byte, ended bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	b = x.b
-	x.b = nil
-	return b, x.ended
+	return x.Take(), x.ended
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
 	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
@@ -66,6 +66,7 @@ func run(t *kernel.Task, tools Caller, lib *library) (code int) {
 	}
 	p.e = e
 	defer e.Close()
+	defer p.forgetChildren()
 	defer t.EndAfter("script_time", t.K.Limits.ScriptTime)() // a function of the engine may take long
 	defer func() {
 		switch r := recover().(type) {
@@ -77,6 +78,17 @@ func run(t *kernel.Task, tools Caller, lib *library) (code int) {
 		}
 	}()
 	return p.main(in)
+}
+
+// forgetChildren gives back what children wrote that nobody took.
+func (p *program) forgetChildren() {
+	for _, c := range p.children {
+		for _, out := range c.out {
+			if out != nil {
+				out.Free()
+			}
+		}
+	}
 }
 
 // stepsPerCheck is about how much the engine does between two checks.
@@ -462,17 +474,11 @@ func (p *program) readDesc(d *kernel.Desc, limit int64) ([]byte, error) {
 			size = int(i.Size) + 1
 		}
 	}
-	held := size
-	p.t.Grow(held)
-	b := make([]byte, 0, size)
-	defer func() { p.t.Shrink(held) }()
+	b := command.Room(p.t, nil, size)
+	defer func() { p.t.Shrink(cap(b)) }()
 	for {
-		if len(b) == cap(b) {
-			b = slices.Grow(b, cap(b))
-			p.t.Bound("input", int64(len(b)), limit)
-			p.t.Grow(cap(b) - held)
-			held = cap(b)
-		}
+		p.t.Bound("input", int64(len(b)), limit)
+		b = command.Room(p.t, b, 1)
 		p.t.Step(1)
 		n, err := d.File.Read(p.t, b[len(b):cap(b)])
 		b = b[:len(b)+n]

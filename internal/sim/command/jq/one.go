@@ -182,7 +182,13 @@ func (m *machine) collect(n *node, e *env, v value) (value, error) {
 	at := len(m.holds)
 	m.hold(a)
 	err := m.eval(n, e, v, func(x value) error {
-		m.alloc(24)
+		m.alloc(8)
+		if n := len(a.v); n == cap(a.v) {
+			// Both are in memory while one is copied to the other.
+			size := n + n/4 + 4
+			m.alloc(16 * size)
+			a.v = append(make([]value, 0, size), a.v...)
+		}
 		a.v = append(a.v, x)
 		a.depth = max(a.depth, depthOf(x)+1)
 		return nil

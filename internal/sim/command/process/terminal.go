@@ -543,6 +543,7 @@ func runWatch(t *kernel.Task) int {
 // capture runs a program and gives what it writes.
 func capture(t *kernel.Task, args []string) (string, kernel.Status, error) {
 	d, buf := kernel.NewBuffer(1 << 20)
+	defer buf.Free()
 	d.Hold()
 	defer d.Drop()
 	child, err := t.Spawn(kernel.Command{Args: args}, func(child *kernel.Task) error {

@@ -118,6 +118,8 @@ func runChronic(t *kernel.Task) int {
 	limit := t.K.Limits.Input
 	out, stdout := kernel.NewBuffer(limit)
 	errs, stderr := kernel.NewBuffer(limit)
+	defer stdout.Free()
+	defer stderr.Free()
 	child, err := t.Spawn(kernel.Command{Args: args}, func(c *kernel.Task) error {
 		if err := c.SetFD(1, out, false); err != nil {
 			return err
@@ -132,7 +134,6 @@ func runChronic(t *kernel.Task) int {
 	if err != nil {
 		return 1
 	}
-	t.Grow(len(stdout.Bytes()) + len(stderr.Bytes()))
 	code := s.Shell()
 	if code == 0 && (!errors || len(stderr.Bytes()) == 0) {
 		return 0

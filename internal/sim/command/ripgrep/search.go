@@ -6,12 +6,13 @@ import (
 	"io"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
 )
 
 // A searcher is what concerns the file that is searched. All of it is held.
 type searcher struct {
-	buf     []byte
-	counted int // bytes that the task was charged for
+	buf []byte
 
 	name    string
 	text    []byte // what is looked at
@@ -36,7 +37,7 @@ type searcher struct {
 // a zero byte makes it binary.
 const pieceSize = 64 << 10
 
-func (f *finder) close() { f.t.Shrink(f.counted) }
+func (f *finder) close() { f.t.Shrink(cap(f.buf)) }
 
 // load reads a whole file. Where a binary file is left out, it reads no more
 // than shows that it is one: ok is false.
@@ -44,13 +45,8 @@ func (f *finder) load(r io.Reader, named bool) (ok bool, err error) {
 	n := 0
 	for {
 		if len(f.buf)-n < pieceSize {
-			size := max(2*pieceSize, 2*len(f.buf))
-			f.t.Bound("input", int64(size), f.t.K.Limits.Input)
-			f.t.Grow(size - f.counted)
-			f.counted = size
-			buf := make([]byte, size)
-			copy(buf, f.buf[:n])
-			f.buf = buf
+			f.buf = command.Room(f.t, f.buf, 2*pieceSize)
+			f.buf = f.buf[:cap(f.buf)]
 		}
 		k, err := r.Read(f.buf[n : n+pieceSize])
 		f.t.Step(1 + k>>7)

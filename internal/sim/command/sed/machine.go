@@ -2,6 +2,7 @@ package sed
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
@@ -321,6 +322,14 @@ func (m *machine) copy(to, from *buffer) {
 }
 
 func (m *machine) append(to, from *buffer) {
+	if need := len(to.text) + 1 + len(from.text); need > cap(to.text) {
+		// Both are in memory while one is copied to the other.
+		m.t.Bound("record", int64(need), m.t.K.Limits.Record)
+		size := need + need/4
+		m.t.Grow(size)
+		defer m.t.Shrink(size)
+		to.text = slices.Grow(to.text, size-len(to.text))
+	}
 	to.text = append(append(to.text, m.o.delim), from.text...)
 	to.ended = from.ended
 	m.grown(to)

@@ -34,14 +34,8 @@ func (j *job) merging(names []string) int {
 	}
 	// The output may be one of the inputs.
 	var held []byte
-	counted := 0
 	if status := j.merged(names, heads, func(line []byte) {
-		held = append(append(held, line...), j.end)
-		if cap(held) > counted {
-			j.t.Bound("input", int64(cap(held)), j.t.K.Limits.Input)
-			j.t.Grow(cap(held) - counted)
-			counted = cap(held)
-		}
+		held = append(append(command.Room(j.t, held, len(line)+1), line...), j.end)
 	}); status != 0 {
 		return status
 	}

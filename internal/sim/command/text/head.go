@@ -188,7 +188,6 @@ func (c *cutting) lines(w *command.Writer, r *command.Reader) {
 // butBytes shows all but the last bytes, which it holds.
 func (c *cutting) butBytes(t *kernel.Task, w *command.Writer, r *command.Reader) {
 	var held []byte
-	counted := 0
 	for b, ok := r.Piece(); ok; b, ok = r.Piece() {
 		if int64(len(b)) >= c.n {
 			w.Bytes(held)
@@ -201,20 +200,9 @@ func (c *cutting) butBytes(t *kernel.Task, w *command.Writer, r *command.Reader)
 			w.Bytes(b[:over-k])
 			b = b[over-k:]
 		}
-		held = append(held, b...)
-		counted = hold(t, counted, cap(held))
+		held = append(command.Room(t, held, len(b)), b...)
 	}
-	t.Shrink(counted)
-}
-
-// hold counts what a tool holds, and gives the new count.
-func hold(t *kernel.Task, counted, now int) int {
-	if now > counted {
-		t.Bound("input", int64(now), t.K.Limits.Input)
-		t.Grow(now - counted)
-		return now
-	}
-	return counted
+	t.Shrink(cap(held))
 }
 
 // butLines shows all but the last lines, which it holds.
@@ -226,15 +214,14 @@ func (c *cutting) butLines(t *kernel.Task, w *command.Writer, r *command.Reader)
 		return
 	}
 	var held []byte
-	start, counted := 0, 0
+	start := 0
 	var lines int64 // complete ones in held[start:]
 	for b, ok := r.Piece(); ok; b, ok = r.Piece() {
 		if start > len(held)/2 {
 			held = append(held[:0], held[start:]...)
 			start = 0
 		}
-		held = append(held, b...)
-		counted = hold(t, counted, cap(held))
+		held = append(command.Room(t, held, len(b)), b...)
 		lines += int64(bytes.Count(b, []byte{c.delim}))
 		total, from := lines, start
 		if held[len(held)-1] != c.delim {
@@ -246,5 +233,5 @@ func (c *cutting) butLines(t *kernel.Task, w *command.Writer, r *command.Reader)
 		}
 		w.Bytes(held[from:start])
 	}
-	t.Shrink(counted)
+	t.Shrink(cap(held))
 }

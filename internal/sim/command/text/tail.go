@@ -351,10 +351,9 @@ func (x *tail) seek(f *vfs.File, start, size int64) {
 
 // A window holds the end of what was read.
 type window struct {
-	t       *kernel.Task
-	b       []byte
-	start   int
-	counted int
+	t     *kernel.Task
+	b     []byte
+	start int
 }
 
 func (w *window) add(b []byte) {
@@ -362,8 +361,7 @@ func (w *window) add(b []byte) {
 		w.b = append(w.b[:0], w.b[w.start:]...)
 		w.start = 0
 	}
-	w.b = append(w.b, b...)
-	w.counted = hold(w.t, w.counted, cap(w.b))
+	w.b = append(command.Room(w.t, w.b, len(b)), b...)
 }
 
 func (x *tail) endBytes(r *command.Reader) {
@@ -375,7 +373,7 @@ func (x *tail) endBytes(r *command.Reader) {
 		}
 	}
 	x.w.Bytes(held.b[held.start:])
-	x.t.Shrink(held.counted)
+	x.t.Shrink(cap(held.b))
 }
 
 func (x *tail) endLines(r *command.Reader) {
@@ -394,5 +392,5 @@ func (x *tail) endLines(r *command.Reader) {
 		}
 	}
 	x.w.Bytes(held.b[held.start:])
-	x.t.Shrink(held.counted)
+	x.t.Shrink(cap(held.b))
 }
