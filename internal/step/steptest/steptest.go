@@ -78,7 +78,7 @@ var scripts = []string{
 func Held(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
 	t.Helper()
 	s := begin(t, base, open)
-	s.run(t, `(exec 3>> text; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo late >&3; echo > done; sleep 1000) > /dev/null 2>&1 & while [ ! -e pid ]; do sleep 0.05; done`)
+	s.run(t, `(exec 3>> text; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo late >&3; : > done; sleep 1000) > /dev/null 2>&1 & while [ ! -e pid ]; do sleep 0.05; done`)
 	s.run(t, `echo > go; while [ ! -e done ]; do sleep 0.05; done`)
 	s.close(t)
 	list, err := s.journal.List(t.Context(), step.Filter{Directory: s.work})
