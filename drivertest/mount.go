@@ -27,6 +27,7 @@ func mountPromises() []group {
 		{"a mount within a mount keeps its own rights", mountNested},
 		{"a sandbox has many mounts, each of which is written where it belongs", mountMany},
 		{"no set-id file can be made in a mount", mountSetID},
+		{"a FIFO in a mount joins a writer and a reader, whichever comes first", mountFIFO},
 	}}, {can: []paddock.Capability{paddock.CanMountOverlay}, promises: []promise{
 		{"changes in an overlay are seen inside, and never reach the host", overlayKeeps},
 		{"what was removed, renamed or replaced in an overlay stays so", overlayRemoves},
@@ -45,6 +46,15 @@ func (s *suite) desk(dir string) paddock.Mount {
 		m.Overlay = true
 	}
 	return m
+}
+
+func mountFIFO(t *testing.T, s *suite) {
+	b := s.mounted(t, paddock.Mount{Source: hostTree(t, nil), Target: "/mnt/desk", Write: true})
+	b.must(t, `cd /mnt/desk; mkfifo p
+(echo early > p) & sleep 0.2; test "$(cat p)" = early; wait
+for i in $(seq 20); do (echo $i > p) & test "$(cat p)" = $i; wait; done
+(echo never > p) & sleep 0.2; kill $!; wait $! || test $? -gt 128
+(cat p > out) & echo late >> p; wait; test "$(cat out)" = late`)
 }
 
 func mountMany(t *testing.T, s *suite) {

@@ -45,7 +45,7 @@ type broker struct {
 	view     *view    // what is shown of the machine; nil shows it as it is
 	witness  *witness // is told of changes; may be nil
 	slow     chan struct{}
-	waiting  chan struct{} // one element for each call that waits for a lock
+	waiting  chan struct{} // one element for each call that waits for a lock or for a reader of a FIFO
 	fail     func(error)   // reports why there is no broker any more, and ends the box
 
 	// sealed is set once a guest kernel runs. Then no reported call is continued. Every
@@ -85,7 +85,7 @@ const (
 	linkMax     = 40
 	refusalsMax = 1000
 	slowMax     = 8   // waiting calls, such as connects
-	waitingMax  = 256 // calls that wait for a lock
+	waitingMax  = 256 // calls that wait for a lock, or for a reader of a FIFO
 )
 
 func newBroker(c *Config) (*broker, error) {

@@ -141,6 +141,9 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 		mode = 0
 	}
 	fd, err := c.openSeen(p, flags&^syscall.O_CLOEXEC, mode, there && !isDir)
+	if errors.Is(err, syscall.ENXIO) && flags&syscall.O_NONBLOCK == 0 && st.Mode&sys.TypeMask == sys.TypeFIFO {
+		return c.openFIFO(p, flags)
+	}
 	if err != nil {
 		return fails(err)
 	}

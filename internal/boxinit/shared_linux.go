@@ -36,39 +36,82 @@ func (c *call) flock() reply {
 		sys.Close(fd)
 		return result(err)
 	}
+	if !c.later(fd, func() (reply, bool) {
+		err := sys.Lock(fd, operation)
+		return result(err), !errors.Is(err, syscall.EWOULDBLOCK)
+	}) {
+		c.tooMany("lock", fd)
+		return reply{err: syscall.ENOLCK}
+	}
+	return reply{late: true}
+}
+
+// openFIFO opens a FIFO that nobody reads for writing, as soon as somebody does.
+func (c *call) openFIFO(p *place, flags int) reply {
+	const nobody = syscall.ENXIO
+	fifo, err := sys.Openat(p.dir, p.base, sys.OpenPathOnly, 0)
+	if err != nil {
+		return fails(err)
+	}
+	if st, err := sys.StatAt(fifo, ""); err != nil || st.Mode&sys.TypeMask != sys.TypeFIFO {
+		sys.Close(fifo)
+		return reply{err: nobody} // somebody has put another file there
+	}
+	if !c.later(fifo, func() (reply, bool) {
+		fd, err := sys.ReopenFor(fifo, flags&(syscall.O_ACCMODE|syscall.O_APPEND)|syscall.O_NONBLOCK)
+		if err == nil {
+			if err = sys.Blocking(fd); err == nil {
+				return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}, true
+			}
+			sys.Close(fd)
+		}
+		return fails(err), !errors.Is(err, nobody)
+	}) {
+		c.tooMany("write", fifo)
+		return reply{err: nobody}
+	}
+	return reply{late: true}
+}
+
+// later answers a call when try can, which it asks again and again. It closes fd before that: the caller may close the file
+// to give a lock up. It is false if too many calls wait.
+func (c *call) later(fd int, try func() (reply, bool)) bool {
 	select {
 	case c.waiting <- struct{}{}:
 	default:
-		full, err := c.where(fd)
-		sys.Close(fd)
-		if err != nil {
-			full = "a file without a path"
-		}
-		c.refuse("lock", full, fmt.Sprintf("at most %d calls wait for locks", waitingMax))
-		return reply{err: syscall.ENOLCK}
+		return false
 	}
 	go func() {
 		defer c.caught()
 		defer func() { <-c.waiting }()
-		r := c.await(fd, operation)
-		sys.Close(fd) // before the caller goes on, who may close the file to give the lock up
+		r := c.await(try)
+		sys.Close(fd)
 		c.send(r)
 	}()
-	return reply{late: true}
+	return true
 }
 
-// await waits for a lock until the caller has it, dies, or has a signal to handle. The kernel does not
-// interrupt a call that the broker has taken up.
-func (c *call) await(fd, operation int) reply {
+// tooMany tells that a call with an open file cannot wait, and closes the file.
+func (c *call) tooMany(operation string, fd int) {
+	full, err := c.where(fd)
+	sys.Close(fd)
+	if err != nil {
+		full = "a file without a path"
+	}
+	c.refuse(operation, full, fmt.Sprintf("at most %d calls wait for locks and readers of FIFOs", waitingMax))
+}
+
+// await waits until try has an answer, or the caller dies or has a signal to handle. The kernel does not interrupt a call
+// that the broker has taken up.
+func (c *call) await(try func() (reply, bool)) reply {
 	const most = 20 * time.Millisecond
 	for pause := time.Millisecond; ; pause = min(2*pause, most) {
 		<-time.After(pause)
 		if !sys.NotifValid(c.listener, c.id) {
 			return reply{err: syscall.EINTR} // nobody gets it
 		}
-		err := sys.Lock(fd, operation)
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return result(err)
+		if r, ok := try(); ok {
+			return r
 		}
 		yes, certain, err := sys.Interrupted(c.tid)
 		switch {
