@@ -37,7 +37,7 @@ func (f *subjectFlags) register(fs *pflag.FlagSet, verb string) {
 func (f *subjectFlags) none() bool { return f.workspace == "" && len(f.commits) == 0 }
 
 // subjects digests what is named.
-func (f *subjectFlags) subjects() ([]attestation.Subject, error) {
+func (f *subjectFlags) subjects(ctx context.Context) ([]attestation.Subject, error) {
 	var list []attestation.Subject
 	if f.workspace != "" {
 		dir, err := openDir("--workspace", f.workspace)
@@ -45,7 +45,7 @@ func (f *subjectFlags) subjects() ([]attestation.Subject, error) {
 			return nil, err
 		}
 		defer dir.Close()
-		digest, err := attestation.DigestWorkspace(dir)
+		digest, err := attestation.DigestWorkspace(ctx, dir)
 		if err != nil {
 			return nil, cli.WithHint(fmt.Errorf("--workspace %s: %w", f.workspace, err), "every file must be readable, and none may change meanwhile")
 		}
@@ -150,7 +150,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 			if err != nil {
 				return cli.WithHint(fmt.Errorf("%s: %w", found.name, err), "%s", hintForRecord(err))
 			}
-			subjects, err := f.subjects()
+			subjects, err := f.subjects(c.Context())
 			if err != nil {
 				return err
 			}
@@ -227,13 +227,13 @@ Exit status: 0, or 125 if a file cannot be read.`,
 		Example: `  paddock audit manifest . | sha256sum
   paddock audit manifest . | tr '\0' '\n'`,
 		Args: cli.OneArgument("DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := openDir("manifest", args[0])
 			if err != nil {
 				return err
 			}
 			defer dir.Close()
-			if err := attestation.WriteManifest(a.Stdout, dir); err != nil {
+			if err := attestation.WriteManifest(c.Context(), a.Stdout, dir); err != nil {
 				return cli.WithHint(fmt.Errorf("%s: %w", args[0], err), "every file must be readable, and none may change meanwhile")
 			}
 			return nil
@@ -306,7 +306,7 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 			return c.end(a, wrong, asJSON)
 		}
 	}
-	subjects, err := f.subjects()
+	subjects, err := f.subjects(ctx)
 	if err != nil {
 		return err
 	}
