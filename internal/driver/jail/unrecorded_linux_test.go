@@ -14,7 +14,7 @@ import (
 func TestAJournalThatCannotBeWrittenStopsACommandOnlyWhereThatIsAskedFor(t *testing.T) {
 	for name, strict := range map[string]bool{"on": false, "strict": true} {
 		t.Run(name, func(t *testing.T) {
-			dir, work := t.TempDir(), t.TempDir()
+			dir, work := filepath.Join(t.TempDir(), "steps"), t.TempDir()
 			file := filepath.Join(work, "file")
 			if err := os.WriteFile(file, []byte("kept"), 0o644); err != nil {
 				t.Fatal(err)
