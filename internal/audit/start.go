@@ -14,8 +14,8 @@ const maxName = 64
 
 // A Start describes a sandbox as it was when its first command could run.
 type Start struct {
-	Tenant     string     `json:"tenant,omitempty"` // of a server; a later sandbox with the same ID may be another tenant's
 	Tier       string     `json:"tier"`
+	Tenant     string     `json:"tenant,omitempty"`      // of a server; a later sandbox with the same ID may be another tenant's
 	Root       string     `json:"root"`                  // "host", or a [paddock.RootKind]
 	Snapshot   string     `json:"snapshot,omitempty"`    // of the root
 	Controls   []Strength `json:"controls,omitempty"`    // as verified, not as asked for
