@@ -15,6 +15,7 @@ const maxName = 64
 // A Start describes a sandbox as it was when its first command could run.
 type Start struct {
 	Tier       string     `json:"tier"`
+	Tenant     string     `json:"tenant,omitempty"`      // of a server; a later sandbox with the same ID may be another tenant's
 	Root       string     `json:"root"`                  // "host", or a [paddock.RootKind]
 	Snapshot   string     `json:"snapshot,omitempty"`    // of the root
 	Controls   []Strength `json:"controls,omitempty"`    // as verified, not as asked for
@@ -70,7 +71,7 @@ func PolicyDigest(p paddock.Policy) string {
 
 func (s *Start) clean() Start {
 	c := Start{
-		Tier: Text(s.Tier, maxName), Root: Text(s.Root, maxName), Snapshot: Text(s.Snapshot, MaxWord),
+		Tenant: Text(s.Tenant, MaxWord), Tier: Text(s.Tier, maxName), Root: Text(s.Root, maxName), Snapshot: Text(s.Snapshot, MaxWord),
 		Policy: Text(s.Policy, MaxWord), PolicyFile: Text(s.PolicyFile, MaxWord),
 		Paddock: Build{
 			Version: Text(s.Paddock.Version, MaxWord), Revision: Text(s.Paddock.Revision, MaxWord),

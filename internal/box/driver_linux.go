@@ -226,7 +226,7 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		d.ephemeral.Forget(spec.ID)
 		return nil, err
 	}
-	if err := d.ephemeral.Add(sb); err != nil { // the driver was closed meanwhile
+	if err := d.ephemeral.Add(sb.Sandbox); err != nil { // the driver was closed meanwhile
 		ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 		defer cancel()
 		return nil, errors.Join(err, sb.Remove(ctx))
@@ -254,7 +254,7 @@ func newID() paddock.ID {
 }
 
 // createHere makes an ephemeral sandbox, which this process owns.
-func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, error) {
+func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, error) {
 	p, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -316,7 +316,8 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	}
 	d.sweepers.made()
 	sb.done, sb.about.Created = done, own.made
-	return sb, nil
+	st := sb.born(own)
+	return &newborn{sb, &st}, nil
 }
 
 // Open implements paddock.Driver.

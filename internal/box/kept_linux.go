@@ -80,7 +80,19 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	return n, nil
 }
 
-// A newborn is a sandbox that was just made, whose keeper has reported its status.
+// born returns what the host knows of a sandbox that this process owns. One that began with a snapshot of memory has
+// run hostile code already, which cannot delay it.
+func (s *Sandbox) born(l *Life) paddock.Status {
+	m := l.Box().Measure()
+	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
+	st := s.tell(m)
+	if l.plan.Gateway != nil {
+		s.tellEgress(&st, l.plan.Gateway.State())
+	}
+	return st
+}
+
+// A newborn is a sandbox that was just made, whose keeper has reported its status, or whose owner is this process.
 type newborn struct {
 	*Sandbox
 
@@ -94,8 +106,7 @@ func (n *newborn) Born() (paddock.Status, bool) {
 	return n.born.Clone(), true
 }
 
-// Born returns false for a sandbox that was opened, or that this process owns. Its status
-// must be queried.
+// Born returns false for a sandbox that was opened. Its status must be queried.
 func (*Sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 // abandonTime is how long a keeper whose sandbox is no longer wanted may take to end. Until then it

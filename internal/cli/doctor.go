@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
@@ -339,10 +341,25 @@ func limitsInWords(l paddock.Limits) string {
 	return Join(parts)
 }
 
-// PrintJSON writes v as indented JSON, without escaping for HTML.
+// PrintJSON writes v as indented JSON, without escaping for HTML. What could drive a terminal or change the direction of
+// text is escaped: names and contents are hostile, and the encoder leaves C1 controls as they are.
 func PrintJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	text, err := jsonText(v, "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// jsonText returns v as JSON with a line break behind it, for a terminal. Without an indent it is one line.
+func jsonText(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return audit.Escape(b.Bytes()), nil
 }

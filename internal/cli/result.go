@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -129,10 +128,7 @@ func openIn(dir, base string, flags int) (*os.File, error) {
 
 // write writes the result as one object, indented for people who look.
 func (f *resultFile) write(r *result) error {
-	e := json.NewEncoder(f.to)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(r)
+	err := PrintJSON(f.to, r)
 	if c := f.close(); err == nil {
 		err = c
 	}
@@ -143,10 +139,4 @@ func (f *resultFile) write(r *result) error {
 }
 
 // jsonLine writes a value on one line.
-func jsonLine(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
-}
+func jsonLine(v any) ([]byte, error) { return jsonText(v, "") }

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -93,4 +96,42 @@ func FuzzStrip(f *testing.F) {
 			t.Fatalf("%q: a control came through: %q", p, whole.Bytes())
 		}
 	})
+}
+
+// U+009B begins a sequence for a terminal, and encoding/json leaves it as it is.
+func TestJSONDrivesNoTerminal(t *testing.T) {
+	const name = "x\u009b2J\x7f\u202e\u200b\U000e0001\x1b]0;<é日🙂>"
+	type answer struct {
+		Path string
+		More map[string]string
+	}
+	in := answer{name, map[string]string{name: name}}
+	var indented, run bytes.Buffer
+	if err := PrintJSON(&indented, in); err != nil {
+		t.Fatal(err)
+	}
+	line, err := jsonLine(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := resultFile{to: &run, close: func() error { return nil }}
+	if err := to.write(&result{Args: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"an object": indented.String(), "a line": string(line), "the result of a run": run.String()} {
+		for _, r := range text {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%s has %U: %q", what, r, text)
+			}
+		}
+		if !strings.Contains(text, "<é日🙂>") {
+			t.Errorf("%s escapes what is plain: %s", what, text)
+		}
+	}
+	for _, text := range []string{indented.String(), string(line)} {
+		var out answer
+		if err := json.Unmarshal([]byte(text), &out); err != nil || !reflect.DeepEqual(out, in) {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -102,11 +101,11 @@ func (a *App) url(ctx context.Context, r *Remote, f *urlFlags, id paddock.ID, po
 		return err
 	}
 	if f.json {
-		text, err := json.Marshal(answer)
+		text, err := jsonLine(answer)
 		if err != nil {
 			return err
 		}
-		return a.Say("%s\n", text)
+		return a.Say("%s", text)
 	}
 	return a.Say("%s\n", answer.URL)
 }

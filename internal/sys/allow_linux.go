@@ -139,6 +139,7 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 	when := func(nr uint32, arg int, mask uint32, values ...uint32) {
 		restrict(ret(unix.SECCOMP_RET_ALLOW), nr, arg, mask, values...)
 	}
+	number := unix.SockFilter{Code: bpfLoad, K: dataNumber} // the next condition is about the same call
 	const change = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY
 	const all = 0xffffffff
 	when(unix.SYS_OPENAT, 2, change, 0)
@@ -149,13 +150,17 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 	// processes), leases and notices, the size of pipes, locks.
 	when(unix.SYS_FCNTL, 1, all, unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC)
 	when(unix.SYS_CLONE, 0, unix.CLONE_THREAD|unix.CLONE_VM|0x7e020000, unix.CLONE_THREAD|unix.CLONE_VM)
-	when(unix.SYS_TGKILL, 0, all, pid)
+	// Signals to itself: those by which Go has a thread give way, and by which it ends the
+	// process. Not SIGCONT: it would take back a stop before that takes effect.
+	restrict(number, unix.SYS_TGKILL, 0, all, pid)
+	when(unix.SYS_TGKILL, 2, all, uint32(unix.SIGURG), uint32(unix.SIGHUP), uint32(unix.SIGINT), uint32(unix.SIGQUIT), uint32(unix.SIGILL),
+		uint32(unix.SIGTRAP), uint32(unix.SIGABRT), uint32(unix.SIGBUS), uint32(unix.SIGFPE), uint32(unix.SIGSEGV), uint32(unix.SIGPIPE), uint32(unix.SIGTERM))
 	when(unix.SYS_PRLIMIT64, 0, all, 0)
 	when(unix.SYS_PRCTL, 0, all, 0x53564d41 /* PR_SET_VMA: names for mappings */)
 	for _, a := range arguments {
 		then := ret(unix.SECCOMP_RET_ALLOW)
 		if a.more {
-			then = unix.SockFilter{Code: bpfLoad, K: dataNumber}
+			then = number
 		}
 		restrict(then, a.call, a.index, a.mask, a.values...)
 	}

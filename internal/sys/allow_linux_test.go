@@ -2,6 +2,7 @@ package sys
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/bpf"
@@ -95,6 +96,28 @@ func TestAServerOfFilesDoesNothingElse(t *testing.T) {
 	} {
 		if got := allowed(t, filesFilter(), tc.call, tc.args...); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+// SIGCONT would take back a stop, by which another process holds a limit or a pause.
+func TestAProcessSendsItselfOnlySignalsThatEndItOrHaveItGiveWay(t *testing.T) {
+	const pid = 4711
+	filter := allowList(unconditional(), pid)
+	want := []unix.Signal{unix.SIGURG, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS,
+		unix.SIGFPE, unix.SIGSEGV, unix.SIGPIPE, unix.SIGTERM}
+	for s := range uint32(65) {
+		if got := allowed(t, filter, unix.SYS_TGKILL, pid, pid+1, s); got != slices.Contains(want, unix.Signal(s)) {
+			t.Errorf("signal %d: %v", s, got)
+		}
+		if allowed(t, filter, unix.SYS_TGKILL, pid+1, pid+1, s) {
+			t.Errorf("signal %d to another process", s)
+		}
+	}
+	for name, filter := range map[string][]unix.SockFilter{"one that dials": dialerFilter(), "one that serves files": filesFilter()} {
+		me := uint32(unix.Getpid())
+		if !allowed(t, filter, unix.SYS_TGKILL, me, me, uint32(unix.SIGURG)) || allowed(t, filter, unix.SYS_TGKILL, me, me, uint32(unix.SIGCONT)) {
+			t.Errorf("%s: its signals", name)
 		}
 	}
 }

@@ -2,16 +2,20 @@ package attestation
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -96,13 +100,13 @@ func TestStandardToolsComputeTheSameManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got bytes.Buffer
-	if err := WriteManifest(&got, openRoot(t, dir)); err != nil {
+	if err := WriteManifest(t.Context(), &got, openRoot(t, dir)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) || got.Len() == 0 {
 		t.Errorf("got  %q\nwant %q", got.Bytes(), want)
 	}
-	digest, err := DigestWorkspace(openRoot(t, dir))
+	digest, err := DigestWorkspace(t.Context(), openRoot(t, dir))
 	if sum := fmt.Sprintf("%x", sha256.Sum256(want)); err != nil || digest != sum {
 		t.Errorf("%s, %v, want %s", digest, err, sum)
 	}
@@ -117,7 +121,7 @@ func TestAManifestIsSortedByTheBytesOfPaths(t *testing.T) {
 	}
 	const none, b = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"
 	var got bytes.Buffer
-	if err := WriteManifest(&got, openRoot(t, dir)); err != nil || got.String() != "d 750 - a\x00f 755 "+none+" a-b\x00f 644 "+b+" a/b\x00" {
+	if err := WriteManifest(t.Context(), &got, openRoot(t, dir)); err != nil || got.String() != "d 750 - a\x00f 755 "+none+" a-b\x00f 644 "+b+" a/b\x00" {
 		t.Errorf("%q, %v", got.String(), err)
 	}
 }
@@ -141,25 +145,25 @@ func TestEveryChangeOfAWorkspaceChangesItsDigest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := workspace(t)
-			before, err := DigestWorkspace(openRoot(t, dir))
+			before, err := DigestWorkspace(t.Context(), openRoot(t, dir))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := change(dir); err != nil {
 				t.Fatal(err)
 			}
-			if after, err := DigestWorkspace(openRoot(t, dir)); err != nil || after == before {
+			if after, err := DigestWorkspace(t.Context(), openRoot(t, dir)); err != nil || after == before {
 				t.Errorf("%s, %v", after, err)
 			}
 		})
 	}
 	dir := workspace(t)
-	before, err := DigestWorkspace(openRoot(t, dir))
+	before, err := DigestWorkspace(t.Context(), openRoot(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, ".git/index"), "what git writes at every look", 0o644)
-	if after, err := DigestWorkspace(openRoot(t, dir)); err != nil || after != before {
+	if after, err := DigestWorkspace(t.Context(), openRoot(t, dir)); err != nil || after != before {
 		t.Errorf("the repository at the top is part of it: %v", err)
 	}
 }
@@ -175,7 +179,7 @@ func TestAWorkspaceHasBounds(t *testing.T) {
 	if err := huge.Truncate(maxBytes + 1); err != nil {
 		t.Skip("no file can be so large here: ", err)
 	}
-	if _, err := DigestWorkspace(openRoot(t, dir)); !errors.Is(err, paddock.Exhausted) {
+	if _, err := DigestWorkspace(t.Context(), openRoot(t, dir)); !errors.Is(err, paddock.Exhausted) {
 		t.Errorf("of a huge file: %v", err)
 	}
 	dir = t.TempDir()
@@ -191,7 +195,119 @@ func TestAWorkspaceHasBounds(t *testing.T) {
 		}
 		defer at.Close()
 	}
-	if _, err := DigestWorkspace(root); !errors.Is(err, paddock.Exhausted) {
+	if _, err := DigestWorkspace(t.Context(), root); !errors.Is(err, paddock.Exhausted) {
 		t.Errorf("of a long path: %v", err)
 	}
+}
+
+// deep makes directories in each other, and returns the last one.
+func deep(t *testing.T, dir string, depth int) *os.Root {
+	t.Helper()
+	at := openRoot(t, dir)
+	for range depth {
+		if err := at.Mkdir("a", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := at.OpenRoot("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { next.Close() })
+		at = next
+	}
+	return at
+}
+
+// The time of an entry must not grow with its depth: by whole paths, each of these would open 500 directories.
+func TestADeepWorkspaceTakesNoLongerThanAFlatOne(t *testing.T) {
+	dir := t.TempDir()
+	at := deep(t, dir, 500)
+	for i := range 20000 {
+		if err := at.Symlink("x", strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if _, err := DigestWorkspace(ctx, openRoot(t, dir)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWorkspaceHasBoundsOfDepthOfPathsAndOfHoles(t *testing.T) {
+	read := func(dir string, amend func(*survey)) error {
+		s := newSurvey(t.Context())
+		amend(s)
+		return s.write(io.Discard, openRoot(t, dir))
+	}
+	dir := t.TempDir()
+	deep(t, dir, maxDepth+1)
+	if _, err := DigestWorkspace(t.Context(), openRoot(t, dir)); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("of depth: %v", err)
+	}
+	dir = t.TempDir()
+	at := deep(t, dir, 10)
+	for i := range 8 {
+		if err := at.Symlink("x", strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read(dir, func(s *survey) { s.paths = 400 }); err != nil {
+		t.Error(err)
+	}
+	if err := read(dir, func(s *survey) { s.paths = 200 }); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("of paths: %v", err)
+	}
+	if err := read(dir, func(s *survey) { s.entries = 17 }); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("of entries: %v", err)
+	}
+	if err := read(dir, func(s *survey) { s.entries = 18 }); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := DigestWorkspace(ctx, openRoot(t, dir)); !errors.Is(err, context.Canceled) || !errors.Is(err, paddock.Canceled) {
+		t.Errorf("of a context that has ended: %v", err)
+	}
+}
+
+func TestHolesAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.OpenFile(filepath.Join(dir, "file"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 3 << 20
+	want := make([]byte, size)
+	for _, at := range []int64{1 << 20, 2<<20 - 5} {
+		copy(want[at:], "some bytes")
+		if _, err := f.WriteAt([]byte("some bytes"), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := WriteManifest(t.Context(), &got, openRoot(t, dir)); err != nil || got.String() != fmt.Sprintf("f 644 %x file\x00", sha256.Sum256(want)) {
+		t.Errorf("%q, %v", got.String(), err)
+	}
+	if st, ok := mustStat(t, f).Sys().(*syscall.Stat_t); !ok || st.Blocks*512 >= size {
+		t.Skip("no file has holes here")
+	}
+	s := newSurvey(t.Context())
+	s.holes = size / 2
+	if err := s.write(io.Discard, openRoot(t, dir)); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("of holes: %v", err)
+	}
+}
+
+func mustStat(t *testing.T, f *os.File) os.FileInfo {
+	t.Helper()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
 }

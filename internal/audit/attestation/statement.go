@@ -56,6 +56,7 @@ type Predicate struct {
 // A Sandbox is the sandbox of a run.
 type Sandbox struct {
 	ID       string `json:"id"`
+	Tenant   string `json:"tenant,omitempty"` // of a server
 	Tier     string `json:"tier"`
 	Root     string `json:"root"`
 	Snapshot string `json:"snapshot,omitempty"`
@@ -93,14 +94,15 @@ type Record struct {
 	Kinds       []string    `json:"kinds"`              // kinds of events that the policy asked for
 }
 
-// Counts are numbers of events of the sandbox since its start.
+// Counts are numbers of events of the sandbox.
 type Counts struct {
-	Exec     *int64 `json:"exec,omitempty"` // programs that its kernel started; left out if they were not recorded
-	Commands int64  `json:"commands"`       // that callers of a server started
-	Refusals int64  `json:"refusals"`       // of the network, of key agents, and of actions
-	KeyUses  int64  `json:"keyUses"`        // of key agents
-	Updates  int64  `json:"updates"`        // changes of policy, limits or labels after the start
-	Lost     uint64 `json:"lost"`           // events that the record says it lost
+	Exec           *int64 `json:"exec,omitempty"`           // programs that its kernel started; left out if they were not recorded
+	Commands       int64  `json:"commands"`                 // that callers of a server started
+	Refusals       *int64 `json:"refusals,omitempty"`       // of the network and of key agents; left out of a server's record, which has none
+	RefusedActions *int64 `json:"refusedActions,omitempty"` // of callers of a server; left out of other records
+	KeyUses        *int64 `json:"keyUses,omitempty"`        // of key agents; left out of a server's record
+	Updates        int64  `json:"updates"`                  // changes of policy, limits or labels after the start
+	Lost           uint64 `json:"lost"`                     // events that the record says it lost
 }
 
 // New returns a statement.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ const maxSecrets = 4096
 // vouches for counts.
 type Tally struct {
 	sandbox string
-	until   *Record // stop behind this head
+	at      time.Time // its start, where its ID has several; zero stands for the only one
+	until   *Record   // stop behind this head
 
 	now     state // up to the last line
 	signed  state // up to the last head
@@ -28,11 +30,16 @@ type Tally struct {
 
 // state is what lines have told so far. It is copied at each head.
 type state struct {
-	id       string // of the sandbox; empty until its start
+	id       string // of the sandbox; before its start, of the last one that something was recorded of
 	others   []string
 	start    *audit.Start
+	starts   []string // of this ID, or of those that At leaves; more are only counted
+	again    int
+	over     bool // the sandbox was removed, or its ID was used again
+	foreign  bool // before the start, of another sandbox of this ID whose removal was not recorded
+	probed   bool // the first program was the driver's probe
 	p        Predicate
-	exec     int64
+	n        numbers
 	lines    uint64
 	logs     int
 	series   bool // a server's segments, in which a closing head ends no sandbox
@@ -40,11 +47,22 @@ type state struct {
 	unwanted string // the first line that is no event
 }
 
+// numbers are what only some records can have.
+type numbers struct{ exec, refusals, refusedActions, keyUses int64 }
+
 // NewTally returns a Tally of one sandbox. An empty ID stands for the only sandbox of the record.
 func NewTally(sandbox string) *Tally { return &Tally{sandbox: sandbox} }
 
 // Again returns a Tally that collects what p says anew: of the same sandbox, up to the same head.
-func Again(p Predicate) *Tally { return &Tally{sandbox: p.Sandbox.ID, until: &p.Record} }
+func Again(p Predicate) *Tally {
+	return (&Tally{sandbox: p.Sandbox.ID, until: &p.Record}).At(p.Started)
+}
+
+// At makes the Tally one of the sandbox that started at this time, where an ID was used for several.
+func (t *Tally) At(start time.Time) *Tally {
+	t.at = start
+	return t
+}
 
 // Line adds a line.
 func (t *Tally) Line(l chain.Line) {
@@ -68,18 +86,18 @@ func (t *Tally) Line(l chain.Line) {
 		t.signed = s.clone()
 		t.stopped = t.until != nil && t.until.Log == l.Log && t.until.Head.Seq == l.Seq
 	default:
-		s.event(l.Text, t.sandbox)
+		s.event(l.Text, t)
 	}
 }
 
 func (s *state) clone() state {
 	c := *s
 	c.p.Secrets = maps.Clone(s.p.Secrets)
-	c.others = s.others[:len(s.others):len(s.others)]
+	c.others, c.starts = s.others[:len(s.others):len(s.others)], s.starts[:len(s.starts):len(s.starts)]
 	return c
 }
 
-func (s *state) event(text []byte, want string) {
+func (s *state) event(text []byte, t *Tally) {
 	var e audit.Event
 	if err := json.Unmarshal(text, &e); err != nil {
 		if s.unwanted == "" {
@@ -90,51 +108,85 @@ func (s *state) event(text []byte, want string) {
 	if e.Kind == audit.Did && e.Action != nil && e.Action.What == "record.continue" && e.Sandbox == "" {
 		s.series = true
 	}
-	if e.Kind == audit.Started && e.Start != nil && e.Sandbox != "" {
-		s.begin(e, want)
+	if wanted := t.sandbox == "" || e.Sandbox == t.sandbox; wanted && e.Sandbox != "" {
+		if s.start == nil && e.Sandbox != s.id {
+			s.turn(e.Sandbox)
+		}
+		if e.Kind == audit.Started && e.Start != nil {
+			s.begin(e, t.at)
+		}
 	}
-	if s.start == nil {
+	if s.over {
 		return
 	}
 	s.p.Counts.Lost = min(s.p.Counts.Lost+min(e.Dropped, 1<<53), 1<<53) // nobody knows whose they were
-	if e.Sandbox == s.id {
+	if e.Sandbox != "" && e.Sandbox == s.id {
 		s.count(e)
 	}
 }
 
-// begin takes up the start of a sandbox. Where an ID was used again, the last sandbox counts.
-func (s *state) begin(e audit.Event, want string) {
+// turn begins to count for a sandbox, of which there is no start yet. What happens in one can be recorded before its
+// start is: code of a snapshot runs at once, and other clients of a server find the sandbox at once.
+func (s *state) turn(id string) {
+	if s.series && s.id != "" && id != s.id {
+		s.another(s.id)
+	}
+	s.id, s.n, s.foreign, s.probed = id, numbers{}, false, false
+	s.p.Counts, s.p.Secrets, s.p.Ended = Counts{}, nil, time.Time{}
+}
+
+func (s *state) another(id string) {
+	if len(s.others) < 5 {
+		s.others = append(s.others, id)
+	}
+}
+
+// begin takes up the start of a sandbox. With a time at, the one of that time counts, among those of its ID.
+func (s *state) begin(e audit.Event, at time.Time) {
 	switch {
-	case want != "" && e.Sandbox != want:
+	case e.Sandbox != s.id:
+		s.another(e.Sandbox)
 		return
-	case s.id != "" && e.Sandbox != s.id:
-		if len(s.others) < 5 {
-			s.others = append(s.others, e.Sandbox)
+	case !at.IsZero() && !e.Time.Equal(at):
+		if s.over = s.start != nil; !s.over {
+			s.turn(e.Sandbox)
+			s.foreign = true
 		}
 		return
+	case len(s.starts) < 5:
+		text := e.Time.Format(time.RFC3339Nano)
+		if e.Start.Tenant != "" {
+			text += " for the tenant " + e.Start.Tenant
+		}
+		s.starts = append(s.starts, text)
 	}
-	s.id, s.start, s.exec = e.Sandbox, e.Start, 0
-	s.p.Counts, s.p.Secrets, s.p.Started, s.p.Ended = Counts{}, nil, e.Time, time.Time{}
+	if s.again++; s.again == 1 {
+		s.start, s.p.Started = e.Start, e.Time
+	}
 }
+
+// probe is what the driver runs in each sandbox on a kernel that reports programs, before it is ready.
+const probe, probePath = "probe", "/memfd:probe (deleted)"
 
 // count counts an event of the sandbox.
 func (s *state) count(e audit.Event) {
-	c := &s.p.Counts
 	switch {
 	case e.Kind == audit.Exec:
-		s.exec++
+		if s.n.exec++; s.n.exec == 1 && s.start == nil {
+			s.probed = e.Path == probePath && slices.Equal(e.Args, []string{probe})
+		}
 	case e.Kind == audit.Network && e.Network != nil:
 		if e.Network.Verdict == "deny" {
-			c.Refusals += times(e.Network.Count)
+			s.n.refusals += times(e.Network.Count)
 		}
 		for _, name := range e.Network.Secrets {
 			s.secret(name, times(e.Network.Count))
 		}
 	case e.Kind == audit.KeyAgent && e.KeyUse != nil:
 		if e.KeyUse.Verdict == "deny" {
-			c.Refusals += times(e.KeyUse.Count)
+			s.n.refusals += times(e.KeyUse.Count)
 		} else {
-			c.KeyUses += times(e.KeyUse.Count)
+			s.n.keyUses += times(e.KeyUse.Count)
 		}
 	case e.Kind == audit.Did && e.Action != nil:
 		s.action(e)
@@ -146,13 +198,21 @@ func (s *state) action(e audit.Event) {
 	ok := e.Action.Result == "ok"
 	switch {
 	case e.Action.Result == paddock.Denied.Error():
-		c.Refusals++
+		s.n.refusedActions++
 	case ok && e.Action.What == "process.start":
 		c.Commands++
 	case ok && e.Action.What == "sandbox.update":
 		c.Updates++
+	case ok && e.Action.What == "sandbox.create": // the one before is gone, however
+		if s.over = s.start != nil; s.foreign {
+			s.turn(s.id)
+		}
 	case ok && e.Action.What == "sandbox.remove":
-		s.p.Ended = e.Time
+		if s.start == nil { // of another one
+			s.turn(s.id)
+			break
+		}
+		s.p.Ended, s.over = e.Time, true
 	}
 }
 
@@ -180,10 +240,14 @@ func (t *Tally) Predicate() (Predicate, error) {
 		return p, fmt.Errorf("the record has no head at line %d of the log %s: it is another record, or its end was cut off: %w", t.until.Head.Seq, t.until.Log, paddock.Conflict)
 	case s.unwanted != "":
 		return p, fmt.Errorf("the record has a line that is no event: %s: %w", s.unwanted, paddock.Invalid)
+	case s.start == nil && t.sandbox != "" && !t.at.IsZero():
+		return p, fmt.Errorf("the record has no sandbox %q that started at %s: %w", t.sandbox, t.at.Format(time.RFC3339Nano), paddock.NotFound)
 	case s.start == nil && t.sandbox != "":
 		return p, fmt.Errorf("the record does not say how the sandbox %q began, with an event of the kind %q: %w", t.sandbox, audit.Started, paddock.NotFound)
 	case s.start == nil:
 		return p, fmt.Errorf("the record does not say how a sandbox began, with an event of the kind %q: %w", audit.Started, paddock.NotFound)
+	case s.again > 1:
+		return p, fmt.Errorf("the ID %s was used for %d sandboxes, which started at %s: %w", s.id, s.again, strings.Join(s.starts, ", "), paddock.Invalid)
 	case len(s.others) > 0:
 		return p, fmt.Errorf("the record has more than one sandbox: %s: %w", strings.Join(append([]string{s.id}, s.others...), ", "), paddock.Invalid)
 	case s.tooMany:
@@ -194,7 +258,7 @@ func (t *Tally) Predicate() (Predicate, error) {
 	if !ok || !known || len(s.start.Controls) == 0 || s.start.Tier == "" {
 		return p, fmt.Errorf("the start of the sandbox lacks its tier, its controls, or the digest of its policy or of Paddock's program: %w", paddock.NotFound)
 	}
-	p.Sandbox = Sandbox{ID: s.id, Tier: s.start.Tier, Root: s.start.Root, Snapshot: s.start.Snapshot}
+	p.Sandbox = Sandbox{ID: s.id, Tenant: s.start.Tenant, Tier: s.start.Tier, Root: s.start.Root, Snapshot: s.start.Snapshot}
 	p.Controls = make([]Control, 0, len(s.start.Controls))
 	for _, c := range s.start.Controls {
 		p.Controls = append(p.Controls, Control{c.Control, c.Strength})
@@ -212,17 +276,23 @@ func (t *Tally) Predicate() (Predicate, error) {
 	return p, nil
 }
 
-// finish adds what depends on the kind of the record.
+// finish adds what depends on the kind of the record. What it cannot have is left out, because a zero would say that
+// nothing happened.
 func (s *state) finish(p *Predicate) {
-	p.Record.Kinds = append([]string{}, s.start.Kinds...)
-	for _, k := range p.Record.Kinds {
-		if k == string(audit.Exec) {
-			p.Counts.Exec = &s.exec
-		}
+	if s.series { // it has what callers did. What kernels, gateways and key agents report is kept elsewhere, unsigned.
+		p.Record.Kinds, p.Record.Segments, p.Secrets = []string{}, s.logs, nil
+		p.Counts.RefusedActions = &s.n.refusedActions
+		return
 	}
-	if s.series {
-		p.Record.Segments = s.logs
-	} else if p.Record.Closed {
+	p.Record.Kinds = append([]string{}, s.start.Kinds...)
+	if s.probed && s.start.Snapshot == "" { // that of a snapshot can be a program that is called so
+		s.n.exec--
+	}
+	if slices.Contains(p.Record.Kinds, string(audit.Exec)) {
+		p.Counts.Exec = &s.n.exec
+	}
+	p.Counts.Refusals, p.Counts.KeyUses = &s.n.refusals, &s.n.keyUses
+	if p.Record.Closed {
 		p.Ended = p.Record.Signed // `paddock run` closes its record when the sandbox is gone
 	}
 }

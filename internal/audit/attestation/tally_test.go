@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
 		return ofSandbox("a", audit.KeyAgent, func(e *audit.Event) { e.KeyUse = &audit.KeyUse{Verdict: verdict, Count: n} })
 	}
 	b.write(
-		ofSandbox("a", audit.Exec, nil), // the probe of the driver, before the sandbox was ready
+		probed("a"),
 		begun("a"),
 		ofSandbox("a", audit.Exec, nil), ofSandbox("a", audit.Exec, func(e *audit.Event) { e.Dropped = 7 }), ofSandbox("b", audit.Exec, nil),
 		flow(audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN", "OTHER"}}), flow(audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN"}}),
@@ -110,8 +111,11 @@ func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
 	if p.Counts.Exec == nil || *p.Counts.Exec != 2 {
 		t.Errorf("exec: %v", p.Counts.Exec)
 	}
-	p.Counts.Exec = nil
-	if want := (Counts{Commands: 1, Refusals: 3 + 1 + 2 + 1, KeyUses: 1, Updates: 1, Lost: 9}); p.Counts != want {
+	if r, k := p.Counts.Refusals, p.Counts.KeyUses; r == nil || *r != 3+1+2 || k == nil || *k != 1 {
+		t.Errorf("refusals %v, uses of keys %v", r, k)
+	}
+	p.Counts.Exec, p.Counts.Refusals, p.Counts.KeyUses = nil, nil, nil
+	if want := (Counts{Commands: 1, Updates: 1, Lost: 9}); !reflect.DeepEqual(p.Counts, want) {
 		t.Errorf("%+v, want %+v", p.Counts, want)
 	}
 	if len(p.Secrets) != 2 || p.Secrets["TOKEN"] != 2 || p.Secrets["OTHER"] != 1 {
@@ -130,7 +134,7 @@ func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Counts.Exec = nil
+	again.Counts.Exec, again.Counts.Refusals, again.Counts.KeyUses = nil, nil, nil
 	if err := Same(p, again); err != nil {
 		t.Error(err)
 	}
@@ -248,11 +252,105 @@ func TestASandboxOfAServerIsOneOfMany(t *testing.T) {
 			t.Errorf("%s: %+v, %v", id, p, err)
 		}
 	}
-	// An ID that was used again names the last sandbox.
-	b = newBook(t)
-	b.write(more, begun("a"), action("a", "process.start", "ok"), action("a", "sandbox.remove", "ok"), begun("a"))
+}
+
+// probed is what a driver runs in each sandbox before that is ready.
+func probed(id string) audit.Event {
+	return ofSandbox(id, audit.Exec, func(e *audit.Event) { e.Path, e.Args = "/memfd:probe (deleted)", []string{"probe"} })
+}
+
+// Code of a snapshot of memory runs before the start is recorded, and can delay that.
+func TestWhatWasDoneBeforeTheStartWasRecordedCounts(t *testing.T) {
+	program := func(path, arg string) audit.Event {
+		return ofSandbox("a", audit.Exec, func(e *audit.Event) { e.Path, e.Args = path, []string{arg} })
+	}
+	refused := ofSandbox("a", audit.Network, func(e *audit.Event) { e.Network = &audit.Flow{Verdict: "deny"} })
+	used := ofSandbox("a", audit.Network, func(e *audit.Event) { e.Network = &audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN"}} })
+	key := ofSandbox("a", audit.KeyAgent, func(e *audit.Event) { e.KeyUse = &audit.KeyUse{Verdict: "allow"} })
+	forked := begun("a")
+	forked.Start.Root, forked.Start.Snapshot = "snapshot", "snapshot-1"
+	for name, row := range map[string]struct {
+		events []audit.Event
+		exec   int64
+	}{
+		"the probe, and others":                   {[]audit.Event{probed("a"), program("/usr/bin/curl", "curl"), refused, used, key, begun("a")}, 1},
+		"one that is called like the probe":       {[]audit.Event{probed("a"), probed("a"), refused, used, key, begun("a")}, 1},
+		"one like it that is not the first":       {[]audit.Event{program("/usr/bin/curl", "probe"), probed("a"), refused, used, key, begun("a")}, 2},
+		"one like it, where a snapshot has begun": {[]audit.Event{probed("a"), refused, used, key, forked}, 1},
+		"one like it, after the start":            {[]audit.Event{refused, used, key, begun("a"), probed("a")}, 1},
+		"those of a tier that could not make it":  {[]audit.Event{probed("b"), ofSandbox("b", audit.Exec, nil), refused, used, key, begun("a")}, 0},
+	} {
+		b := newBook(t)
+		b.write(row.events...)
+		b.close()
+		p, err := b.read(NewTally(""))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if c := p.Counts; *c.Exec != row.exec || *c.Refusals != 1 || *c.KeyUses != 1 || p.Secrets["TOKEN"] != 1 {
+			t.Errorf("%s: %d programs, %d refusals, %d uses of keys, secrets %v", name, *c.Exec, *c.Refusals, *c.KeyUses, p.Secrets)
+		}
+	}
+}
+
+// What kernels, gateways and key agents of a server's sandboxes report is not in its record.
+func TestARecordOfActionsSaysNothingOfWhatItCannotHave(t *testing.T) {
+	b := newBook(t)
+	b.write(action("", "record.continue", "ok"), begun("a"), action("a", "file.read", "denied"), action("a", "process.start", "ok"))
 	b.close()
-	if p, err := b.read(NewTally("")); err != nil || p.Counts.Commands != 0 || !p.Ended.IsZero() {
-		t.Errorf("%+v, %v", p, err)
+	p, err := b.read(NewTally("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Counts
+	if c.Exec != nil || c.Refusals != nil || c.KeyUses != nil || p.Secrets != nil || len(p.Record.Kinds) != 0 {
+		t.Errorf("%+v, secrets %v, kinds %v", c, p.Secrets, p.Record.Kinds)
+	}
+	if c.RefusedActions == nil || *c.RefusedActions != 1 || c.Commands != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAnIDThatWasUsedAgainNeedsATime(t *testing.T) {
+	at := func(seconds int64, tenant string) audit.Event {
+		e := begun("a")
+		e.Time, e.Start.Tenant = time.Unix(seconds, 7), tenant
+		return e
+	}
+	more, created, removed, ran := action("", "record.continue", "ok"), action("a", "sandbox.create", "ok"), action("a", "sandbox.remove", "ok"), action("a", "process.start", "ok")
+	for name, events := range map[string][]audit.Event{
+		// The second command was started before its sandbox's start was recorded.
+		"with its removal":            {more, created, at(100, "one"), ran, removed, ran, created, at(300, "two"), ran, ran},
+		"whose removal is not in it":  {more, created, at(100, "one"), ran, created, ran, at(300, "two"), ran, ran},
+		"between others":              {more, begun("b"), created, at(100, "one"), action("b", "process.start", "ok"), ran, removed, ran, created, at(300, "two"), ran, ran},
+		"that was not to be made too": {more, created, at(100, "one"), ran, removed, action("a", "sandbox.create", "exists"), ran, at(300, "two"), ran, ran},
+	} {
+		b := newBook(t)
+		b.write(events...)
+		b.close()
+		const want = "used for 2 sandboxes, which started at 1970-01-01T00:01:40.000000007Z for the tenant one, 1970-01-01T00:05:00.000000007Z for the tenant two"
+		if _, err := b.read(NewTally("a")); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for seconds, row := range map[int64]struct {
+			tenant   string
+			commands int64
+		}{100: {"one", 1}, 300: {"two", 3}} {
+			p, err := b.read(NewTally("a").At(time.Unix(seconds, 7)))
+			if err != nil || p.Sandbox.Tenant != row.tenant || p.Counts.Commands != row.commands {
+				t.Errorf("%s, at %d: %+v, %v", name, seconds, p, err)
+			}
+			again, err := b.read(Again(p))
+			if err == nil {
+				err = Same(p, again)
+			}
+			if err != nil {
+				t.Errorf("%s, at %d: %v", name, seconds, err)
+			}
+		}
+		if _, err := b.read(NewTally("a").At(time.Unix(200, 0))); !errors.Is(err, paddock.NotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

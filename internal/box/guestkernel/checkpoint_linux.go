@@ -143,6 +143,10 @@ func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.O
 		}
 		m.about.Parts = append(m.about.Parts, p)
 	}
+	// What was inside has had the files until now.
+	if err := Bounded(files, room.All+room.All/8); err != nil {
+		return fmt.Errorf("save the box: %w", err)
+	}
 	return nil
 }
 

@@ -108,11 +108,7 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 	}
 	// Everything is safe on disk before the box ends.
 	err = m.fill(ctx, s, b, op)
-	if err != nil && stop {
-		if own := box.TryDisk(l.Data()); own != nil { // what the box could not write, nobody could
-			err = box.HostFault(errors.Join(err, own))
-		}
-	}
+	unfilled := err != nil
 	if err == nil && p.Gateway != nil {
 		if err = p.Gateway.Remember(ctx); err == nil {
 			m.about.Order.Gateway = p.Gateway.Saved(stop)
@@ -134,7 +130,19 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 		_ = write(goCtx, b, boxinit.OpGo, boxinit.Room{}, nil) // fails if the box has ended
 	}
 	_ = m.Remove() // an unfinished one is useless, and recognised as such
+	if unfilled && stop {
+		err = ownFault(err, l.Data())
+	}
 	return nil, err
+}
+
+// ownFault marks the error of a box that could not write to its files as the host's, if the host cannot write in that
+// directory either. What the box wrote until then is gone: it must not be what fills the disk.
+func ownFault(err error, dir string) error {
+	if own := box.TryDisk(dir); own != nil {
+		return box.HostFault(errors.Join(err, own))
+	}
+	return err
 }
 
 // goTime bounds how long a box may take to continue after saving failed. It may be in the

@@ -37,7 +37,7 @@ func (f *subjectFlags) register(fs *pflag.FlagSet, verb string) {
 func (f *subjectFlags) none() bool { return f.workspace == "" && len(f.commits) == 0 }
 
 // subjects digests what is named.
-func (f *subjectFlags) subjects() ([]attestation.Subject, error) {
+func (f *subjectFlags) subjects(ctx context.Context) ([]attestation.Subject, error) {
 	var list []attestation.Subject
 	if f.workspace != "" {
 		dir, err := openDir("--workspace", f.workspace)
@@ -45,7 +45,7 @@ func (f *subjectFlags) subjects() ([]attestation.Subject, error) {
 			return nil, err
 		}
 		defer dir.Close()
-		digest, err := attestation.DigestWorkspace(dir)
+		digest, err := attestation.DigestWorkspace(ctx, dir)
 		if err != nil {
 			return nil, cli.WithHint(fmt.Errorf("--workspace %s: %w", f.workspace, err), "every file must be readable, and none may change meanwhile")
 		}
@@ -96,7 +96,7 @@ func openDir(flag, name string) (*os.Root, error) {
 
 func auditAttestCommand(a *cli.App) *cobra.Command {
 	var f subjectFlags
-	var sandbox, key, recordKey string
+	var sandbox, started, key, recordKey string
 	c := &cobra.Command{
 		Use:   "attest [flags] FILE|DIR|URL",
 		Short: "Attest in which sandbox a workspace or commits were made",
@@ -131,6 +131,13 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 				return err
 			}
 			tally := attestation.NewTally(sandbox)
+			if started != "" {
+				at, err := time.Parse(time.RFC3339Nano, started)
+				if err != nil {
+					return cli.WithHint(fmt.Errorf("--started %s: it is no time: %w", started, paddock.Invalid), "copy it from the record, as in 2026-01-02T15:04:05.678901234Z")
+				}
+				tally = tally.At(at)
+			}
 			o.Each = tally.Line
 			found, err := verify(c.Context(), a, args[0], o)
 			if err != nil {
@@ -143,7 +150,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 			if err != nil {
 				return cli.WithHint(fmt.Errorf("%s: %w", found.name, err), "%s", hintForRecord(err))
 			}
-			subjects, err := f.subjects()
+			subjects, err := f.subjects(c.Context())
 			if err != nil {
 				return err
 			}
@@ -157,6 +164,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 	c.Flags().SortFlags = false
 	f.register(c.Flags(), "attested")
 	c.Flags().StringVar(&sandbox, "sandbox", "", "`ID` of the sandbox, where the record has several")
+	c.Flags().StringVar(&started, "started", "", "`time` of its start, as the record has it, where several sandboxes had the ID")
 	c.Flags().StringVar(&key, "key", "", "sign with the private key in this `FILE`: Ed25519 in PEM (PKCS #8), or an OpenSSH key without a passphrase (default your own)")
 	c.Flags().StringVar(&recordKey, "record-key", "", "the `key` that must have signed the record: a file with the public key, or its fingerprint sha256:… (default your own)")
 	return c
@@ -165,7 +173,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 // hintForRecord says what to do about a record of which no attestation can be made.
 func hintForRecord(err error) string {
 	if errors.Is(err, paddock.Invalid) {
-		return "--sandbox ID names one"
+		return "--sandbox ID names one, and --started TIME one of several with the same ID"
 	}
 	return "records of paddock run --audit and paddock serve --audit have it since they record the start of sandboxes; `paddock audit tail` shows what there is"
 }
@@ -219,13 +227,13 @@ Exit status: 0, or 125 if a file cannot be read.`,
 		Example: `  paddock audit manifest . | sha256sum
   paddock audit manifest . | tr '\0' '\n'`,
 		Args: cli.OneArgument("DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			dir, err := openDir("manifest", args[0])
 			if err != nil {
 				return err
 			}
 			defer dir.Close()
-			if err := attestation.WriteManifest(a.Stdout, dir); err != nil {
+			if err := attestation.WriteManifest(c.Context(), a.Stdout, dir); err != nil {
 				return cli.WithHint(fmt.Errorf("%s: %w", args[0], err), "every file must be readable, and none may change meanwhile")
 			}
 			return nil
@@ -298,7 +306,7 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 			return c.end(a, wrong, asJSON)
 		}
 	}
-	subjects, err := f.subjects()
+	subjects, err := f.subjects(ctx)
 	if err != nil {
 		return err
 	}

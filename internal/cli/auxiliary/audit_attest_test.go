@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
@@ -260,6 +261,20 @@ func TestASandboxOfAServerIsAttestedFromSegments(t *testing.T) {
 	}
 	write(did("one", "process.start"), did("one", "sandbox.remove"))
 	write(did("two", "sandbox.remove"))
+	again := begun("two")
+	again.Time, again.Start.Tenant = time.Unix(200, 1), "acme"
+	write(again)
+	const start = "1970-01-01T00:03:20.000000001Z"
+	code, _, stderr = attest("--sandbox", "two")
+	if code != 125 || !strings.Contains(stderr, "the ID two was used for 2 sandboxes") || !strings.Contains(stderr, start+" for the tenant acme") || !strings.Contains(stderr, "--started TIME") {
+		t.Errorf("exit status %d, %q", code, stderr)
+	}
+	if code, stdout, stderr := attest("--sandbox", "two", "--started", start); code != 0 || stdout == "" {
+		t.Errorf("exit status %d, %q", code, stderr)
+	}
+	if code, _, stderr := attest("--sandbox", "two", "--started", "yesterday"); code != 125 || !strings.Contains(stderr, "it is no time") {
+		t.Errorf("exit status %d, %q", code, stderr)
+	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

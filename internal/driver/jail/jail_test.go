@@ -187,3 +187,25 @@ func TestWhatTheCallerKeepsToItselfIsNotSeen(t *testing.T) {
 func TestWhatTheCallerKeepsToItselfIsNotSeenAsUser(t *testing.T) {
 	drivertest.SomeAsUser(t, "^TestWhatTheCallerKeepsToItselfIsNotSeen$", 1)
 }
+
+// A sandbox that began with a snapshot of memory may have run hostile code already, which could delay a status.
+func TestTheStatusAtTheCreationIsWhatTheHostKnows(t *testing.T) {
+	d, err := open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	sb, err := d.Create(t.Context(), paddock.Spec{Ephemeral: true, AllowMissing: drivertest.Weak(t, open)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sb.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	st, ok := sb.Born()
+	if !ok || st.ID != sb.ID() || st.State != paddock.Ready || len(st.Enforced) == 0 {
+		t.Errorf("%+v, %v", st, ok)
+	}
+}

@@ -104,18 +104,27 @@ func TestACreationOnAWeakerTierIsRecordedWithItsReason(t *testing.T) {
 	}
 }
 
+// An unheard driver makes sandboxes whose kernels report to nobody.
+type unheard struct{ paddock.Driver }
+
+func (d unheard) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	spec.Policy.Audit = nil
+	return d.Driver.Create(ctx, spec)
+}
+
 func TestTheStartOfASandboxIsRecordedAfterItsCreation(t *testing.T) {
 	inner, err := sim.New(sim.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &list{}
-	d, err := actionlog.New(inner, actionlog.Options{Sink: l, Build: func() audit.Build { return audit.Build{Version: "v1", Digest: "sha256:ab"} }})
+	d, err := actionlog.New(unheard{inner}, actionlog.Options{Sink: l, Caller: caller, Build: func() audit.Build { return audit.Build{Version: "v1", Digest: "sha256:ab"} }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	sb, err := d.Create(t.Context(), paddock.Spec{ID: "a"})
+	policy := paddock.Policy{Audit: []paddock.AuditKind{paddock.AuditExec}}
+	sb, err := d.Create(t.Context(), paddock.Spec{ID: "a", Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +141,10 @@ func TestTheStartOfASandboxIsRecordedAfterItsCreation(t *testing.T) {
 		t.Fatalf("%+v", l.events)
 	}
 	got := l.events[1].Start
-	if got.Tier != "sim" || got.Root != "host" || got.Paddock.Version != "v1" || got.Policy != audit.PolicyDigest(paddock.Policy{}) {
+	if got.Tenant != "t" || len(got.Kinds) > 0 { // what they name is recorded elsewhere
+		t.Errorf("%+v", got)
+	}
+	if got.Tier != "sim" || got.Root != "host" || got.Paddock.Version != "v1" || got.Policy != audit.PolicyDigest(policy) {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Controls) != len(st.Enforced) || len(got.Controls) == 0 {

@@ -170,6 +170,10 @@ func (d *driver) started(ctx context.Context, sb paddock.Sandbox, spec paddock.S
 	}
 	e := audit.StartOf(st, spec, d.o.Build())
 	e.Time, e.Sandbox = time.Now(), string(sb.ID())
+	e.Start.Kinds = nil // this log has actions only; what the policy names is recorded elsewhere
+	if d.o.Caller != nil {
+		e.Start.Tenant = d.o.Caller(ctx).Tenant
+	}
 	d.keep(ctx, e)
 }
 

@@ -36,9 +36,10 @@
 // removed.
 //
 // A sandbox can make its pause fail. So a failed pause delays no removal, and a pause at the
-// end of a sandbox's time that fails for an hour becomes a removal. Failures of the host do
-// not count: those of Open, and those of Pause whose error has a method OfHost() bool that
-// returns true.
+// end of a sandbox's time that fails for an hour becomes a removal. While it fails by the
+// host, which an error of Pause says by a method OfHost() bool, that hour stands still, and a
+// day of its own runs, after which the sandbox is removed too. Both stand still while the
+// driver does not open the sandbox, because then it could not be removed either.
 //
 // Code inside can also make a pause or a resume hang. So one that somebody asked for ends
 // when an end is due, and is a paddock.Conflict. What a sandbox answers never means that it

@@ -39,7 +39,7 @@ type entry struct {
 	settled  time.Time           // guarded by mu; end of the grace period, before which nothing is due
 	own      attempts            // guarded by mu; at actions that the host carries out alone
 	asked    attempts            // guarded by mu; at actions that need the sandbox
-	unpaused time.Time           // guarded by mu; the first of the sandbox's failures of the stored pause, or zero
+	unpaused unpaused            // guarded by mu; failures of the stored pause
 	acting   bool                // guarded by mu; an action is in progress
 	people   context.Context     // guarded by mu; ends while the end of the sandbox's time waits for the turn
 	hurry    context.CancelFunc  // guarded by mu; ends people
@@ -306,7 +306,7 @@ func (e *entry) runs(ctx context.Context) {
 	e.mu.Lock()
 	e.active, e.renewed = time.Now(), time.Now()
 	paused := e.rec.Paused
-	e.pending, e.unpaused = false, time.Time{}
+	e.pending, e.unpaused = false, unpaused{}
 	e.own.succeeded()
 	e.asked.succeeded()
 	e.mu.Unlock()
@@ -440,7 +440,7 @@ const (
 	deadline
 	lapse
 	idleRemove
-	giveUp // the sandbox let the pause in the record fail for too long: remove it
+	giveUp // the pause in the record failed for too long: remove the sandbox
 	repause
 	idlePause
 )
@@ -489,6 +489,7 @@ func (e *entry) next(now time.Time) (task, time.Time) {
 		idling = &e.asked
 	}
 	final := paused == ByDeadline || paused == ByLease
+	over := e.unpaused.over()
 	switch {
 	case e.rec.Ending != "":
 		if e.pending && due(&e.own, time.Time{}) {
@@ -504,7 +505,7 @@ func (e *entry) next(now time.Time) (task, time.Time) {
 		return lapse, now
 	case t.IdleRemove > 0 && due(idling, quiet.Add(t.IdleRemove)):
 		return idleRemove, now
-	case e.pending && final && !e.unpaused.IsZero() && due(&e.own, e.unpaused.Add(stubborn)):
+	case e.pending && final && !over.IsZero() && due(&e.own, over):
 		return giveUp, now
 	case e.pending && due(&e.asked, time.Time{}):
 		return repause, now

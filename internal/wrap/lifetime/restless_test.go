@@ -26,6 +26,15 @@ type hostError struct{ error }
 
 func (hostError) OfHost() bool { return true }
 
+// failsBy has each pause of the sandbox fail by this error, if it is still there; nil has it succeed.
+func (r *rig) failsBy(err error) {
+	r.f.set(func() {
+		if b := r.f.boxes["a"]; b != nil {
+			b.restless, b.says = false, err
+		}
+	})
+}
+
 func (r *rig) pausedBy(t *testing.T, want lifetime.Why) {
 	t.Helper()
 	if l, err := r.Terms(t.Context(), "a"); err != nil || l.Paused != want {
@@ -264,23 +273,50 @@ func TestAPauseAtTheEndThatFailsForAnHourIsARemoval(t *testing.T) {
 		"but the failures of the host do not count": func(t *testing.T) {
 			r := set(t, lifetime.Options{})
 			r.restless(t, terms)
-			fails := func(err error) {
-				r.f.set(func() {
-					if b := r.f.boxes["a"]; b != nil {
-						b.restless, b.says = false, err
-					}
-				})
-			}
-			pass(60 * minute)
-			fails(fmt.Errorf("pause: %w", hostError{paddock.Exhausted}))
-			pass(100 * hour)
+			pass(60 * minute) // of which 50 after its deadline
+			r.failsBy(fmt.Errorf("pause: %w", hostError{paddock.Exhausted}))
+			pass(23 * hour)
 			r.want(t, "a", paddock.Ready)
 			r.pausedBy(t, lifetime.ByDeadline)
-			fails(errRestless)
-			pass(58 * minute)
+			r.failsBy(errRestless)
+			pass(7 * minute)
 			r.want(t, "a", paddock.Ready)
-			pass(4 * minute)
+			pass(5 * minute)
 			r.want(t, "a", "")
+			_, err := r.Open(t.Context(), "a")
+			wantKind(t, "open", err, paddock.NotFound, "could not be paused for 1h0m0s")
+		},
+		"and a failure of the host that it can bring about gives it no more than that time": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, terms)
+			pass(10 * minute)
+			for range 2 {
+				r.failsBy(errRestless)
+				pass(58 * minute)
+				r.failsBy(hostError{paddock.Exhausted})
+				pass(2 * minute)
+			}
+			r.want(t, "a", "")
+		},
+		"but a day of the host's failures is a removal too": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, terms)
+			r.failsBy(hostError{paddock.Exhausted})
+			pass(10*minute + 24*hour - minute)
+			r.want(t, "a", paddock.Ready)
+			pass(2 * minute)
+			r.want(t, "a", "")
+			_, err := r.Open(t.Context(), "a")
+			wantKind(t, "open", err, paddock.NotFound, "at its deadline", "this host could not save it for 24h0m0s")
+		},
+		"unless the host can save it in time": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			r.restless(t, terms)
+			r.failsBy(hostError{paddock.Exhausted})
+			pass(24 * hour)
+			r.failsBy(nil)
+			pass(100 * hour)
+			r.want(t, "a", paddock.Paused)
 		},
 		"nor does a driver that opens no sandbox": func(t *testing.T) {
 			r := set(t, lifetime.Options{})

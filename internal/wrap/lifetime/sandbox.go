@@ -141,7 +141,7 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	}
 	defer s.e.d.schedule(s.e)
 	s.e.mu.Lock()
-	s.e.pending, s.e.unpaused = false, time.Time{}
+	s.e.pending, s.e.unpaused = false, unpaused{}
 	s.e.asked.succeeded()
 	s.e.mu.Unlock()
 	if paused == ByPerson || paused == ByDeadline || paused == ByLease {

@@ -27,7 +27,8 @@ type Record struct {
 	Paused   Why       `json:"paused,omitempty"`   // cause of a pause; stored before the pause
 	Active   time.Time `json:"active,omitzero"`    // end of the last activity, of a paused sandbox
 	Ending   Why       `json:"ending,omitempty"`   // cause of a removal in progress
-	Stubborn bool      `json:"stubborn,omitempty"` // it is removed because the pause at its end failed for too long
+	Stubborn bool      `json:"stubborn,omitempty"` // it is removed because it let the pause at its end fail for too long
+	Hindered bool      `json:"hindered,omitempty"` // it is removed because the host did
 	Ended    time.Time `json:"ended,omitzero"`     // time of the removal; only the record is left, for later questions
 }
 

@@ -121,8 +121,12 @@ type Lease struct {
 // words returns the text after "removed" or "paused" for a cause.
 func (r Record) words(why Why) string {
 	words := r.cause(why)
-	if r.Stubborn && why == r.Ending {
+	switch {
+	case why != r.Ending:
+	case r.Stubborn:
 		words += fmt.Sprintf(", where it could not be paused for %v", stubborn)
+	case r.Hindered:
+		words += fmt.Sprintf(", where this host could not save it for %v", hindered)
 	}
 	return words
 }

@@ -32,11 +32,6 @@ const (
 
 	firstPause   = time.Second
 	longestPause = time.Minute
-
-	// stubborn is how long the pause at the end of a sandbox's time may fail before the sandbox is removed, because code
-	// inside can make it fail, and would go on for as long. Failures of the host itself, such as a full disk, do not
-	// count: after them it begins again.
-	stubborn = time.Hour
 )
 
 // A lane is a kind of actions that wait for each other. A sandbox that does not answer, or late, because its guest is
@@ -505,7 +500,7 @@ func (e *entry) pauseFor(ctx context.Context, why Why) error {
 		return lost(err)
 	}
 	e.mu.Lock()
-	e.pending, e.unpaused = true, time.Time{}
+	e.pending, e.unpaused = true, unpaused{}
 	e.mu.Unlock()
 	return e.pause(ctx)
 }
@@ -513,32 +508,31 @@ func (e *entry) pauseFor(ctx context.Context, why Why) error {
 // pause carries out a stored pause.
 func (e *entry) pause(ctx context.Context) error {
 	sb, err := e.d.inner.Open(ctx, e.id)
-	host := err != nil
+	by := ofDriver
 	if err == nil {
 		err = sb.Pause(ctx)
-		host = ofHost(err)
+		by = faultOf(err)
 	}
 	if err != nil {
 		e.mu.Lock()
-		switch {
-		case host:
-			e.unpaused = time.Time{}
-		case e.unpaused.IsZero():
-			e.unpaused = time.Now()
-		}
+		e.unpaused.failed(by)
 		e.mu.Unlock()
 		return e.vanished(ctx, fmt.Errorf("pause: %w", err))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pending, e.unpaused = false, time.Time{}
+	e.pending, e.unpaused = false, unpaused{}
 	return nil
 }
 
-// ofHost reports whether a driver says by a method of its error that nothing inside the sandbox had a part in it.
-func ofHost(err error) bool {
+// faultOf returns whose fault an error of a pause is. A driver says by a method of the error that nothing inside the
+// sandbox had a part in it.
+func faultOf(err error) fault {
 	var says interface{ OfHost() bool }
-	return errors.As(err, &says) && says.OfHost()
+	if errors.As(err, &says) && says.OfHost() {
+		return ofHost
+	}
+	return ofSandbox
 }
 
 // dismiss stores a removal and carries it out. Calls are refused from then on.
@@ -546,12 +540,13 @@ func (e *entry) dismiss(ctx context.Context, why Why) error {
 	e.mu.Lock()
 	ok, paused := e.still(why), e.rec.Paused
 	what, _ := e.next(time.Now())
+	by := e.unpaused.by
 	e.mu.Unlock()
 	if !ok {
 		return nil
 	}
 	if err := e.save(ctx, func(r *Record) {
-		r.Ending, r.Stubborn = why, what == giveUp
+		r.Ending, r.Stubborn, r.Hindered = why, what == giveUp && by == ofSandbox, what == giveUp && by == ofHost
 		if what == expire && paused == ByDeadline { // report the end of the longest life as the deadline
 			r.Deadline = r.Created.Add(e.d.o.Longest)
 		}

@@ -220,7 +220,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		return nil, fmt.Errorf("the child answered nothing: %w", paddock.Internal)
 	}
 	sb.place(*r.Status)
-	if sb.cpu, err = govern(c, sb.known().Limits.CPUs); err != nil {
+	if sb.cpu, err = govern(c, sb.known().Limits.CPUs, sb.lost); err != nil {
 		return nil, err
 	}
 	return sb, nil

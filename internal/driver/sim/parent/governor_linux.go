@@ -1,6 +1,7 @@
 package parent
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -19,11 +20,13 @@ import (
 // without coming to where it could be made to wait, and a child that was taken
 // over waits for nobody. What a child has had beyond its limit, it stands still
 // for, all of it, by a signal that it cannot refuse. It also stands still while it
-// is paused.
+// is paused. That it does is not believed: its clock is looked at, the signal is sent
+// again and again, and a child that goes on all the same is ended.
 type governor struct {
 	child *child
+	lost  func(error)   // is told why the child is ended
 	done  chan struct{} // closed when it has ended
-	wake  chan struct{} // has an element when the limit has changed
+	wake  chan struct{} // has an element when the limit has changed, or a pause has begun
 
 	mu      sync.Mutex
 	allowed allowance     // guarded by mu
@@ -31,7 +34,11 @@ type governor struct {
 	paused  bool          // guarded by mu
 	resting bool          // guarded by mu: it has had too much
 	stopped bool          // guarded by mu: which the child was told
+	stood   time.Duration // guarded by mu: what the clock told when it was stopped
+	seen    time.Duration // guarded by mu: and at the last look since
 }
+
+var errGoesOn = errors.New("it went on while it was stopped")
 
 // An allowance is the processor time that a child may have. It is what the child has
 // not used of its limit, and negative where it has had too much.
@@ -50,6 +57,9 @@ const (
 	leastRun  = 20 * time.Millisecond
 	leastLook = 50 * time.Millisecond
 	mostLook  = time.Second
+	// mostStanding is the processor time that a child may have while it is stopped:
+	// for calls that its threads were in, which the kernel finishes first.
+	mostStanding = 2 * time.Second
 )
 
 // most is what may be saved up: a second's worth. The child holds its tasks within
@@ -80,8 +90,9 @@ func (b *allowance) next() time.Duration {
 	return min(max(time.Duration(float64(b.left)/math.Ceil(b.cpus)), leastLook), mostLook)
 }
 
-// govern begins to hold a limit, to the end of the child.
-func govern(c *child, cpus float64) (*governor, error) {
+// govern begins to hold a limit, to the end of the child. It tells lost why it ends
+// the child, if it does.
+func govern(c *child, cpus float64, lost func(error)) (*governor, error) {
 	<-c.found
 	used, err := sys.ProcessorTime(c.process.Pid)
 	select {
@@ -92,7 +103,7 @@ func govern(c *child, cpus float64) (*governor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the limit of processors cannot be held: %w: %w", err, paddock.Unsupported)
 	}
-	g := &governor{child: c, done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	g := &governor{child: c, lost: lost, done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	g.allowed = allowance{cpus: max(cpus, leastCPUs), used: used, at: time.Now()}
 	g.allowed.left = g.allowed.most()
 	go g.run()
@@ -111,12 +122,20 @@ func (g *governor) run() {
 		case <-timer.C:
 		case <-g.wake:
 		}
-		timer.Reset(g.look())
+		next, err := g.look()
+		if err != nil {
+			g.lost(err)
+			_ = g.child.process.Kill() // it may have ended
+			<-g.child.ended
+			return
+		}
+		timer.Reset(next)
 	}
 }
 
-// look stops the child, or lets it go on, and returns when to look again.
-func (g *governor) look() time.Duration {
+// look stops the child, or lets it go on, and returns when to look again. The error
+// says that the child goes on while it is stopped.
+func (g *governor) look() (next time.Duration, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.allowed.look(time.Now(), g.read())
@@ -125,26 +144,43 @@ func (g *governor) look() time.Duration {
 		rest = 0 // it cannot have more
 	}
 	g.resting = rest > 0
+	fresh := !g.stopped
 	g.apply()
-	if rest > 0 {
-		return max(rest, leastRun)
+	if !g.stopped {
+		return g.allowed.next(), nil
 	}
-	return g.allowed.next()
+	used := g.read()
+	if used-g.stood > mostStanding {
+		return 0, errGoesOn
+	}
+	next = mostLook
+	if fresh || used > g.seen {
+		next = leastLook
+	}
+	if g.seen = used; !g.paused {
+		next = min(next, max(rest, leastRun))
+	}
+	return next, nil
 }
 
-// apply tells the child whether it stands still. The caller holds mu.
+// apply tells the child whether it stands still. That it does so it is told each time:
+// who can send itself a signal takes it back. The caller holds mu.
 func (g *governor) apply() {
 	stop := g.paused || g.resting
-	if stop == g.stopped {
+	if !stop && !g.stopped {
 		return
 	}
-	g.stopped = stop
 	sig := os.Signal(syscall.SIGCONT)
 	if stop {
 		sig = syscall.SIGSTOP
 	}
 	<-g.child.found
 	_ = g.child.process.Signal(sig) // it may have ended
+	if stop && !g.stopped {
+		g.stood = g.read()
+		g.seen = g.stood
+	}
+	g.stopped = stop
 }
 
 // limit changes the limit.
@@ -152,6 +188,10 @@ func (g *governor) limit(cpus float64) {
 	g.mu.Lock()
 	g.allowed.cpus = max(cpus, leastCPUs)
 	g.mu.Unlock()
+	g.lookSoon()
+}
+
+func (g *governor) lookSoon() {
 	select {
 	case g.wake <- struct{}{}:
 	default:
@@ -161,9 +201,10 @@ func (g *governor) limit(cpus float64) {
 // pause has the child stand still, or go on as far as its limit permits.
 func (g *governor) pause(paused bool) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.paused = paused
 	g.apply()
+	g.mu.Unlock()
+	g.lookSoon()
 }
 
 // used returns the processor time that the child has had.

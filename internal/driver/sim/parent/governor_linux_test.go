@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -224,5 +225,38 @@ func TestAQueryWithoutEndIsEndedAndItsSandboxLivesOn(t *testing.T) {
 	}
 	if st, err := sb.Status(t.Context()); err != nil || st.State != paddock.Ready || st.Usage.PIDs != 0 {
 		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// A child that was taken over may find a way to take back the signal that stops it. Here the test does that for it.
+func TestAChildThatGoesOnWhileItIsStoppedIsEnded(t *testing.T) {
+	for name, stop := range map[string]func(sb *sandbox) error{
+		"for its limit": func(sb *sandbox) error {
+			return sb.Update(t.Context(), paddock.Update{Limits: &paddock.Limits{CPUs: leastCPUs}})
+		},
+		"while it is paused": func(sb *sandbox) error { return sb.Pause(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			sb := limited(t, paddock.Limits{})
+			background(t, sb, burners()["sqlite3"])
+			if err := stop(sb); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "it is ended", func() bool {
+				for range 1000 {
+					_ = sb.process.Signal(syscall.SIGCONT) // it may have ended
+				}
+				select {
+				case <-sb.ended:
+					return true
+				default:
+					return false
+				}
+			})
+			st, err := sb.Status(t.Context())
+			if err != nil || st.State != paddock.Dead || !strings.Contains(st.Reason, errGoesOn.Error()) {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
 	}
 }

@@ -120,6 +120,7 @@ func attempts() []attempt {
 		{"kill by a pipe's signal", killByPipe},
 		{"kill", func(b brief, _ int) error { return unix.Kill(b.Victim, 0) }},
 		{"kill a thread", func(b brief, _ int) error { return unix.Tgkill(b.Victim, b.Victim, 0) }},
+		{"go on by SIGCONT", func(brief, int) error { return unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGCONT) }},
 		{"a process's descriptor", func(b brief, _ int) error { return opened(unix.PidfdOpen(b.Victim, 0)) }},
 		{"limits of another process", func(b brief, _ int) error {
 			return passed(unix.Prlimit(b.Victim, unix.RLIMIT_CORE, nil, &unix.Rlimit{}))
