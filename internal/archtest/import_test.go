@@ -104,7 +104,7 @@ func layers() []layer {
 		{"cmd/internal/tiers", []string{"internal/cgroup", "internal/cgroup/systemd", "internal/cli", "internal/driver/gvisor", "internal/driver/jail", "internal/driver/microvm", "internal/driver/sim/parent", "internal/program"}, "wiring that the programs of paddock share"},
 		{"internal/cli", []string{"internal/step", "internal/private", "client", "internal/audit", "internal/audit/chain", "internal/box", "internal/buildcache", "internal/egress/decide", "internal/egress/gatewayclient", "internal/gitconfigcheck", "internal/interpreter", "internal/sys", "internal/policy", "internal/program", "internal/protect", "internal/packageregistry", "internal/sim/budget", "internal/wrap/auto", "internal/jsonbody"}, "commands that start fast: no tier, no server and no database"},
 		{"internal/cli/serve", []string{"internal/private", "client", "internal/audit", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/dialect/e2b", "internal/dialect/e2b/codeinterpreter", "internal/dialect/e2b/envd", "internal/egress/decide", "internal/egress/netstack", "internal/image/imagestore", "internal/image/registry", "internal/ingress", "internal/ingress/certificate", "internal/ingress/access", "internal/key", "internal/metric", "internal/policy", "internal/server", "internal/server/api", "internal/store", "internal/tracing", "internal/usage", "internal/wrap/actionlog", "internal/wrap/admission", "internal/wrap/auto", "internal/wrap/infocache", "internal/wrap/observe", "internal/wrap/lifetime", "internal/wrap/pool", "internal/wrap/tenant", "internal/yamlfault"}, "a server's parts, but for its tiers"},
-		{"internal/cli/auxiliary", []string{"internal/audit", "internal/audit/attestation", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/driver/microvm/bootfiles", "internal/driver/microvm/protocol", "internal/sim/command/python"}, "commands that are rarely used, and what they take"},
+		{"internal/cli/auxiliary", []string{"internal/audit", "internal/audit/attestation", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/driver/microvm/bootfiles", "internal/driver/microvm/protocol", "internal/sim/command/python", "internal/step"}, "commands that are rarely used, and what they take"},
 		{"internal/cli/fake", nil, "a driver for tests of the command line"},
 		{"internal/cli/clitest", []string{"internal/audit", "internal/cli", "internal/cli/fake"}, "the command line inside of tests"},
 		{"sim", []string{"internal/driver/sim", "internal/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
@@ -136,7 +136,7 @@ func layers() []layer {
 		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b", "internal/dialect/e2b/envd/envdpb", "internal/jsonbody"}, "E2B's in-box API over any sandbox: it knows no tier and no server, and of the API outside how addresses of files are signed"},
 		{"internal/dialect/e2b/envd/envdpb", nil, "generated wire format"},
 		{"internal/step", []string{"internal/gitconfigcheck", "internal/protect", "internal/snapshot", "internal/sys"}, "what commands changed in directories that are handed to it, and the way back: it knows no tier, and trusts no report"},
-		{"internal/step/steptest", []string{"internal/step"}, "the promises of undo, for the tests of each tier"},
+		{"internal/step/steptest", []string{"internal/audit", "internal/step"}, "the promises of undo, for the tests of each tier"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
 }

@@ -202,6 +202,12 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if err != nil {
 		return err
 	}
+	begun := false
+	defer func() {
+		if !begun { // else it is closed with the sandbox
+			_ = events.close(false)
+		}
+	}()
 	if f.amend != nil {
 		if err := f.amend(p); err != nil {
 			return err
@@ -217,6 +223,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	if p.steps != nil {
 		defer p.steps.Close()
+	}
+	if err := f.audit.stepless(p, f.undo); err != nil {
+		return err
 	}
 
 	starting, cancel := context.WithCancelCause(ctx)
@@ -237,6 +246,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if f.verbose || f.json != "" {
 		before = beginning()
 	}
+	begun = true
 	b, err := a.createOneShot(starting, p)
 	if err != nil {
 		if lost := events.close(false); lost != nil {
