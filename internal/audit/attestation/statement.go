@@ -17,7 +17,10 @@ const (
 	StatementType = "https://in-toto.io/Statement/v1"
 
 	// PredicateType is the type of the predicate. Another meaning of a field is another type.
-	PredicateType = "https://github.com/paddock-sandbox/paddock/docs/security/attestation/v1"
+	PredicateType = "https://github.com/paddock-sandbox/paddock/docs/security/attestation/v2"
+
+	// FirstPredicateType is that of earlier versions. It lacks the fields that a Predicate calls new in version 2.
+	FirstPredicateType = "https://github.com/paddock-sandbox/paddock/docs/security/attestation/v1"
 )
 
 // A Statement is an in-toto Statement about a run.
@@ -59,6 +62,8 @@ type Sandbox struct {
 	Tier     string `json:"tier"`
 	Root     string `json:"root"`
 	Snapshot string `json:"snapshot,omitempty"`
+
+	Image *Digest `json:"image,omitempty"` // of the image that is its root, as its registry names it; new in version 2
 }
 
 // A Control says how well the sandbox enforced a control.
@@ -101,11 +106,27 @@ type Counts struct {
 	KeyUses  int64  `json:"keyUses"`        // of key agents
 	Updates  int64  `json:"updates"`        // changes of policy, limits or labels after the start
 	Lost     uint64 `json:"lost"`           // events that the record says it lost
+
+	Steps  *StepCounts      `json:"steps,omitempty"`  // left out if none were recorded; new in version 2
+	Events map[string]int64 `json:"events,omitempty"` // lines of the record, by the kind of their event; new in version 2
+}
+
+// StepCounts are sums over the recorded steps of the sandbox.
+type StepCounts struct {
+	Number  int64 `json:"number"`
+	Changed int64 `json:"changed"` // paths
+	Removed int64 `json:"removed"` // of these, paths that are gone
+	Left    int64 `json:"left"`    // places that cannot be undone
 }
 
 // New returns a statement.
 func New(subjects []Subject, p Predicate) Statement {
 	return Statement{Type: StatementType, Subject: subjects, PredicateType: PredicateType, Predicate: p}
+}
+
+// new reports whether a predicate has fields that are new in version 2.
+func (p *Predicate) new() bool {
+	return p.Sandbox.Image != nil || p.Counts.Steps != nil || p.Counts.Events != nil
 }
 
 func (s Statement) encode() ([]byte, error) {
@@ -125,7 +146,7 @@ func decode(payload []byte) (Statement, error) {
 	if json.Unmarshal(payload, &kind) != nil || kind.Type != StatementType {
 		return Statement{}, fmt.Errorf("its payload is no in-toto Statement of version 1: %w", paddock.Invalid)
 	}
-	if kind.PredicateType != PredicateType {
+	if kind.PredicateType != PredicateType && kind.PredicateType != FirstPredicateType {
 		return Statement{}, fmt.Errorf("its predicate is of the type %q, and this version reads %s: %w", kind.PredicateType, PredicateType, paddock.Unsupported)
 	}
 	var s Statement
@@ -139,6 +160,9 @@ func decode(payload []byte) (Statement, error) {
 	}
 	if again, err := s.encode(); err != nil || !bytes.Equal(again, payload) {
 		return Statement{}, fmt.Errorf("its statement is not written as `paddock audit attest` writes it: %w", paddock.Invalid)
+	}
+	if s.PredicateType == FirstPredicateType && s.Predicate.new() {
+		return Statement{}, fmt.Errorf("its predicate is of version 1, and has fields of version 2: %w", paddock.Invalid)
 	}
 	if len(s.Subject) == 0 {
 		return Statement{}, fmt.Errorf("its statement is about nothing: %w", paddock.Invalid)

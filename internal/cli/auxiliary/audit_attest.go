@@ -3,7 +3,6 @@ package auxiliary
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -100,8 +99,7 @@ func auditAttestCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attest [flags] FILE|DIR|URL",
 		Short: "Attest in which sandbox a workspace or commits were made",
-		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE envelope, signed with
-Ed25519. It is about the files of --workspace as they are now, and about each commit
+		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE envelope. It is about the files of --workspace as they are now, and about each commit
 of --commit. It says what the record has of the sandbox: its ID and tier, its
 controls as they were verified, the digests of its policy and of Paddock itself, the
 record's last head and length, how many programs, refusals and uses of keys there
@@ -109,7 +107,8 @@ were, secrets by name, and times.
 
 The record is verified first, as paddock audit verify does; a file must be closed. It
 is signed with this user's own key, which records are signed with, or with the one of
---key. Nobody vouches but the signer that these files came from this sandbox.
+--key. The passphrase of a key of OpenSSH is PADDOCK_KEY_PASSPHRASE, or is asked for at
+the terminal. Nobody vouches but the signer that these files came from this sandbox.
 
 Git is not run: the digest of a revision is read from the files below .git. Write the
 attestation to a file outside of the workspace. docs/security/attestation.md describes it.
@@ -126,10 +125,11 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 			if err != nil {
 				return err
 			}
-			signer, err := signingKey(a, key)
+			signer, done, err := signingKey(c.Context(), a, key)
 			if err != nil {
 				return err
 			}
+			defer done()
 			tally := attestation.NewTally(sandbox)
 			o.Each = tally.Line
 			found, err := verify(c.Context(), a, args[0], o)
@@ -157,7 +157,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 	c.Flags().SortFlags = false
 	f.register(c.Flags(), "attested")
 	c.Flags().StringVar(&sandbox, "sandbox", "", "`ID` of the sandbox, where the record has several")
-	c.Flags().StringVar(&key, "key", "", "sign with the private key in this `FILE`: Ed25519 in PEM (PKCS #8), or an OpenSSH key without a passphrase (default your own)")
+	c.Flags().StringVar(&key, "key", "", "sign with the key in this `FILE` (default your own): a private key in PEM or of OpenSSH, or a public one (.pub) whose private key your SSH agent has; Ed25519, ECDSA P-256 or RSA")
 	c.Flags().StringVar(&recordKey, "record-key", "", "the `key` that must have signed the record: a file with the public key, or its fingerprint sha256:… (default your own)")
 	return c
 }
@@ -182,29 +182,6 @@ func (o outcome) attestable(a *cli.App) error {
 		return cli.WithHint(fmt.Errorf("%s: %s: %w", o.name, o.report.Why, paddock.Conflict), "attest it when the run has ended; of a record that lost its end there is no attestation")
 	}
 	return nil
-}
-
-// signingKey gives the private key in a file, or the caller's own.
-func signingKey(a *cli.App, name string) (ed25519.PrivateKey, error) {
-	if name == "" {
-		own, err := a.AuditKey(chain.ReadKey)
-		if errors.Is(err, paddock.NotFound) {
-			return nil, cli.WithHint(fmt.Errorf("there is no key to sign with, because this user has signed no record on this machine: %w", paddock.NotFound), "name one with --key FILE, or make yours with `paddock audit key`")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return own.Signer(), nil
-	}
-	data, err := cli.ReadDocument("private key", name)
-	if err != nil {
-		return nil, err
-	}
-	key, err := attestation.ParsePrivate(data)
-	if err != nil {
-		return nil, cli.WithHint(fmt.Errorf("--key %s: %w", name, err), "`openssl genpkey -algorithm ed25519` and `ssh-keygen -t ed25519 -N ''` make a key that can sign")
-	}
-	return key, nil
 }
 
 func auditManifestCommand(a *cli.App) *cobra.Command {
@@ -283,7 +260,7 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 	if err != nil {
 		return err
 	}
-	c := comparison{Version: 1, Attestation: f.file, State: chain.Whole, Fingerprint: chain.Fingerprint(public), Compared: []string{}}
+	c := comparison{Version: 1, Attestation: f.file, State: chain.Whole, Fingerprint: attestation.Fingerprint(public), Compared: []string{}}
 	s, err := attestation.Open(data, public)
 	if err != nil {
 		return c.end(a, err, asJSON)
@@ -305,40 +282,13 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 	return c.end(a, c.with(subjects), asJSON)
 }
 
-// publicKey gives the key that must have signed the attestation.
-func (f *attestedFlags) publicKey(a *cli.App, key string) (ed25519.PublicKey, error) {
-	flag, name := "--attestation-key", f.key
-	if name == "" && key != "" && !chain.IsFingerprint(key) {
-		flag, name = "--key", key
-	}
-	if name == "" {
-		own, err := a.AuditKey(chain.ReadKey)
-		if errors.Is(err, paddock.NotFound) {
-			return nil, cli.WithHint(fmt.Errorf("there is no key to check the attestation with, because this user has signed no record on this machine: %w", paddock.NotFound), "--attestation-key FILE")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return own.Public(), nil
-	}
-	data, err := cli.ReadDocument("public key", name)
-	if err != nil {
-		return nil, err
-	}
-	public, err := attestation.ParsePublic(data)
-	if err != nil {
-		return nil, cli.WithHint(fmt.Errorf("%s %s: %w", flag, name, err), "`paddock audit key` prints one, and ~/.ssh/id_ed25519.pub is one")
-	}
-	return public, nil
-}
-
 // withRecord compares the attestation with a record. It returns what differs, or why the record cannot be read.
 func (c *comparison) withRecord(ctx context.Context, a *cli.App, name, key string) (wrong, err error) {
 	o, err := wanted(a, key, "")
 	if err != nil {
 		return nil, err
 	}
-	tally := attestation.Again(c.Statement.Predicate)
+	tally := attestation.Again(*c.Statement)
 	o.Each = tally.Line
 	found, err := verify(ctx, a, name, o)
 	if err != nil {
