@@ -1,7 +1,6 @@
 package auxiliary
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"errors"
@@ -41,8 +40,12 @@ func signingKey(ctx context.Context, a *cli.App, name string) (_ attestation.Sig
 	if err != nil {
 		return nil, nil, err
 	}
-	if !bytes.Contains(data, []byte("-----BEGIN ")) { // a line of authorized_keys
-		return agentKey(ctx, a, name, data)
+	public, err := attestation.ParsePublic(data)
+	switch {
+	case err == nil:
+		return agentKey(ctx, a, name, public)
+	case errors.Is(err, paddock.Unsupported): // a public key, of another kind
+		return nil, nil, cli.WithHint(fmt.Errorf("--key %s: %w", name, err), "%s", hintForKey(err))
 	}
 	signer, err := attestation.ParsePrivate(data, func() ([]byte, error) { return passphrase(a, name) })
 	if err != nil {
@@ -70,12 +73,8 @@ func passphrase(a *cli.App, name string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// agentKey gives the key of the caller's SSH agent whose public key is in a file.
-func agentKey(ctx context.Context, a *cli.App, name string, data []byte) (attestation.Signer, func(), error) {
-	public, err := attestation.ParsePublic(data)
-	if err != nil {
-		return nil, nil, cli.WithHint(fmt.Errorf("--key %s: %w", name, err), "name a private key in PEM or of OpenSSH, or the .pub file of a key that your SSH agent has")
-	}
+// agentKey gives the key of the caller's SSH agent with a public key.
+func agentKey(ctx context.Context, a *cli.App, name string, public crypto.PublicKey) (attestation.Signer, func(), error) {
 	where, ok := a.Lookup(agentVariable)
 	if !ok || where == "" {
 		return nil, nil, cli.WithHint(fmt.Errorf("--key %s: it is a public key, and there is no SSH agent to sign with: %s is not set: %w", name, agentVariable, paddock.Unavailable), "eval $(ssh-agent); ssh-add")
