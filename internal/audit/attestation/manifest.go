@@ -24,9 +24,9 @@ const (
 	maxBytes   = 1 << 40 // of all files
 )
 
-// repository is what a manifest leaves out at the top of a workspace: git changes it at every look, and commits are
+// gitName is what a manifest leaves out at the top of a workspace: git changes it at every look, and commits are
 // subjects of their own.
-const repository = ".git"
+const gitName = ".git"
 
 // An entry is a file, directory, link or other object of a workspace.
 type entry struct {
@@ -83,7 +83,7 @@ func walk(dir *os.Root, at string, found *[]entry) error {
 		return err
 	}
 	for _, name := range names {
-		if at == "." && name == repository {
+		if at == "." && name == gitName {
 			continue
 		}
 		p := path.Join(at, name)
