@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"encoding/asn1"
 	"fmt"
+	"io"
 	"math/big"
 
 	"golang.org/x/crypto/ssh"
@@ -13,9 +14,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// OfAgent returns the Signer of a key that an SSH agent holds. The agent signs the bytes as they are, so that the
+// OfAgent returns the Signer of a key that the SSH agent at the other end of a connection holds. The agent signs the bytes as they are, so that the
 // signature is the same as that of the private key.
-func OfAgent(a agent.ExtendedAgent, key crypto.PublicKey) (Signer, error) {
+func OfAgent(conn io.ReadWriter, key crypto.PublicKey) (Signer, error) {
+	return ofAgent(agent.NewClient(conn), key)
+}
+
+func ofAgent(a agent.ExtendedAgent, key crypto.PublicKey) (Signer, error) {
 	if err := usable(key); err != nil {
 		return nil, err
 	}

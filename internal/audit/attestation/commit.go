@@ -206,6 +206,11 @@ func Commit(digest string) Subject {
 	return Subject{Name: "commit:" + digest, Digest: Digest{GitCommit: digest}}
 }
 
+// Image returns the subject of an image, by the hexadecimal digits of its SHA-256.
+func Image(digest string) Subject {
+	return Subject{Name: "image:" + digest, Digest: Digest{SHA256: digest}}
+}
+
 // WorkspaceName is the name of the subject that is a workspace.
 const WorkspaceName = "workspace"
 

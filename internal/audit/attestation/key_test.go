@@ -208,13 +208,13 @@ func TestAnAgentSignsLikeItsKey(t *testing.T) {
 		t.Fatal("the keyring is no agent")
 	}
 	for name, key := range kinds(t) {
-		if _, err := OfAgent(ring, key.Public()); !errors.Is(err, paddock.NotFound) {
+		if _, err := ofAgent(ring, key.Public()); !errors.Is(err, paddock.NotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
 			t.Fatal(err)
 		}
-		signer, err := OfAgent(ring, key.Public())
+		signer, err := ofAgent(ring, key.Public())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,9 +31,9 @@ type Statement struct {
 	Predicate     Predicate `json:"predicate"`
 }
 
-// A Subject is what the run left: a workspace, or a commit.
+// A Subject is what the run left: a workspace, a commit, or an image.
 type Subject struct {
-	Name   string `json:"name"` // "workspace", or "commit:" and the digest
+	Name   string `json:"name"` // "workspace", or "commit:" or "image:" and the digest
 	Digest Digest `json:"digest"`
 }
 

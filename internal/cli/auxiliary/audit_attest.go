@@ -23,17 +23,21 @@ import (
 type subjectFlags struct {
 	workspace  string
 	commits    []string
+	images     []string
 	repository string
 }
 
 func (f *subjectFlags) register(fs *pflag.FlagSet, verb string) {
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` whose files are "+verb+", but for .git at its top")
 	fs.StringArrayVar(&f.commits, "commit", nil, "commit that is "+verb+": `REV`, which is HEAD, a branch, a tag, or a whole digest (repeatable)")
+	fs.StringArrayVar(&f.images, "image", nil, "image that is "+verb+": its `digest` as a registry names it, sha256:… (repeatable)")
 	fs.StringVar(&f.repository, "repository", "", "`directory` whose .git has the revisions of --commit (default: the workspace, or the working directory)")
 }
 
 // none reports whether nothing is named.
-func (f *subjectFlags) none() bool { return f.workspace == "" && len(f.commits) == 0 }
+func (f *subjectFlags) none() bool {
+	return f.workspace == "" && len(f.commits) == 0 && len(f.images) == 0
+}
 
 // subjects digests what is named.
 func (f *subjectFlags) subjects() ([]attestation.Subject, error) {
@@ -56,6 +60,14 @@ func (f *subjectFlags) subjects() ([]attestation.Subject, error) {
 			return nil, cli.WithHint(fmt.Errorf("--commit %s: %w", rev, err), "name the whole digest, which `git rev-parse %s^{commit}` prints", rev)
 		}
 		if s := attestation.Commit(digest); !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	for _, digest := range f.images {
+		if !chain.IsFingerprint(digest) {
+			return nil, cli.WithHint(fmt.Errorf("--image %s: it is no digest of an image: %w", digest, paddock.Invalid), "it is sha256: and 64 hexadecimal digits, which a push prints")
+		}
+		if s := attestation.Image(strings.TrimPrefix(digest, "sha256:")); !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
@@ -99,8 +111,8 @@ func auditAttestCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attest [flags] FILE|DIR|URL",
 		Short: "Attest in which sandbox a workspace or commits were made",
-		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE envelope. It is about the files of --workspace as they are now, and about each commit
-of --commit. It says what the record has of the sandbox: its ID and tier, its
+		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE envelope. It is about the files of --workspace as they are now, about each commit of
+--commit and each image of --image. It says what the record has of the sandbox: its ID and tier, its
 controls as they were verified, the digests of its policy and of Paddock itself, the
 record's last head and length, how many programs, refusals and uses of keys there
 were, secrets by name, and times.
@@ -119,7 +131,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 		Args: cli.OneArgument("FILE|DIR|URL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.none() {
-				return cli.WithHint(fmt.Errorf("there is nothing to attest: %w", paddock.Invalid), "add --workspace DIR, --commit REV, or both")
+				return cli.WithHint(fmt.Errorf("there is nothing to attest: %w", paddock.Invalid), "add --workspace DIR, --commit REV, --image DIGEST, or several")
 			}
 			o, err := wanted(a, recordKey, "")
 			if err != nil {
@@ -228,7 +240,7 @@ func (f *attestedFlags) alone() error {
 	if f.key == "" && f.repository == "" && f.none() {
 		return nil
 	}
-	return cli.WithHint(fmt.Errorf("there is no attestation that --attestation-key, --workspace, --commit or --repository could be about: %w", paddock.Invalid), "add --attestation FILE")
+	return cli.WithHint(fmt.Errorf("there is no attestation that --attestation-key, --workspace, --commit, --image or --repository could be about: %w", paddock.Invalid), "add --attestation FILE")
 }
 
 // A comparison is what `paddock audit verify --attestation --json` answers.
@@ -250,7 +262,7 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 	case seen != "":
 		return cli.WithHint(fmt.Errorf("--head and --attestation both name a head: %w", paddock.Invalid), "leave one out")
 	case len(args) == 0 && f.none():
-		return cli.WithHint(fmt.Errorf("there is nothing to compare the attestation with: %w", paddock.Invalid), "name the record, --workspace DIR or --commit REV")
+		return cli.WithHint(fmt.Errorf("there is nothing to compare the attestation with: %w", paddock.Invalid), "name the record, --workspace DIR, --commit REV or --image DIGEST")
 	}
 	data, err := cli.ReadDocument("attestation", f.file)
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"net"
 	"time"
 
-	"golang.org/x/crypto/ssh/agent"
-
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit/attestation"
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
@@ -87,7 +85,7 @@ func agentKey(ctx context.Context, a *cli.App, name string, public crypto.Public
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // which ends a question to the agent
 	done := func() { stop(); _ = conn.Close() }
 	_ = conn.SetDeadline(time.Now().Add(agentPatience)) // sockets support deadlines
-	signer, err := attestation.OfAgent(agent.NewClient(conn), public)
+	signer, err := attestation.OfAgent(conn, public)
 	if err != nil {
 		done()
 		return nil, nil, cli.WithHint(fmt.Errorf("--key %s: %w", name, err), "`ssh-add -l` lists the keys that it has, and `ssh-add FILE` adds one")
