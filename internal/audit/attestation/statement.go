@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"bytes"
+	"crypto/sha512"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,6 +55,25 @@ type Predicate struct {
 	Secrets  map[string]int64 `json:"secrets,omitempty"` // how often the gateway put in each secret, by its name
 	Started  time.Time        `json:"started"`
 	Ended    time.Time        `json:"ended,omitzero"` // left out if the record does not have the end
+
+	Quote *Quote `json:"quote,omitempty"` // of the machine that signed; new in version 2
+}
+
+// A Quote is a signed report of the hardware of a confidential machine. It is not in the record.
+type Quote struct {
+	Provider    string `json:"provider"`              // as Linux names it: "sev_guest" or "tdx_guest"
+	Nonce       string `json:"nonce"`                 // of whoever asked for the quote, in hexadecimal; may be empty
+	Report      []byte `json:"report"`                // binds QuoteData
+	Certificate []byte `json:"certificate,omitempty"` // table of certificates of SEV-SNP
+}
+
+// MaxNonce bounds a nonce, in bytes.
+const MaxNonce = 64
+
+// QuoteData returns the bytes that a quote binds: the SHA-512 of a nonce, of the last head that counts, and of the ID of
+// the key that signs the attestation, after words of its own.
+func QuoteData(nonce []byte, r Record, keyID string) [sha512.Size]byte {
+	return sha512.Sum512(fmt.Appendf(nil, "paddock audit quote 1\n%x\n%s\n%d\n%s\n%s\n", nonce, r.Log, r.Head.Seq, r.Head.Hash, keyID))
 }
 
 // A Sandbox is the sandbox of a run.
@@ -126,7 +146,7 @@ func New(subjects []Subject, p Predicate) Statement {
 
 // new reports whether a predicate has fields that are new in version 2.
 func (p *Predicate) new() bool {
-	return p.Sandbox.Image != nil || p.Counts.Steps != nil || p.Counts.Events != nil
+	return p.Sandbox.Image != nil || p.Counts.Steps != nil || p.Counts.Events != nil || p.Quote != nil
 }
 
 func (s Statement) encode() ([]byte, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit/attestation"
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+	"github.com/paddock-sandbox/paddock/internal/audit/quote"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
@@ -105,22 +106,27 @@ func openDir(flag, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-func auditAttestCommand(a *cli.App) *cobra.Command {
+func auditAttestCommand(a *cli.App, m machine) *cobra.Command {
 	var f subjectFlags
+	q := quoteFlags{machine: m}
 	var sandbox, key, recordKey string
 	c := &cobra.Command{
 		Use:   "attest [flags] FILE|DIR|URL",
 		Short: "Attest in which sandbox a workspace or commits were made",
-		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE envelope. It is about the files of --workspace as they are now, about each commit of
---commit and each image of --image. It says what the record has of the sandbox: its ID and tier, its
-controls as they were verified, the digests of its policy and of Paddock itself, the
-record's last head and length, how many programs, refusals and uses of keys there
-were, secrets by name, and times.
+		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE
+envelope. It is about the files of --workspace as they are now, about each commit of
+--commit and each image of --image. It says what the record has of the sandbox: its ID
+and tier, its controls as they were verified, the digests of its policy and of Paddock
+itself, the record's last head and length, how many programs, refusals, uses of keys and
+steps there were, secrets by name, and times.
 
 The record is verified first, as paddock audit verify does; a file must be closed. It
 is signed with this user's own key, which records are signed with, or with the one of
 --key. The passphrase of a key of OpenSSH is PADDOCK_KEY_PASSPHRASE, or is asked for at
 the terminal. Nobody vouches but the signer that these files came from this sandbox.
+
+With --quote, the hardware of a confidential machine (AMD SEV-SNP, Intel TDX) signs the
+record's last head, the signing key and --nonce.
 
 Git is not run: the digest of a revision is read from the files below .git. Write the
 attestation to a file outside of the workspace. docs/security/attestation.md describes it.
@@ -159,6 +165,9 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 			if err != nil {
 				return err
 			}
+			if p.Quote, err = q.take(p.Record, signer); err != nil {
+				return err
+			}
 			data, err := attestation.Sign(attestation.New(subjects, p), signer)
 			if err != nil {
 				return err
@@ -170,6 +179,7 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 	f.register(c.Flags(), "attested")
 	c.Flags().StringVar(&sandbox, "sandbox", "", "`ID` of the sandbox, where the record has several")
 	c.Flags().StringVar(&key, "key", "", "sign with the key in this `FILE` (default your own): a private key in PEM or of OpenSSH, or a public one (.pub) whose private key your SSH agent has; Ed25519, ECDSA P-256 or RSA")
+	q.register(c.Flags())
 	c.Flags().StringVar(&recordKey, "record-key", "", "the `key` that must have signed the record: a file with the public key, or its fingerprint sha256:… (default your own)")
 	return c
 }
@@ -227,20 +237,28 @@ type attestedFlags struct {
 	file string
 	key  string
 	subjectFlags
+
+	machine     machine
+	quoted      bool
+	nonce       string
+	measurement string
 }
 
 func (f *attestedFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.file, "attestation", "", "verify the attestation in this `FILE`, and compare it with what is named")
 	fs.StringVar(&f.key, "attestation-key", "", "the public key that must have signed it: a `FILE` in PEM or with a line of authorized_keys (default: that of --key, or your own)")
 	f.subjectFlags.register(fs, "compared")
+	fs.BoolVar(&f.quoted, "quote", false, "the attestation must have a quote of a confidential machine; one that it has is verified in any case")
+	fs.StringVar(&f.nonce, "nonce", "", "the nonce that the quote must have, in `hex` digits")
+	fs.StringVar(&f.measurement, "measurement", "", "the measurement that the quote's machine must have, in `hex` digits: MEASUREMENT of SEV-SNP, or MRTD of TDX")
 }
 
 // alone refuses flags that mean nothing without an attestation.
 func (f *attestedFlags) alone() error {
-	if f.key == "" && f.repository == "" && f.none() {
+	if f.key == "" && f.repository == "" && f.none() && !f.wantsQuote() {
 		return nil
 	}
-	return cli.WithHint(fmt.Errorf("there is no attestation that --attestation-key, --workspace, --commit, --image or --repository could be about: %w", paddock.Invalid), "add --attestation FILE")
+	return cli.WithHint(fmt.Errorf("there is no attestation that --attestation-key, --workspace, --commit, --image, --repository, --quote, --nonce or --measurement could be about: %w", paddock.Invalid), "add --attestation FILE")
 }
 
 // A comparison is what `paddock audit verify --attestation --json` answers.
@@ -251,6 +269,7 @@ type comparison struct {
 	Why         string                 `json:"why,omitempty"`
 	Fingerprint string                 `json:"fingerprint"` // of the key that must have signed it
 	Compared    []string               `json:"compared"`    // "record", and names of subjects
+	Quote       *quote.Facts           `json:"quote,omitempty"`
 	Statement   *attestation.Statement `json:"statement,omitempty"`
 }
 
@@ -261,7 +280,7 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 		return cli.WithHint(fmt.Errorf("paddock audit verify takes one FILE|DIR|URL, and got %d: %w", len(args), paddock.Invalid), "name one record, or none")
 	case seen != "":
 		return cli.WithHint(fmt.Errorf("--head and --attestation both name a head: %w", paddock.Invalid), "leave one out")
-	case len(args) == 0 && f.none():
+	case len(args) == 0 && f.none() && !f.wantsQuote():
 		return cli.WithHint(fmt.Errorf("there is nothing to compare the attestation with: %w", paddock.Invalid), "name the record, --workspace DIR, --commit REV or --image DIGEST")
 	}
 	data, err := cli.ReadDocument("attestation", f.file)
@@ -278,6 +297,9 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 		return c.end(a, err, asJSON)
 	}
 	c.Statement = &s
+	if c.Quote, err = f.verifyQuote(s.Predicate, public); err != nil {
+		return c.end(a, err, asJSON)
+	}
 	if len(args) == 1 {
 		wrong, err := c.withRecord(ctx, a, args[0], key)
 		if err != nil {
@@ -377,15 +399,24 @@ func (c *comparison) tell(a *cli.App) error {
 	fmt.Fprintf(&b, "%s: %s\n", cli.OneLine(c.Attestation), c.State)
 	say("key", c.Fingerprint, "")
 	for _, s := range c.Statement.Subject {
-		if s.Name == attestation.WorkspaceName {
+		switch {
+		case s.Name == attestation.WorkspaceName:
 			say(s.Name, "sha256:"+s.Digest.SHA256, "--workspace DIR")
-		} else {
+		case s.Digest.GitCommit != "":
 			say(s.Name, s.Digest.GitCommit, "--commit REV")
+		default:
+			say(s.Name, "sha256:"+s.Digest.SHA256, "--image DIGEST")
 		}
 	}
 	say("record", p.Record.Head.String(), "the record")
 	say("sandbox", fmt.Sprintf("%s on tier %s, started %s", p.Sandbox.ID, p.Sandbox.Tier, p.Started.Format(time.RFC3339)), "")
 	say("policy", "sha256:"+p.Policy.Digest.SHA256, "")
 	say("paddock", p.Paddock.Version+", sha256:"+p.Paddock.Digest.SHA256, "")
+	if n := p.Counts.Steps; n != nil {
+		say("steps", fmt.Sprintf("%d, %s, %d of them removed", n.Number, cli.Plural(int(n.Changed), "path", "paths"), n.Removed), "")
+	}
+	if c.Quote != nil {
+		say("quote", c.Quote.Machine+", measurement "+c.Quote.Measurement, "")
+	}
 	return a.Say("%s", b.String())
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
-func auditCommand(a *cli.App) *cobra.Command {
+func auditCommand(a *cli.App, m machine) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Verify, read and attest what paddock run --audit recorded",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(auditVerifyCommand(a), auditAttestCommand(a), auditManifestCommand(a), auditTailCommand(a), auditKeyCommand(a))
+	c.AddCommand(auditVerifyCommand(a, m), auditAttestCommand(a, m), auditManifestCommand(a), auditTailCommand(a), auditKeyCommand(a))
 	return c
 }
 
@@ -65,10 +65,10 @@ type verification struct {
 	Steps *stepsReport `json:"steps,omitempty"`
 }
 
-func auditVerifyCommand(a *cli.App) *cobra.Command {
+func auditVerifyCommand(a *cli.App, m machine) *cobra.Command {
 	var key, seen, steps string
 	var asJSON bool
-	var attested attestedFlags
+	attested := attestedFlags{machine: m}
 	c := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR|URL",
 		Short: "Tell whether a record is as it was written",
@@ -102,7 +102,7 @@ user or server.
 With --attestation FILE, the signature of an attestation is verified, and what it
 says is compared with the record, with the workspace of --workspace and with each
 commit of --commit, as far as they are named; one of them must be. What nobody
-named is told, and not compared. docs/security/attestation.md describes it.
+named is told, and not compared. A quote of hardware in it is verified too. docs/security/attestation.md describes it.
 
 Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
 and the file is open, or the directory or bucket lacks its first segments or the end of
