@@ -15,6 +15,9 @@ func (s *stepping) vouch(r *step.Record, exit *paddock.Exit) error {
 		return nil
 	}
 	e := stepEvent(r)
+	if exit != nil {
+		e.Step.CPU, e.Step.MemoryPeak = max(0, exit.Usage.CPU), max(0, exit.Usage.MemoryPeak)
+	}
 	if keeper, ok := s.audit.(audit.Keeper); ok { // else a sandbox could hide it among other events
 		ctx, cancel := context.WithTimeout(context.Background(), heldTime)
 		defer cancel()
