@@ -1,6 +1,7 @@
 package auxiliary
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,7 +137,7 @@ func compareSteps(ctx context.Context, a *cli.App, dir string, said *saidSteps, 
 	if err := r.untold(ctx, j, said, single, closed); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(r.Wrong, func(a, b stepProblem) int { return int(max(-1, min(1, a.Step-b.Step))) })
+	slices.SortFunc(r.Wrong, func(a, b stepProblem) int { return cmp.Compare(a.Step, b.Step) })
 	if said.lost > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("the record lost %d events, and ends of steps may be among them", said.lost))
 	}
