@@ -66,8 +66,8 @@ func (s *saidSteps) line(l chain.Line) {
 		return
 	}
 	s.lost = min(s.lost+min(e.Dropped, 1<<53), 1<<53)
-	if e.Kind == audit.Started && e.Start != nil {
-		s.sandboxes[e.Sandbox] = s.sandboxes[e.Sandbox]
+	if _, known := s.sandboxes[e.Sandbox]; !known && e.Kind == audit.Started && e.Start != nil {
+		s.sandboxes[e.Sandbox] = false
 	}
 	if e.Kind != audit.Stepped || e.Step == nil {
 		return

@@ -25,8 +25,8 @@ type Fake struct {
 	Refused []paddock.Refusal
 	Amend   func(*paddock.Exit)
 	Measure func(*paddock.Status) // amends each status
-	Refuse  error // of Create
-	Unable  error // of Info
+	Refuse  error                 // of Create
+	Unable  error                 // of Info
 
 	mu      sync.Mutex
 	spec    paddock.Spec // guarded by mu; of the last Create
