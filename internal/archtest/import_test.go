@@ -63,6 +63,7 @@ func layers() []layer {
 		{"internal/audit", nil, "the words of what sandboxes did: tiers tell them, and anyone keeps them"},
 		{"internal/audit/chain", []string{"internal/audit"}, "it signs lines, whatever they tell; it knows one directory, which is handed to it"},
 		{"internal/audit/attestation", []string{"internal/audit", "internal/audit/chain"}, "it says what a record says, and signs that; workspaces and repositories are directories that are handed to it"},
+		{"internal/audit/quote", nil, "quotes of hardware, and bytes that they bind; whose they are it does not know"},
 		{"internal/wrap/actionlog", []string{"internal/audit", "internal/wrap/lifetime"}, "a driver around any driver: it knows no tier, of the record only a sink, and of lifetimes that they are passed on"},
 		{"internal/audit/segment", []string{"internal/audit", "internal/audit/chain"}, "files of a record, in a directory and a bucket that are handed to it"},
 		{"internal/driver/gvisor/procevent", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
@@ -104,7 +105,7 @@ func layers() []layer {
 		{"cmd/internal/tiers", []string{"internal/cgroup", "internal/cgroup/systemd", "internal/cli", "internal/driver/gvisor", "internal/driver/jail", "internal/driver/microvm", "internal/driver/sim/parent", "internal/program"}, "wiring that the programs of paddock share"},
 		{"internal/cli", []string{"internal/step", "internal/private", "client", "internal/audit", "internal/audit/chain", "internal/box", "internal/buildcache", "internal/egress/decide", "internal/egress/gatewayclient", "internal/gitconfigcheck", "internal/interpreter", "internal/sys", "internal/policy", "internal/program", "internal/protect", "internal/packageregistry", "internal/sim/budget", "internal/wrap/auto", "internal/jsonbody"}, "commands that start fast: no tier, no server and no database"},
 		{"internal/cli/serve", []string{"internal/private", "client", "internal/audit", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/dialect/e2b", "internal/dialect/e2b/codeinterpreter", "internal/dialect/e2b/envd", "internal/egress/decide", "internal/egress/netstack", "internal/image/imagestore", "internal/image/registry", "internal/ingress", "internal/ingress/certificate", "internal/ingress/access", "internal/key", "internal/metric", "internal/policy", "internal/server", "internal/server/api", "internal/store", "internal/tracing", "internal/usage", "internal/wrap/actionlog", "internal/wrap/admission", "internal/wrap/auto", "internal/wrap/infocache", "internal/wrap/observe", "internal/wrap/lifetime", "internal/wrap/pool", "internal/wrap/tenant", "internal/yamlfault"}, "a server's parts, but for its tiers"},
-		{"internal/cli/auxiliary", []string{"internal/audit", "internal/audit/attestation", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/driver/microvm/bootfiles", "internal/driver/microvm/protocol", "internal/sim/command/python"}, "commands that are rarely used, and what they take"},
+		{"internal/cli/auxiliary", []string{"internal/audit", "internal/audit/attestation", "internal/audit/chain", "internal/audit/quote", "internal/audit/segment", "internal/cli", "internal/driver/microvm/bootfiles", "internal/driver/microvm/protocol", "internal/sim/command/python", "internal/step"}, "commands that are rarely used, and what they take"},
 		{"internal/cli/fake", nil, "a driver for tests of the command line"},
 		{"internal/cli/clitest", []string{"internal/audit", "internal/cli", "internal/cli/fake"}, "the command line inside of tests"},
 		{"sim", []string{"internal/driver/sim", "internal/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
@@ -136,7 +137,7 @@ func layers() []layer {
 		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b", "internal/dialect/e2b/envd/envdpb", "internal/jsonbody"}, "E2B's in-box API over any sandbox: it knows no tier and no server, and of the API outside how addresses of files are signed"},
 		{"internal/dialect/e2b/envd/envdpb", nil, "generated wire format"},
 		{"internal/step", []string{"internal/gitconfigcheck", "internal/protect", "internal/snapshot", "internal/sys"}, "what commands changed in directories that are handed to it, and the way back: it knows no tier, and trusts no report"},
-		{"internal/step/steptest", []string{"internal/step"}, "the promises of undo, for the tests of each tier"},
+		{"internal/step/steptest", []string{"internal/audit", "internal/step"}, "the promises of undo, for the tests of each tier"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
 }
@@ -276,6 +277,9 @@ func foreigners() []foreign {
 		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/supervisor"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
 		{"github.com/godbus/dbus/v5", []string{"internal/cgroup/systemd"}, "one service of the bus"},
 		{"go.yaml.in/yaml", []string{"internal/cli/serve", "internal/policy", "internal/sim/command/jq", "internal/usage", "internal/yamlfault"}, "text formats end at the configuration, the policy and prices, and one package names the lines of their faults; yq is one tool"},
+		{"github.com/google/go-configfs-tsm", []string{"internal/audit/quote"}, "quotes of confidential machines are one package's"},
+		{"github.com/google/go-sev-guest", []string{"internal/audit/quote"}, "as above"},
+		{"github.com/google/go-tdx-guest", []string{"internal/audit/quote"}, "as above"},
 		{"github.com/prometheus/client_golang", []string{"internal/metric"}, "metrics are one package's, and nobody else counts for Prometheus"},
 		{"go.opentelemetry.io/otel", []string{"internal/tracing"}, "as metrics: a driver has no branch for traces"},
 	}

@@ -40,7 +40,7 @@ func TestTheManualTellsWhatLinesAre(t *testing.T) {
 		}
 		before = at
 	}
-	for _, k := range append(paddock.AuditKinds(), Did, Started, Lost) {
+	for _, k := range append(paddock.AuditKinds(), Did, Started, Stepped, Lost) {
 		if !strings.Contains(page, "`"+string(k)+"`") {
 			t.Errorf("the kind %s is not told", k)
 		}

@@ -30,6 +30,9 @@ const (
 	// process.
 	Started Kind = "start"
 
+	// Stepped is the end of a step of the journal. It sets Step, and Args to the command. It has no process.
+	Stepped Kind = "step"
+
 	// Lost reports only that events were lost: Dropped. It is used where no later event can report the loss.
 	Lost Kind = "lost"
 )
@@ -72,6 +75,7 @@ type Event struct {
 	KeyUse  *KeyUse  `json:"key_use,omitempty"`
 	Action  *Action  `json:"action,omitempty"`
 	Start   *Start   `json:"start,omitempty"`
+	Step    *Step    `json:"step,omitempty"`
 }
 
 // An Action is an action from outside on a sandbox, successful or not.
@@ -168,6 +172,10 @@ func (e Event) Clean() Event {
 	if e.Start != nil {
 		start := e.Start.clean()
 		e.Start = &start
+	}
+	if e.Step != nil {
+		step := e.Step.clean()
+		e.Step = &step
 	}
 	return e
 }

@@ -109,6 +109,10 @@ func TestALineSaysWhatHappened(t *testing.T) {
 			}},
 			`"kind":"start","start":{"tier":"jail","root":"host","controls":[{"control":"seccomp","strength":"full"}],"policy":"sha256:ab","kinds":["network"],"paddock":{"version":"v1","revision":"cd","digest":"sha256:ef"}}}`,
 		},
+		{
+			audit.Event{Kind: audit.Stepped, Args: []string{"make"}, Step: &audit.Step{Number: 7, Record: "sha256:ab", Kind: "run", Exit: 2, Changed: 5, Removed: 3, Left: 1, Incomplete: true, Duration: 9, CPU: 8, MemoryPeak: 7}},
+			`"kind":"step","args":["make"],"step":{"number":7,"record":"sha256:ab","kind":"run","exit":2,"changed":5,"removed":3,"left":1,"incomplete":true,"duration":9,"cpu":8,"memory_peak":7}}`,
+		},
 		{audit.Event{Kind: audit.Lost, Dropped: 5}, `"kind":"lost","dropped":5}`},
 	} {
 		row.event.Time, row.event.Sandbox = at, "s1"

@@ -21,7 +21,7 @@ const (
 // room returns how much may wait with a line of this event.
 func room(e *Event) int {
 	switch e.Kind {
-	case Network, KeyAgent, Did, Started, Lost:
+	case Network, KeyAgent, Did, Started, Stepped, Lost:
 		return held
 	}
 	return heldOfProcesses

@@ -89,10 +89,11 @@ func TestTheNextEventTellsWhatWasLost(t *testing.T) {
 	g := &gate{entered: make(chan struct{}, 1), opened: make(chan struct{})}
 	l := audit.NewLines(g)
 	long := strings.Repeat("x", 3000) // which leaves room for a short line
+	l.Record(audit.Event{Path: long})
+	<-g.entered // and so the writer takes nothing of what follows
 	for range 3000 {
 		l.Record(audit.Event{Path: long})
 	}
-	<-g.entered
 	l.Record(audit.Event{Path: "small"}) // there is room for it, and not for another long one
 	close(g.opened)
 	if err := l.Close(); err != nil {

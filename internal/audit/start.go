@@ -18,6 +18,7 @@ type Start struct {
 	Tenant     string     `json:"tenant,omitempty"`      // of a server; a later sandbox with the same ID may be another tenant's
 	Root       string     `json:"root"`                  // "host", or a [paddock.RootKind]
 	Snapshot   string     `json:"snapshot,omitempty"`    // of the root
+	Image      string     `json:"image,omitempty"`       // "sha256:" and the digest of the image that is the root, as its registry names it
 	Controls   []Strength `json:"controls,omitempty"`    // as verified, not as asked for
 	Policy     string     `json:"policy"`                // see [PolicyDigest]
 	PolicyFile string     `json:"policy_file,omitempty"` // "sha256:" and the digest of the file that the policy is from
@@ -39,7 +40,7 @@ type Build struct {
 	Digest   string `json:"digest,omitempty"`   // "sha256:" and the digest of its file; empty if the file could not be read
 }
 
-// StartOf returns the event of a new sandbox. It sets no PolicyFile, which only the caller knows.
+// StartOf returns the event of a new sandbox. It sets neither PolicyFile nor Image, which only the caller knows.
 func StartOf(st paddock.Status, spec paddock.Spec, b Build) Event {
 	s := Start{Tier: string(st.Tier), Root: string(spec.Root.Kind), Snapshot: string(spec.Root.Snapshot), Policy: PolicyDigest(spec.Policy), Paddock: b}
 	if spec.Root.Kind == paddock.RootHost {
@@ -71,7 +72,7 @@ func PolicyDigest(p paddock.Policy) string {
 
 func (s *Start) clean() Start {
 	c := Start{
-		Tenant: Text(s.Tenant, MaxWord), Tier: Text(s.Tier, maxName), Root: Text(s.Root, maxName), Snapshot: Text(s.Snapshot, MaxWord),
+		Tenant: Text(s.Tenant, MaxWord), Tier: Text(s.Tier, maxName), Root: Text(s.Root, maxName), Snapshot: Text(s.Snapshot, MaxWord), Image: Text(s.Image, MaxWord),
 		Policy: Text(s.Policy, MaxWord), PolicyFile: Text(s.PolicyFile, MaxWord),
 		Paddock: Build{
 			Version: Text(s.Paddock.Version, MaxWord), Revision: Text(s.Paddock.Revision, MaxWord),

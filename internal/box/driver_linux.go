@@ -276,7 +276,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	var sb *Sandbox
 	var steps *stepping
 	if d.site.o.Steps != nil {
-		steps = &stepping{journal: d.site.o.Steps, sandbox: spec.ID, tier: d.tier.Name}
+		steps = &stepping{journal: d.site.o.Steps, sandbox: spec.ID, tier: d.tier.Name, audit: d.site.o.Audit}
 		p.plan.witness = steps.watch
 	}
 	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}

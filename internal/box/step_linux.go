@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
@@ -21,6 +22,7 @@ type stepping struct {
 	sandbox paddock.ID
 	tier    paddock.Tier
 	held    func(context.Context) ([]boxinit.Change, error)
+	audit   audit.Sink // gets an event of each recorded step; nil gets none
 
 	turn sync.Mutex // held while a step begins or ends
 
@@ -264,6 +266,8 @@ func (s *stepping) finish(o *openStep, exit *paddock.Exit) {
 	r, err := o.recorder.End(context.Background(), out)
 	if err == nil && o.background && r.Changed == 0 && r.Missed == 0 {
 		err = s.journal.Remove(context.Background(), r.Number)
+	} else if err == nil {
+		err = s.vouch(r, exit)
 	}
 	if err != nil && s.lost == nil {
 		s.lost = fmt.Errorf("record a step: %w", err)

@@ -23,12 +23,17 @@ import (
 type auditFlags struct {
 	file  string
 	kinds []string
+
+	steps bool // set by begin: steps are asked for by name
 }
 
 func (f *auditFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.file, "audit", "", "record what commands do in this new `FILE`, as signed lines of JSON, on a tier that can; docs/security/audit.md describes them")
-	fs.StringSliceVar(&f.kinds, "audit-kinds", nil, "record these `kinds` of events too: "+Join(paddock.AuditKinds())+" (default exec, or those of the policy)")
+	fs.StringSliceVar(&f.kinds, "audit-kinds", nil, "record these `kinds` of events too: "+Join(recordable())+" (default exec, or those of the policy); steps are recorded with --undo anyway")
 }
+
+// recordable lists the kinds that can be asked for.
+func recordable() []audit.Kind { return append(paddock.AuditKinds(), audit.Stepped) }
 
 // A record is a file in which events are written while a sandbox runs. A nil
 // one records nothing.
@@ -63,14 +68,18 @@ func (f *auditFlags) begin(a *App, p *plan, changed func(string) bool) (*record,
 	}
 	for _, text := range f.kinds {
 		k := paddock.AuditKind(text)
-		if !slices.Contains(paddock.AuditKinds(), k) {
-			return nil, WithHint(fmt.Errorf("--audit-kinds %s: there is no such kind of event: %w", text, paddock.Invalid), "kinds are %s", Join(paddock.AuditKinds()))
+		switch {
+		case k == audit.Stepped: // of the journal, not of the policy
+			f.steps = true
+			continue
+		case !slices.Contains(paddock.AuditKinds(), k):
+			return nil, WithHint(fmt.Errorf("--audit-kinds %s: there is no such kind of event: %w", text, paddock.Invalid), "kinds are %s", Join(recordable()))
 		}
 		if !slices.Contains(*kinds, k) {
 			*kinds = append(slices.Clip(*kinds), k)
 		}
 	}
-	if len(*kinds) == 0 {
+	if len(*kinds) == 0 && !f.steps {
 		*kinds = []paddock.AuditKind{paddock.AuditExec}
 	}
 	r, err := a.openRecord(f.file, p)
@@ -79,6 +88,18 @@ func (f *auditFlags) begin(a *App, p *plan, changed func(string) bool) (*record,
 	}
 	p.audit = r.lines
 	return r, nil
+}
+
+// stepless refuses --audit-kinds step for a run without a journal.
+func (f *auditFlags) stepless(p *plan, undo string) error {
+	if !f.steps || p.steps != nil {
+		return nil
+	}
+	hint := "only --tier jail, gvisor and microvm record steps, of a directory that the sandbox may write, such as --workspace ."
+	if undo == "" || undo == "off" {
+		hint = "add --undo on"
+	}
+	return WithHint(fmt.Errorf("--audit-kinds %s: this run records no steps: %w", audit.Stepped, paddock.Invalid), "%s", hint)
 }
 
 // openRecord makes the file, which must not be there yet: neither an earlier

@@ -28,6 +28,7 @@ type runFlags struct {
 	ask      bool
 	noCache  bool
 	undo     string
+	budget   []string
 	publish  listFlag
 
 	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
@@ -71,6 +72,9 @@ and paddock undo brings back what was before. --undo strict also refuses a
 change that could not be undone, such as of a file above 256 MiB, before it is
 made.
 
+With --budget cpu=10m or network=1G, the sandbox is stopped when it has used more
+in all. It is looked at each second, so it may use a little more.
+
 With --publish PORT, connections to that port of this machine, at 127.0.0.1 and
 ::1, reach the same port of the sandbox; HOSTPORT:PORT publishes it as another
 one, and ADDRESS:HOSTPORT:PORT at another address. A port that is taken is an
@@ -83,7 +87,8 @@ written to standard output. With --json=FILE the object goes to FILE, and
 output is passed on. docs/reference/run.schema.json describes it.
 
 Exit status: that of the command, 128+n if signal n killed it (a command that
-ran out of time or memory is killed by signal 9: 137); 126 if the command
+ran out of time or memory is killed by signal 9: 137); 124 if the budget is used
+up; 126 if the command
 cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 128+n if signal n arrived before the command was started.`,
 		Example: `  paddock run -- python3 -c 'print("hello")'
@@ -115,6 +120,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	registerStrip(fs, &f.strip)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
+	registerBudget(fs, &f.budget)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -176,6 +182,10 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if err != nil {
 		return err
 	}
+	limit, err := parseBudget(f.budget)
+	if err != nil {
+		return err
+	}
 	p, err := f.plan(a, changed)
 	if err != nil {
 		return err
@@ -202,6 +212,12 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if err != nil {
 		return err
 	}
+	begun := false
+	defer func() {
+		if !begun { // else it is closed with the sandbox
+			_ = events.close(false)
+		}
+	}()
 	if f.amend != nil {
 		if err := f.amend(p); err != nil {
 			return err
@@ -217,6 +233,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	if p.steps != nil {
 		defer p.steps.Close()
+	}
+	if err := f.audit.stepless(p, f.undo); err != nil {
+		return err
 	}
 
 	starting, cancel := context.WithCancelCause(ctx)
@@ -237,6 +256,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if f.verbose || f.json != "" {
 		before = beginning()
 	}
+	begun = true
 	b, err := a.createOneShot(starting, p)
 	if err != nil {
 		if lost := events.close(false); lost != nil {
@@ -262,9 +282,17 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
 	ports.serve(a, b)
-	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
+	var exit paddock.Exit
+	spent, err := limit.spend(starting, b, p.spec.Policy.Network.Mode)
+	if err == nil {
+		exit, err = a.runScript(starting, f, b, relay, s, args, r, asker)
+	}
 	ports.end(a)
 	seen := b.seen()
+	over, last := spent.end()
+	if seen == nil {
+		seen = last
+	}
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
 	defer cancelGone()
 	left := b.close(gone)
@@ -278,6 +306,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	r.Steps = a.recorded(gone, p.steps, b, f.verbose)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
+	}
+	if over != "" && Because(starting, nil) == nil {
+		return a.overspent(over, seen, r)
 	}
 	if err != nil {
 		if seen != nil {
@@ -307,6 +338,19 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return ExitStatus(paddock.Unavailable.Translate().Exit)
 	}
 	return ExitStatus(exit.Code)
+}
+
+// overspent tells that a sandbox was stopped because of its budget.
+func (a *App) overspent(why string, seen *paddock.Status, r *result) error {
+	why = "the sandbox was stopped: " + why
+	hint := "more: --budget NAME=VALUE; nothing of the command runs any more"
+	r.Error = &failure{Kind: paddock.Exhausted.Error(), Message: why, Hint: hint}
+	fmt.Fprintf(a.Stderr, "paddock: %s\nhint: %s\n", why, hint)
+	if seen != nil {
+		refusals(a.Stderr, seen.Refused)
+	}
+	allowed(a.Stderr, r.Asked)
+	return ExitStatus(overBudget)
 }
 
 // listen lists the signals that this run wants.

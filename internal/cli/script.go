@@ -141,7 +141,8 @@ The sandbox is that of paddock run: no network, nothing of your home, and
 limits. On the tier sim the shell has line editing, history and completion of
 its own.
 
-Exit status: that of the shell; 125 if Paddock itself failed.`,
+Exit status: that of the shell; 124 if the budget of --budget is used up; 125 if
+Paddock itself failed.`,
 		Example: `  paddock shell --tier sim --workspace .
   paddock shell --workspace . --memory 2G
   paddock shell "$id"`,
@@ -173,6 +174,7 @@ Exit status: that of the shell; 125 if Paddock itself failed.`,
 	f.registerPublish(fs)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
+	registerBudget(fs, &f.budget)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c

@@ -21,6 +21,22 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
+// OpenJournal opens the journal of steps in a directory, or with an empty name that of the caller. It makes records of
+// steps that were cut off. The caller closes it.
+func (a *App) OpenJournal(ctx context.Context, dir string) (*step.Journal, error) {
+	if dir == "" {
+		return a.journal(ctx)
+	}
+	j, err := step.Open(dir, step.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := j.Recover(ctx); err != nil {
+		a.complain(fmt.Errorf("steps that were cut off: %w", err))
+	}
+	return j, nil
+}
+
 // journal opens the journal of the caller's steps, and makes records of those that were cut off.
 func (a *App) journal(ctx context.Context) (*step.Journal, error) {
 	return a.journalWith(ctx, step.Options{})

@@ -56,6 +56,20 @@ func rawMode(stdin io.Reader) (restore func() error, err error) {
 	return func() error { return term.Restore(fd, before) }, nil
 }
 
+// AskHidden asks for a line at the terminal, which does not show it. It returns [paddock.Invalid] without a terminal.
+func (a *App) AskHidden(question string) (string, error) {
+	if !isTerminal(a.Stdin) {
+		return "", fmt.Errorf("terminal: there is none: %w", paddock.Invalid)
+	}
+	fmt.Fprintf(a.Stderr, "%s: ", OneLine(question))
+	text, err := readHidden(a.Stdin)
+	fmt.Fprintln(a.Stderr)
+	if err != nil {
+		return "", fmt.Errorf("terminal: %w: %w", err, paddock.Unavailable)
+	}
+	return text, nil
+}
+
 // readHidden reads a line from the terminal without showing it.
 func readHidden(stdin io.Reader) (string, error) {
 	fd, ok := terminalOf(stdin)

@@ -164,7 +164,7 @@ func (t Tier) opened(p *plan) (paddock.Driver, error) {
 		return t.Open(Gear{}) // which is then refused with the line that asks for it
 	case p.asksForCommands() && !t.Audited:
 		return nil, WithHint(fmt.Errorf("%s: %w", cannotAudit, paddock.Unsupported),
-			"leave --audit out, or use --tier gvisor where this machine can run it")
+			"leave --audit out, record steps only (--undo on --audit-kinds step), or use --tier gvisor where this machine can run it")
 	case p.limits != (budget.Limits{}) && !t.Limited:
 		return nil, WithHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")

@@ -3,7 +3,6 @@ package attestation
 import (
 	"bufio"
 	"bytes"
-	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,7 @@ const (
 	maxRef    = 4096
 	maxPacked = 256 << 20
 	maxTag    = 1 << 20
-	maxHops   = 5 // symbolic references
+	maxHops   = 5 // symbolic references, or tags of tags
 )
 
 // IsCommit reports whether text is a commit's digest: 40 or 64 hexadecimal digits, in lower case.
@@ -29,25 +28,16 @@ func IsCommit(text string) bool {
 }
 
 // Resolve returns the digest of the commit that a revision names in the repository of a directory: HEAD, a branch, a tag
-// or the whole name of a reference. It reads files below .git, and starts no program.
+// or the whole name of a reference. It reads files of the repository, and starts no program.
 func Resolve(dir *os.Root, revision string) (string, error) {
 	if IsCommit(revision) {
 		return revision, nil
 	}
-	st, err := dir.Lstat(repository)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("there is no .git in %s: %w", dir.Name(), paddock.NotFound)
-	case err != nil:
-		return "", fmt.Errorf("%w: %w", err, paddock.Denied)
-	case !st.IsDir():
-		return "", fmt.Errorf(".git is no directory: the repository is elsewhere, as that of a linked worktree: %w", paddock.Unsupported)
-	}
-	git, err := dir.OpenRoot(repository)
+	git, err := openRepository(dir)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", err, paddock.Denied)
+		return "", err
 	}
-	defer git.Close()
+	defer git.close()
 	if !fs.ValidPath(revision) || strings.ContainsFunc(revision, func(r rune) bool { return r <= ' ' || strings.ContainsRune("~^:?*[\\\x7f@", r) }) {
 		return "", fmt.Errorf("%q is neither HEAD nor the name of a branch or tag, nor a commit's whole digest: %w", revision, paddock.Invalid)
 	}
@@ -57,7 +47,7 @@ func Resolve(dir *os.Root, revision string) (string, error) {
 	}
 	var found []string
 	for _, name := range names {
-		digest, err := follow(git, name)
+		digest, err := git.follow(name)
 		if errors.Is(err, paddock.NotFound) {
 			continue
 		}
@@ -76,11 +66,11 @@ func Resolve(dir *os.Root, revision string) (string, error) {
 }
 
 // follow returns the commit of a reference.
-func follow(git *os.Root, name string) (string, error) {
+func (r *repository) follow(name string) (string, error) {
 	for range maxHops {
-		data, err := readFile(git, name, maxRef)
+		data, err := readFile(r.place(name), name, maxRef)
 		if errors.Is(err, paddock.NotFound) {
-			return packed(git, name)
+			return packed(r.common, name)
 		}
 		if err != nil {
 			return "", err
@@ -95,7 +85,7 @@ func follow(git *os.Root, name string) (string, error) {
 		if !IsCommit(text) {
 			return "", fmt.Errorf("the file of the reference %s has no digest: %w", name, paddock.Invalid)
 		}
-		return peel(git, name, text)
+		return peel(r.common, name, text)
 	}
 	return "", fmt.Errorf("references lead to each other: %w", paddock.Invalid)
 }
@@ -106,30 +96,18 @@ func peel(git *os.Root, name, digest string) (string, error) {
 		return digest, nil
 	}
 	for range maxHops {
-		data, err := readFile(git, "objects/"+digest[:2]+"/"+digest[2:], maxTag)
-		if errors.Is(err, paddock.NotFound) {
-			return "", fmt.Errorf("the object of the tag %s is in a pack, which is not read: %w", strings.TrimPrefix(name, "refs/tags/"), paddock.Unsupported)
-		}
-		if err != nil {
-			return "", err
-		}
-		z, err := zlib.NewReader(bytes.NewReader(data))
-		if err != nil {
-			return "", fmt.Errorf("the object %s: %w: %w", digest, err, paddock.Invalid)
-		}
-		head := make([]byte, 256) // of "tag SIZE\0object DIGEST\n…", or of another object
-		n, err := io.ReadFull(z, head)
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return "", fmt.Errorf("the object %s: %w: %w", digest, err, paddock.Invalid)
-		}
-		kind, body, _ := strings.Cut(string(head[:n]), "\x00")
+		kind, text, err := object(git, digest)
 		switch {
-		case strings.HasPrefix(kind, "commit "):
+		case errors.Is(err, paddock.NotFound):
+			return "", fmt.Errorf("the tag %s: %w", strings.TrimPrefix(name, "refs/tags/"), err)
+		case err != nil:
+			return "", err
+		case kind == "commit":
 			return digest, nil
-		case !strings.HasPrefix(kind, "tag "):
+		case kind != "tag":
 			return "", fmt.Errorf("the tag %s names no commit: %w", name, paddock.Invalid)
 		}
-		line, rest, _ := strings.Cut(body, "\n")
+		line, rest, _ := strings.Cut(string(text), "\n")
 		digest = strings.TrimPrefix(line, "object ")
 		if !IsCommit(digest) {
 			return "", fmt.Errorf("the tag %s names no object: %w", name, paddock.Invalid)
@@ -138,7 +116,7 @@ func peel(git *os.Root, name, digest string) (string, error) {
 			return digest, nil
 		}
 	}
-	return "", fmt.Errorf("tags lead to each other: %w", paddock.Invalid)
+	return "", fmt.Errorf("a tag leads to more than %d others: %w", maxHops, paddock.Invalid)
 }
 
 // packed looks a reference up in the file of packed references. git writes the commit of a tag behind it.
@@ -182,21 +160,12 @@ func whole(git *os.Root, name, digest string, peeled bool) (string, error) {
 
 // readFile reads a plain file of a repository. A link leads nowhere outside of it.
 func readFile(git *os.Root, name string, most int64) ([]byte, error) {
-	f, err := git.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return nil, fmt.Errorf("there is no file %s: %w", name, paddock.NotFound)
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", err, paddock.Denied)
+	f, size, err := openPlain(git, name)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", err, paddock.Denied)
-	case st.IsDir():
-		return nil, fmt.Errorf("%s is a directory: %w", name, paddock.NotFound)
-	case !st.Mode().IsRegular() || st.Size() > most:
+	if size > most {
 		return nil, fmt.Errorf("%s of the repository is no plain file of at most %d bytes: %w", name, most, paddock.Invalid)
 	}
 	data, err := io.ReadAll(bufio.NewReader(io.LimitReader(f, most)))
@@ -206,9 +175,40 @@ func readFile(git *os.Root, name string, most int64) ([]byte, error) {
 	return data, nil
 }
 
+// openPlain opens a plain file of a repository, and returns its size.
+func openPlain(git *os.Root, name string) (_ *os.File, size int64, err error) {
+	f, err := git.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil, 0, fmt.Errorf("there is no file %s: %w", name, paddock.NotFound)
+	case err != nil:
+		return nil, 0, fmt.Errorf("%w: %w", err, paddock.Denied)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("%w: %w", err, paddock.Denied)
+	case st.IsDir():
+		return nil, 0, fmt.Errorf("%s is a directory: %w", name, paddock.NotFound)
+	case !st.Mode().IsRegular():
+		return nil, 0, fmt.Errorf("%s of the repository is no plain file: %w", name, paddock.Invalid)
+	}
+	return f, st.Size(), nil
+}
+
 // Commit returns the subject of a commit.
 func Commit(digest string) Subject {
 	return Subject{Name: "commit:" + digest, Digest: Digest{GitCommit: digest}}
+}
+
+// Image returns the subject of an image, by the hexadecimal digits of its SHA-256.
+func Image(digest string) Subject {
+	return Subject{Name: "image:" + digest, Digest: Digest{SHA256: digest}}
 }
 
 // WorkspaceName is the name of the subject that is a workspace.

@@ -2,12 +2,10 @@ package attestation
 
 import (
 	"bytes"
-	"crypto/ed25519"
+	"crypto"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -35,37 +33,28 @@ func authenticated(payloadType string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }
 
-// KeyID returns the ID of a key in envelopes: its fingerprint as ssh-keygen prints it. Verifiers that know only the key
-// compute the same.
-func KeyID(key ed25519.PublicKey) (string, error) {
-	public, err := ssh.NewPublicKey(key)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", err, paddock.Invalid)
-	}
-	return ssh.FingerprintSHA256(public), nil
-}
-
-// Sign returns a statement in an envelope, as one line with its line break.
-func Sign(s Statement, key ed25519.PrivateKey) ([]byte, error) {
+// Sign returns a statement in an envelope, as one line with its line break. It does not trust the signer.
+func Sign(s Statement, signer Signer) ([]byte, error) {
 	payload, err := s.encode()
 	if err != nil {
 		return nil, err
 	}
-	public, ok := key.Public().(ed25519.PublicKey)
-	if !ok {
-		return nil, fmt.Errorf("it is no key of Ed25519: %w", paddock.Invalid)
-	}
-	id, err := KeyID(public)
+	id, err := KeyID(signer.Public())
 	if err != nil {
 		return nil, err
+	}
+	message := authenticated(PayloadType, payload)
+	sig, err := signer.Sign(message)
+	if err != nil {
+		return nil, err
+	}
+	if !verified(signer.Public(), message, sig) {
+		return nil, fmt.Errorf("what was signed with the key %s is not a signature of it: %w", id, paddock.Invalid)
 	}
 	return envelope{
 		PayloadType: PayloadType,
 		Payload:     base64.StdEncoding.EncodeToString(payload),
-		Signatures: []signature{{
-			KeyID: id,
-			Sig:   base64.StdEncoding.EncodeToString(ed25519.Sign(key, authenticated(PayloadType, payload))),
-		}},
+		Signatures:  []signature{{KeyID: id, Sig: base64.StdEncoding.EncodeToString(sig)}},
 	}.encode()
 }
 
@@ -82,7 +71,7 @@ func (e envelope) encode() ([]byte, error) {
 
 // Open returns the statement of an envelope that key signed. An error says which part is wrong. Only one spelling of an
 // envelope and of a statement is valid, that of [Sign], so that every changed byte is an error.
-func Open(data []byte, key ed25519.PublicKey) (Statement, error) {
+func Open(data []byte, key crypto.PublicKey) (Statement, error) {
 	payload, sig, id, err := parse(data)
 	if err != nil {
 		return Statement{}, err
@@ -94,7 +83,7 @@ func Open(data []byte, key ed25519.PublicKey) (Statement, error) {
 	if id != own {
 		return Statement{}, fmt.Errorf("it is signed with the key %q, and not with %s: %w", id, own, paddock.Denied)
 	}
-	if !ed25519.Verify(key, authenticated(PayloadType, payload), sig) {
+	if !verified(key, authenticated(PayloadType, payload), sig) {
 		return Statement{}, fmt.Errorf("the key %s did not sign it: the statement or the signature was changed: %w", id, paddock.Denied)
 	}
 	return decode(payload)
@@ -116,8 +105,8 @@ func parse(data []byte) (payload, sig []byte, key string, err error) {
 	if payload, err = base64.StdEncoding.Strict().DecodeString(e.Payload); err != nil {
 		return nil, nil, "", fmt.Errorf("its payload is no base64: %w", paddock.Invalid)
 	}
-	if sig, err = base64.StdEncoding.Strict().DecodeString(e.Signatures[0].Sig); err != nil || len(sig) != ed25519.SignatureSize {
-		return nil, nil, "", fmt.Errorf("its signature is none of Ed25519 in base64: %w", paddock.Invalid)
+	if sig, err = base64.StdEncoding.Strict().DecodeString(e.Signatures[0].Sig); err != nil || len(sig) == 0 || len(sig) > maxSignature {
+		return nil, nil, "", fmt.Errorf("its signature is none in base64: %w", paddock.Invalid)
 	}
 	if again, err := e.encode(); err != nil || !bytes.Equal(again, data) {
 		return nil, nil, "", fmt.Errorf("it is not written as `paddock audit attest` writes it: it was changed or formatted: %w", paddock.Invalid)

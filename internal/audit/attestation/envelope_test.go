@@ -47,7 +47,11 @@ func example() Statement {
 
 func signed(t testing.TB, s Statement, key ed25519.PrivateKey) []byte {
 	t.Helper()
-	data, err := Sign(s, key)
+	signer, err := NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := Sign(s, signer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +76,10 @@ func TestAnEnvelopeHasTheStatement(t *testing.T) {
 	b, errB := json.Marshal(want)
 	if errA != nil || errB != nil || !bytes.Equal(a, b) {
 		t.Errorf("got  %s\nwant %s", a, b)
+	}
+	want.PredicateType = FirstPredicateType
+	if got, err := Open(signed(t, want, key), public); err != nil || got.PredicateType != FirstPredicateType {
+		t.Errorf("of version 1: %v", err)
 	}
 }
 
@@ -119,6 +127,8 @@ func TestAnEnvelopeOfAnotherKindIsRefusedWithTheReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	first := example()
+	first.PredicateType, first.Predicate.Counts.Events = FirstPredicateType, map[string]int64{"exec": 1}
 	nothing := example()
 	nothing.Subject = []Subject{}
 	for _, row := range []struct {
@@ -137,6 +147,7 @@ func TestAnEnvelopeOfAnotherKindIsRefusedWithTheReason(t *testing.T) {
 		{"a field twice", wrap(PayloadType, strings.Replace(string(good), `{"_type"`, `{"_type":"x","_type"`, 1)), "not written as"},
 		{"a field in capitals", wrap(PayloadType, strings.Replace(string(good), `"sandbox"`, `"SANDBOX"`, 1)), "not written as"},
 		{"something behind it", wrap(PayloadType, string(good)+" {}"), "no in-toto Statement"},
+		{"a field of a later version", signed(t, first, key), "has fields of version 2"},
 		{"no subject", signed(t, nothing, key), "about nothing"},
 		{"too large", bytes.Repeat([]byte("x"), MaxEnvelope+1), "larger than any attestation"},
 	} {

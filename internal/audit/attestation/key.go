@@ -2,6 +2,7 @@ package attestation
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -11,45 +12,75 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/audit/chain"
 )
 
-// ParsePrivate reads a private key of Ed25519: PKCS #8 in PEM, or an OpenSSH private key without a passphrase.
-func ParsePrivate(data []byte) (ed25519.PrivateKey, error) {
+// ParsePrivate reads a private key: of Ed25519, of ECDSA with P-256, or of RSA; in PEM (PKCS #8, or the older PKCS #1 and
+// SEC 1) or in OpenSSH's format. If it is protected, passphrase is called, which may be nil.
+func ParsePrivate(data []byte, passphrase func() ([]byte, error)) (Signer, error) {
 	b, _ := pem.Decode(data)
 	if b == nil {
 		return nil, fmt.Errorf("it is no private key in PEM or in OpenSSH's format: %w", paddock.Invalid)
 	}
-	var key any
-	var err error
 	switch b.Type {
-	case "PRIVATE KEY":
-		key, err = x509.ParsePKCS8PrivateKey(b.Bytes)
-	case "OPENSSH PRIVATE KEY":
-		key, err = ssh.ParseRawPrivateKey(data)
+	case "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY":
+	case "ENCRYPTED PRIVATE KEY":
+		return nil, fmt.Errorf("it is protected by a passphrase, in PKCS #8; only keys of OpenSSH may be: %w", paddock.Unsupported)
 	default:
 		return nil, fmt.Errorf("it is %q, and no private key of PKCS #8 or OpenSSH: %w", b.Type, paddock.Invalid)
 	}
+	key, err := ssh.ParseRawPrivateKey(data)
 	var locked *ssh.PassphraseMissingError
 	if errors.As(err, &locked) {
-		return nil, fmt.Errorf("it is protected by a passphrase: %w", paddock.Unsupported)
+		if b.Type != "OPENSSH PRIVATE KEY" { // an older way, that holds nobody up
+			return nil, fmt.Errorf("it is protected by a passphrase, in the way of old PEM; only keys of OpenSSH may be: %w", paddock.Unsupported)
+		}
+		if key, err = unlock(data, passphrase); err != nil {
+			return nil, err
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
 	}
-	switch key := key.(type) {
-	case ed25519.PrivateKey:
-		return key, nil
-	case *ed25519.PrivateKey:
-		return *key, nil
+	if old, ok := key.(*ed25519.PrivateKey); ok {
+		key = *old
 	}
-	return nil, fmt.Errorf("it is no key of Ed25519: %w", paddock.Unsupported)
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, usable(nil)
+	}
+	return NewSigner(signer)
 }
 
-// ParsePublic reads a public key of Ed25519: in PEM, or as one line of OpenSSH's authorized_keys.
-func ParsePublic(data []byte) (ed25519.PublicKey, error) {
+// unlock reads a protected key of OpenSSH.
+func unlock(data []byte, passphrase func() ([]byte, error)) (any, error) {
+	if passphrase == nil {
+		return nil, fmt.Errorf("it is protected by a passphrase: %w", paddock.Unsupported)
+	}
+	text, err := passphrase()
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.ParseRawPrivateKeyWithPassphrase(data, text)
+	if errors.Is(err, x509.IncorrectPasswordError) {
+		return nil, fmt.Errorf("the passphrase is not that of the key: %w", paddock.Denied)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	return key, nil
+}
+
+// ParsePublic reads a public key of a kind that signs: in PEM, or as one line of OpenSSH's authorized_keys.
+func ParsePublic(data []byte) (crypto.PublicKey, error) {
 	if b, _ := pem.Decode(data); b != nil {
-		return chain.ParsePublic(data)
+		if b.Type != "PUBLIC KEY" {
+			return nil, fmt.Errorf("it is no public key in PEM, but %q: %w", b.Type, paddock.Invalid)
+		}
+		key, err := x509.ParsePKIXPublicKey(b.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+		}
+		return key, usable(key)
 	}
 	key, _, _, rest, err := ssh.ParseAuthorizedKey(data)
 	if err != nil {
@@ -58,10 +89,9 @@ func ParsePublic(data []byte) (ed25519.PublicKey, error) {
 	if len(bytes.TrimSpace(rest)) > 0 {
 		return nil, fmt.Errorf("it has more than one line: %w", paddock.Invalid)
 	}
-	if c, ok := key.(ssh.CryptoPublicKey); ok {
-		if public, ok := c.CryptoPublicKey().(ed25519.PublicKey); ok {
-			return public, nil
-		}
+	if c, ok := key.(ssh.CryptoPublicKey); ok && key.Type() != ssh.KeyAlgoSKED25519 && key.Type() != ssh.KeyAlgoSKECDSA256 {
+		public := c.CryptoPublicKey()
+		return public, usable(public)
 	}
-	return nil, fmt.Errorf("it is a key of the type %s, and not ssh-ed25519: %w", key.Type(), paddock.Unsupported)
+	return nil, fmt.Errorf("it is a key of the type %s, which signs no plain bytes: %w", key.Type(), paddock.Unsupported)
 }

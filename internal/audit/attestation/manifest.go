@@ -28,9 +28,9 @@ const (
 	maxHoles   = 256 << 30 // of these, bytes that take no room on the disk, and time all the same
 )
 
-// repository is what a manifest leaves out at the top of a workspace: git changes it at every look, and commits are
+// gitName is what a manifest leaves out at the top of a workspace: git changes it at every look, and commits are
 // subjects of their own.
-const repository = ".git"
+const gitName = ".git"
 
 // An entry is a file, directory, link or other object of a workspace.
 type entry struct {
@@ -110,7 +110,7 @@ func (s *survey) walk(dir *os.Root, at string) error {
 		return err
 	}
 	for _, name := range names {
-		if at == "" && name == repository {
+		if at == "" && name == gitName {
 			continue
 		}
 		if err := s.add(dir, name, path.Join(at, name)); err != nil {

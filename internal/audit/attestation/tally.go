@@ -13,8 +13,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
 )
 
-// maxSecrets bounds the names of secrets that a Tally keeps.
-const maxSecrets = 4096
+// Bounds of what a Tally keeps.
+const (
+	maxSecrets = 4096 // names of secrets
+	maxKinds   = 256  // kinds of events
+)
 
 // A Tally collects a predicate from the lines of a record. Its Line is an Each of [chain.Options]. Only what a head
 // vouches for counts.
@@ -22,6 +25,7 @@ type Tally struct {
 	sandbox string
 	at      time.Time // its start, where its ID has several; zero stands for the only one
 	until   *Record   // stop behind this head
+	first   bool      // collect what version 1 of the predicate has
 
 	now     state // up to the last line
 	signed  state // up to the last head
@@ -53,9 +57,10 @@ type numbers struct{ exec, refusals, refusedActions, keyUses int64 }
 // NewTally returns a Tally of one sandbox. An empty ID stands for the only sandbox of the record.
 func NewTally(sandbox string) *Tally { return &Tally{sandbox: sandbox} }
 
-// Again returns a Tally that collects what p says anew: of the same sandbox, up to the same head.
-func Again(p Predicate) *Tally {
-	return (&Tally{sandbox: p.Sandbox.ID, until: &p.Record}).At(p.Started)
+// Again returns a Tally that collects what s says anew: of the same sandbox, up to the same head.
+func Again(s Statement) *Tally {
+	p := s.Predicate
+	return (&Tally{sandbox: p.Sandbox.ID, until: &p.Record, first: s.PredicateType == FirstPredicateType}).At(p.Started)
 }
 
 // At makes the Tally one of the sandbox that started at this time, where an ID was used for several.
@@ -94,6 +99,11 @@ func (s *state) clone() state {
 	c := *s
 	c.p.Secrets = maps.Clone(s.p.Secrets)
 	c.others, c.starts = s.others[:len(s.others):len(s.others)], s.starts[:len(s.starts):len(s.starts)]
+	c.p.Counts.Events = maps.Clone(s.p.Counts.Events)
+	if n := s.p.Counts.Steps; n != nil {
+		steps := *n
+		c.p.Counts.Steps = &steps
+	}
 	return c
 }
 
@@ -170,7 +180,16 @@ const probe, probePath = "probe", "/memfd:probe (deleted)"
 
 // count counts an event of the sandbox.
 func (s *state) count(e audit.Event) {
+	c := &s.p.Counts
+	s.kind(e.Kind)
 	switch {
+	case e.Kind == audit.Stepped && e.Step != nil:
+		if c.Steps == nil {
+			c.Steps = &StepCounts{}
+		}
+		n := c.Steps
+		n.Number++
+		n.Changed, n.Removed, n.Left = n.Changed+some(e.Step.Changed), n.Removed+some(e.Step.Removed), n.Left+some(e.Step.Left)
 	case e.Kind == audit.Exec:
 		if s.n.exec++; s.n.exec == 1 && s.start == nil {
 			s.probed = e.Path == probePath && slices.Equal(e.Args, []string{probe})
@@ -192,6 +211,23 @@ func (s *state) count(e audit.Event) {
 		s.action(e)
 	}
 }
+
+// kind counts a line.
+func (s *state) kind(k audit.Kind) {
+	c := &s.p.Counts
+	if c.Events == nil {
+		c.Events = map[string]int64{}
+	}
+	name := audit.Text(string(k), audit.MaxWord)
+	if _, known := c.Events[name]; !known && len(c.Events) >= maxKinds {
+		s.tooMany = true
+		return
+	}
+	c.Events[name]++
+}
+
+// some bounds a count of an event, so that no sum overflows.
+func some(n int) int64 { return max(0, min(int64(n), 1<<31)) }
 
 func (s *state) action(e audit.Event) {
 	c := &s.p.Counts
@@ -251,7 +287,7 @@ func (t *Tally) Predicate() (Predicate, error) {
 	case len(s.others) > 0:
 		return p, fmt.Errorf("the record has more than one sandbox: %s: %w", strings.Join(append([]string{s.id}, s.others...), ", "), paddock.Invalid)
 	case s.tooMany:
-		return p, fmt.Errorf("the record names more than %d secrets: %w", maxSecrets, paddock.Exhausted)
+		return p, fmt.Errorf("the record names more than %d secrets, or more than %d kinds of events: %w", maxSecrets, maxKinds, paddock.Exhausted)
 	}
 	policy, ok := digestOf(s.start.Policy)
 	build, known := digestOf(s.start.Paddock.Digest)
@@ -272,6 +308,16 @@ func (t *Tally) Predicate() (Predicate, error) {
 		p.Policy.File = &file
 	}
 	p.Paddock = Build{Version: s.start.Paddock.Version, Revision: s.start.Paddock.Revision, Modified: s.start.Paddock.Modified, Digest: build}
+	if s.start.Image != "" {
+		image, ok := digestOf(s.start.Image)
+		if !ok {
+			return p, fmt.Errorf("the start of the sandbox names %q as the digest of its image: %w", s.start.Image, paddock.Invalid)
+		}
+		p.Sandbox.Image = &image
+	}
+	if t.first {
+		p.Sandbox.Image, p.Counts.Steps, p.Counts.Events = nil, nil, nil
+	}
 	s.finish(&p)
 	return p, nil
 }

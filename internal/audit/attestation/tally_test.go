@@ -3,8 +3,10 @@ package attestation
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,8 @@ func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
 		flow(audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN", "OTHER"}}), flow(audit.Flow{Verdict: "allow", Secrets: []string{"TOKEN"}}),
 		flow(audit.Flow{Verdict: "deny", Count: 3}), flow(audit.Flow{Verdict: "deny"}),
 		use("allow", 0), use("deny", 2),
+		stepped("a", audit.Step{Changed: 5, Removed: 3, Left: 1}), stepped("b", audit.Step{Changed: 50}), stepped("a", audit.Step{Changed: 2, Removed: -1 << 40}),
+		ofSandbox("a", "to-come", nil),
 		action("a", "process.start", "ok"), action("a", "process.start", "not found"), action("a", "file.read", "denied"), action("a", "sandbox.update", "ok"),
 		ofSandbox("", audit.Lost, func(e *audit.Event) { e.Dropped = 2 }),
 	)
@@ -114,6 +118,14 @@ func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
 	if r, k := p.Counts.Refusals, p.Counts.KeyUses; r == nil || *r != 3+1+2 || k == nil || *k != 1 {
 		t.Errorf("refusals %v, uses of keys %v", r, k)
 	}
+	if n := p.Counts.Steps; n == nil || *n != (StepCounts{Number: 2, Changed: 7, Removed: 3, Left: 1}) {
+		t.Errorf("%+v", n)
+	}
+	if want := map[string]int64{"exec": 3, "network": 4, "key-agent": 2, "action": 4, "step": 2, "to-come": 1, "start": 1}; !maps.Equal(p.Counts.Events, want) {
+		t.Errorf("%v, want %v", p.Counts.Events, want)
+	}
+	whole := p
+	p.Counts.Steps, p.Counts.Events = nil, nil
 	p.Counts.Exec, p.Counts.Refusals, p.Counts.KeyUses = nil, nil, nil
 	if want := (Counts{Commands: 1, Updates: 1, Lost: 9}); !reflect.DeepEqual(p.Counts, want) {
 		t.Errorf("%+v, want %+v", p.Counts, want)
@@ -130,12 +142,55 @@ func TestAPredicateSaysWhatTheRecordHas(t *testing.T) {
 	if !p.Started.Equal(time.Unix(100, 0)) || !p.Ended.Equal(p.Record.Signed) {
 		t.Errorf("%v to %v", p.Started, p.Ended)
 	}
-	again, err := b.read(Again(p))
+	again, err := b.read(Again(New(nil, p)))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Same(whole, again); err != nil {
+		t.Error(err)
+	}
+	// An attestation of an earlier version is compared with what that had.
+	old := New(nil, p)
+	old.PredicateType = FirstPredicateType
+	if again, err = b.read(Again(old)); err != nil {
 		t.Fatal(err)
 	}
 	again.Counts.Exec, again.Counts.Refusals, again.Counts.KeyUses = nil, nil, nil
 	if err := Same(p, again); err != nil {
+		t.Error(err)
+	}
+}
+
+func stepped(id string, s audit.Step) audit.Event {
+	return ofSandbox(id, audit.Stepped, func(e *audit.Event) { e.Step = &s })
+}
+
+func TestKindsOfEventsHaveABound(t *testing.T) {
+	b := newBook(t)
+	b.write(begun("a"))
+	for i := range maxKinds {
+		b.write(ofSandbox("a", audit.Kind(strconv.Itoa(i)), nil))
+	}
+	b.close()
+	if _, err := b.read(NewTally("")); !errors.Is(err, paddock.Exhausted) {
+		t.Error(err)
+	}
+}
+
+func TestTheImageOfARootIsAttested(t *testing.T) {
+	e := begun("a")
+	e.Start.Image = "sha256:" + strings.Repeat("1", 64)
+	b := newBook(t)
+	b.write(e)
+	b.close()
+	if p, err := b.read(NewTally("")); err != nil || p.Sandbox.Image == nil || p.Sandbox.Image.SHA256 != strings.Repeat("1", 64) {
+		t.Errorf("%+v, %v", p.Sandbox, err)
+	}
+	e.Start.Image = "latest"
+	b = newBook(t)
+	b.write(e)
+	b.close()
+	if _, err := b.read(NewTally("")); err == nil || !strings.Contains(err.Error(), "as the digest of its image") {
 		t.Error(err)
 	}
 }
@@ -173,7 +228,7 @@ func TestWhatDiffersFromTheRecordIsNamed(t *testing.T) {
 	} {
 		said := good
 		change(&said)
-		if _, err := b.read(Again(said)); err == nil || !strings.Contains(err.Error(), "the record has no head at line") {
+		if _, err := b.read(Again(New(nil, said))); err == nil || !strings.Contains(err.Error(), "the record has no head at line") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -232,7 +287,7 @@ func TestOnlySignedLinesCount(t *testing.T) {
 	// What comes later changes nothing of what was attested.
 	b.write(action("a", "sandbox.remove", "ok"))
 	b.close()
-	again, err := b.read(Again(p))
+	again, err := b.read(Again(New(nil, p)))
 	if err == nil {
 		err = Same(p, again)
 	}
@@ -341,7 +396,7 @@ func TestAnIDThatWasUsedAgainNeedsATime(t *testing.T) {
 			if err != nil || p.Sandbox.Tenant != row.tenant || p.Counts.Commands != row.commands {
 				t.Errorf("%s, at %d: %+v, %v", name, seconds, p, err)
 			}
-			again, err := b.read(Again(p))
+			again, err := b.read(Again(New(nil, p)))
 			if err == nil {
 				err = Same(p, again)
 			}

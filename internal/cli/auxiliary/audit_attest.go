@@ -3,7 +3,6 @@ package auxiliary
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit/attestation"
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+	"github.com/paddock-sandbox/paddock/internal/audit/quote"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
@@ -24,17 +24,21 @@ import (
 type subjectFlags struct {
 	workspace  string
 	commits    []string
+	images     []string
 	repository string
 }
 
 func (f *subjectFlags) register(fs *pflag.FlagSet, verb string) {
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` whose files are "+verb+", but for .git at its top")
 	fs.StringArrayVar(&f.commits, "commit", nil, "commit that is "+verb+": `REV`, which is HEAD, a branch, a tag, or a whole digest (repeatable)")
+	fs.StringArrayVar(&f.images, "image", nil, "image that is "+verb+": its `digest` as a registry names it, sha256:… (repeatable)")
 	fs.StringVar(&f.repository, "repository", "", "`directory` whose .git has the revisions of --commit (default: the workspace, or the working directory)")
 }
 
 // none reports whether nothing is named.
-func (f *subjectFlags) none() bool { return f.workspace == "" && len(f.commits) == 0 }
+func (f *subjectFlags) none() bool {
+	return f.workspace == "" && len(f.commits) == 0 && len(f.images) == 0
+}
 
 // subjects digests what is named.
 func (f *subjectFlags) subjects(ctx context.Context) ([]attestation.Subject, error) {
@@ -57,6 +61,14 @@ func (f *subjectFlags) subjects(ctx context.Context) ([]attestation.Subject, err
 			return nil, cli.WithHint(fmt.Errorf("--commit %s: %w", rev, err), "name the whole digest, which `git rev-parse %s^{commit}` prints", rev)
 		}
 		if s := attestation.Commit(digest); !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	for _, digest := range f.images {
+		if !chain.IsFingerprint(digest) {
+			return nil, cli.WithHint(fmt.Errorf("--image %s: it is no digest of an image: %w", digest, paddock.Invalid), "it is sha256: and 64 hexadecimal digits, which a push prints")
+		}
+		if s := attestation.Image(strings.TrimPrefix(digest, "sha256:")); !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
@@ -94,22 +106,27 @@ func openDir(flag, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-func auditAttestCommand(a *cli.App) *cobra.Command {
+func auditAttestCommand(a *cli.App, m machine) *cobra.Command {
 	var f subjectFlags
+	q := quoteFlags{machine: m}
 	var sandbox, started, key, recordKey string
 	c := &cobra.Command{
 		Use:   "attest [flags] FILE|DIR|URL",
 		Short: "Attest in which sandbox a workspace or commits were made",
-		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE envelope, signed with
-Ed25519. It is about the files of --workspace as they are now, and about each commit
-of --commit. It says what the record has of the sandbox: its ID and tier, its
-controls as they were verified, the digests of its policy and of Paddock itself, the
-record's last head and length, how many programs, refusals and uses of keys there
-were, secrets by name, and times.
+		Long: `Write an attestation to standard output: an in-toto Statement in a DSSE
+envelope. It is about the files of --workspace as they are now, about each commit of
+--commit and each image of --image. It says what the record has of the sandbox: its ID
+and tier, its controls as they were verified, the digests of its policy and of Paddock
+itself, the record's last head and length, how many programs, refusals, uses of keys and
+steps there were, secrets by name, and times.
 
 The record is verified first, as paddock audit verify does; a file must be closed. It
 is signed with this user's own key, which records are signed with, or with the one of
---key. Nobody vouches but the signer that these files came from this sandbox.
+--key. The passphrase of a key of OpenSSH is PADDOCK_KEY_PASSPHRASE, or is asked for at
+the terminal. Nobody vouches but the signer that these files came from this sandbox.
+
+With --quote, the hardware of a confidential machine (AMD SEV-SNP, Intel TDX) signs the
+record's last head, the signing key and --nonce.
 
 Git is not run: the digest of a revision is read from the files below .git. Write the
 attestation to a file outside of the workspace. docs/security/attestation.md describes it.
@@ -120,16 +137,17 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 		Args: cli.OneArgument("FILE|DIR|URL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.none() {
-				return cli.WithHint(fmt.Errorf("there is nothing to attest: %w", paddock.Invalid), "add --workspace DIR, --commit REV, or both")
+				return cli.WithHint(fmt.Errorf("there is nothing to attest: %w", paddock.Invalid), "add --workspace DIR, --commit REV, --image DIGEST, or several")
 			}
 			o, err := wanted(a, recordKey, "")
 			if err != nil {
 				return err
 			}
-			signer, err := signingKey(a, key)
+			signer, done, err := signingKey(c.Context(), a, key)
 			if err != nil {
 				return err
 			}
+			defer done()
 			tally := attestation.NewTally(sandbox)
 			if started != "" {
 				at, err := time.Parse(time.RFC3339Nano, started)
@@ -154,6 +172,9 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 			if err != nil {
 				return err
 			}
+			if p.Quote, err = q.take(p.Record, signer); err != nil {
+				return err
+			}
 			data, err := attestation.Sign(attestation.New(subjects, p), signer)
 			if err != nil {
 				return err
@@ -165,7 +186,8 @@ Exit status: 0, 1 if the record is wrong, 125 if there is no attestation for ano
 	f.register(c.Flags(), "attested")
 	c.Flags().StringVar(&sandbox, "sandbox", "", "`ID` of the sandbox, where the record has several")
 	c.Flags().StringVar(&started, "started", "", "`time` of its start, as the record has it, where several sandboxes had the ID")
-	c.Flags().StringVar(&key, "key", "", "sign with the private key in this `FILE`: Ed25519 in PEM (PKCS #8), or an OpenSSH key without a passphrase (default your own)")
+	c.Flags().StringVar(&key, "key", "", "sign with the key in this `FILE` (default your own): a private key in PEM or of OpenSSH, or a public one (.pub) whose private key your SSH agent has; Ed25519, ECDSA P-256 or RSA")
+	q.register(c.Flags())
 	c.Flags().StringVar(&recordKey, "record-key", "", "the `key` that must have signed the record: a file with the public key, or its fingerprint sha256:… (default your own)")
 	return c
 }
@@ -190,29 +212,6 @@ func (o outcome) attestable(a *cli.App) error {
 		return cli.WithHint(fmt.Errorf("%s: %s: %w", o.name, o.report.Why, paddock.Conflict), "attest it when the run has ended; of a record that lost its end there is no attestation")
 	}
 	return nil
-}
-
-// signingKey gives the private key in a file, or the caller's own.
-func signingKey(a *cli.App, name string) (ed25519.PrivateKey, error) {
-	if name == "" {
-		own, err := a.AuditKey(chain.ReadKey)
-		if errors.Is(err, paddock.NotFound) {
-			return nil, cli.WithHint(fmt.Errorf("there is no key to sign with, because this user has signed no record on this machine: %w", paddock.NotFound), "name one with --key FILE, or make yours with `paddock audit key`")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return own.Signer(), nil
-	}
-	data, err := cli.ReadDocument("private key", name)
-	if err != nil {
-		return nil, err
-	}
-	key, err := attestation.ParsePrivate(data)
-	if err != nil {
-		return nil, cli.WithHint(fmt.Errorf("--key %s: %w", name, err), "`openssl genpkey -algorithm ed25519` and `ssh-keygen -t ed25519 -N ''` make a key that can sign")
-	}
-	return key, nil
 }
 
 func auditManifestCommand(a *cli.App) *cobra.Command {
@@ -246,20 +245,28 @@ type attestedFlags struct {
 	file string
 	key  string
 	subjectFlags
+
+	machine     machine
+	quoted      bool
+	nonce       string
+	measurement string
 }
 
 func (f *attestedFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.file, "attestation", "", "verify the attestation in this `FILE`, and compare it with what is named")
 	fs.StringVar(&f.key, "attestation-key", "", "the public key that must have signed it: a `FILE` in PEM or with a line of authorized_keys (default: that of --key, or your own)")
 	f.subjectFlags.register(fs, "compared")
+	fs.BoolVar(&f.quoted, "quote", false, "the attestation must have a quote of a confidential machine; one that it has is verified in any case")
+	fs.StringVar(&f.nonce, "nonce", "", "the nonce that the quote must have, in `hex` digits")
+	fs.StringVar(&f.measurement, "measurement", "", "the measurement that the quote's machine must have, in `hex` digits: MEASUREMENT of SEV-SNP, or MRTD of TDX")
 }
 
 // alone refuses flags that mean nothing without an attestation.
 func (f *attestedFlags) alone() error {
-	if f.key == "" && f.repository == "" && f.none() {
+	if f.key == "" && f.repository == "" && f.none() && !f.wantsQuote() {
 		return nil
 	}
-	return cli.WithHint(fmt.Errorf("there is no attestation that --attestation-key, --workspace, --commit or --repository could be about: %w", paddock.Invalid), "add --attestation FILE")
+	return cli.WithHint(fmt.Errorf("there is no attestation that --attestation-key, --workspace, --commit, --image, --repository, --quote, --nonce or --measurement could be about: %w", paddock.Invalid), "add --attestation FILE")
 }
 
 // A comparison is what `paddock audit verify --attestation --json` answers.
@@ -270,6 +277,7 @@ type comparison struct {
 	Why         string                 `json:"why,omitempty"`
 	Fingerprint string                 `json:"fingerprint"` // of the key that must have signed it
 	Compared    []string               `json:"compared"`    // "record", and names of subjects
+	Quote       *quote.Facts           `json:"quote,omitempty"`
 	Statement   *attestation.Statement `json:"statement,omitempty"`
 }
 
@@ -280,8 +288,8 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 		return cli.WithHint(fmt.Errorf("paddock audit verify takes one FILE|DIR|URL, and got %d: %w", len(args), paddock.Invalid), "name one record, or none")
 	case seen != "":
 		return cli.WithHint(fmt.Errorf("--head and --attestation both name a head: %w", paddock.Invalid), "leave one out")
-	case len(args) == 0 && f.none():
-		return cli.WithHint(fmt.Errorf("there is nothing to compare the attestation with: %w", paddock.Invalid), "name the record, --workspace DIR or --commit REV")
+	case len(args) == 0 && f.none() && !f.wantsQuote():
+		return cli.WithHint(fmt.Errorf("there is nothing to compare the attestation with: %w", paddock.Invalid), "name the record, --workspace DIR, --commit REV or --image DIGEST")
 	}
 	data, err := cli.ReadDocument("attestation", f.file)
 	if err != nil {
@@ -291,12 +299,15 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 	if err != nil {
 		return err
 	}
-	c := comparison{Version: 1, Attestation: f.file, State: chain.Whole, Fingerprint: chain.Fingerprint(public), Compared: []string{}}
+	c := comparison{Version: 1, Attestation: f.file, State: chain.Whole, Fingerprint: attestation.Fingerprint(public), Compared: []string{}}
 	s, err := attestation.Open(data, public)
 	if err != nil {
 		return c.end(a, err, asJSON)
 	}
 	c.Statement = &s
+	if c.Quote, err = f.verifyQuote(s.Predicate, public); err != nil {
+		return c.end(a, err, asJSON)
+	}
 	if len(args) == 1 {
 		wrong, err := c.withRecord(ctx, a, args[0], key)
 		if err != nil {
@@ -313,40 +324,13 @@ func (f *attestedFlags) verify(ctx context.Context, a *cli.App, args []string, k
 	return c.end(a, c.with(subjects), asJSON)
 }
 
-// publicKey gives the key that must have signed the attestation.
-func (f *attestedFlags) publicKey(a *cli.App, key string) (ed25519.PublicKey, error) {
-	flag, name := "--attestation-key", f.key
-	if name == "" && key != "" && !chain.IsFingerprint(key) {
-		flag, name = "--key", key
-	}
-	if name == "" {
-		own, err := a.AuditKey(chain.ReadKey)
-		if errors.Is(err, paddock.NotFound) {
-			return nil, cli.WithHint(fmt.Errorf("there is no key to check the attestation with, because this user has signed no record on this machine: %w", paddock.NotFound), "--attestation-key FILE")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return own.Public(), nil
-	}
-	data, err := cli.ReadDocument("public key", name)
-	if err != nil {
-		return nil, err
-	}
-	public, err := attestation.ParsePublic(data)
-	if err != nil {
-		return nil, cli.WithHint(fmt.Errorf("%s %s: %w", flag, name, err), "`paddock audit key` prints one, and ~/.ssh/id_ed25519.pub is one")
-	}
-	return public, nil
-}
-
 // withRecord compares the attestation with a record. It returns what differs, or why the record cannot be read.
 func (c *comparison) withRecord(ctx context.Context, a *cli.App, name, key string) (wrong, err error) {
 	o, err := wanted(a, key, "")
 	if err != nil {
 		return nil, err
 	}
-	tally := attestation.Again(c.Statement.Predicate)
+	tally := attestation.Again(*c.Statement)
 	o.Each = tally.Line
 	found, err := verify(ctx, a, name, o)
 	if err != nil {
@@ -423,15 +407,24 @@ func (c *comparison) tell(a *cli.App) error {
 	fmt.Fprintf(&b, "%s: %s\n", cli.OneLine(c.Attestation), c.State)
 	say("key", c.Fingerprint, "")
 	for _, s := range c.Statement.Subject {
-		if s.Name == attestation.WorkspaceName {
+		switch {
+		case s.Name == attestation.WorkspaceName:
 			say(s.Name, "sha256:"+s.Digest.SHA256, "--workspace DIR")
-		} else {
+		case s.Digest.GitCommit != "":
 			say(s.Name, s.Digest.GitCommit, "--commit REV")
+		default:
+			say(s.Name, "sha256:"+s.Digest.SHA256, "--image DIGEST")
 		}
 	}
 	say("record", p.Record.Head.String(), "the record")
 	say("sandbox", fmt.Sprintf("%s on tier %s, started %s", p.Sandbox.ID, p.Sandbox.Tier, p.Started.Format(time.RFC3339)), "")
 	say("policy", "sha256:"+p.Policy.Digest.SHA256, "")
 	say("paddock", p.Paddock.Version+", sha256:"+p.Paddock.Digest.SHA256, "")
+	if n := p.Counts.Steps; n != nil {
+		say("steps", fmt.Sprintf("%d, %s, %d of them removed", n.Number, cli.Plural(int(n.Changed), "path", "paths"), n.Removed), "")
+	}
+	if c.Quote != nil {
+		say("quote", c.Quote.Machine+", measurement "+c.Quote.Measurement, "")
+	}
 	return a.Say("%s", b.String())
 }

@@ -250,6 +250,8 @@ func (l logLine) about() string {
 		return actionInWords(l.Action, l.Args)
 	case audit.Started:
 		return startInWords(l.Start)
+	case audit.Stepped:
+		return stepInWords(l.Step, l.Args)
 	case chain.Begin:
 		return "log " + l.Log + ", signed with " + l.Fingerprint
 	case chain.Head:
@@ -288,6 +290,24 @@ func startInWords(s *audit.Start) string {
 		}
 	}
 	return fmt.Sprintf("tier %s, root %s, %d of %s in full, policy %s, paddock %s", word(s.Tier), word(s.Root), full, cli.Plural(len(s.Controls), "control", "controls"), word(s.Policy), word(s.Paddock.Version))
+}
+
+func stepInWords(s *audit.Step, args []string) string {
+	if s == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d, %s", s.Number, word(s.Kind))
+	if len(args) > 0 {
+		text += " " + strings.Join(quoted(args), " ")
+	}
+	text += fmt.Sprintf(": status %d, %s, %d of them removed", s.Exit, cli.Plural(s.Changed, "path", "paths"), s.Removed)
+	if s.Left > 0 {
+		text += ", " + cli.Plural(s.Left, "place", "places") + " cannot be undone"
+	}
+	if s.Incomplete {
+		text += ", incomplete"
+	}
+	return text
 }
 
 func keyUse(u *audit.KeyUse) string {

@@ -19,14 +19,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
-func auditCommand(a *cli.App) *cobra.Command {
+func auditCommand(a *cli.App, m machine) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Verify, read and attest what paddock run --audit recorded",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(auditVerifyCommand(a), auditAttestCommand(a), auditManifestCommand(a), auditTailCommand(a), auditKeyCommand(a))
+	c.AddCommand(auditVerifyCommand(a, m), auditAttestCommand(a, m), auditManifestCommand(a), auditTailCommand(a), auditKeyCommand(a))
 	return c
 }
 
@@ -62,12 +62,13 @@ type verification struct {
 	Version int    `json:"version"` // of this format: 1
 	File    string `json:"file"`
 	chain.Report
+	Steps *stepsReport `json:"steps,omitempty"`
 }
 
-func auditVerifyCommand(a *cli.App) *cobra.Command {
-	var key, seen string
+func auditVerifyCommand(a *cli.App, m machine) *cobra.Command {
+	var key, seen, steps string
 	var asJSON bool
-	var attested attestedFlags
+	attested := attestedFlags{machine: m}
 	c := &cobra.Command{
 		Use:   "verify [flags] FILE|DIR|URL",
 		Short: "Tell whether a record is as it was written",
@@ -93,19 +94,27 @@ A file without its closing head is open: it is being written, its writer was
 killed, or its end was cut off. That is no error, and told with a status of its
 own. docs/security/audit.md tells what is proved and what is not.
 
+With --steps, the journal of steps (paddock run --undo) is compared with the record,
+which has the digest of each step's record in the journal: one that was changed,
+that is missing or that was added is told. --steps=DIR names the journal of another
+user or server.
+
 With --attestation FILE, the signature of an attestation is verified, and what it
 says is compared with the record, with the workspace of --workspace and with each
 commit of --commit, as far as they are named; one of them must be. What nobody
-named is told, and not compared. docs/security/attestation.md describes it.
+named is told, and not compared. A quote of hardware in it is verified too. docs/security/attestation.md describes it.
 
 Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
 and the file is open, or the directory or bucket lacks its first segments or the end of
-its last; 125 if it or the key cannot be read.`,
+its last, or --steps found something that nobody vouches for; 125 if it or the key cannot be read.`,
 		Example: `  paddock audit verify events.jsonl
   paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
   paddock audit verify https://s3.eu-central-1.amazonaws.com/records/server-1/ --key public.pem
   paddock audit verify ../events.jsonl --attestation ../run.dsse --workspace . --commit HEAD`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if attested.file != "" && steps != "" {
+				return cli.WithHint(fmt.Errorf("--steps and --attestation are two comparisons: %w", paddock.Invalid), "make one after the other")
+			}
 			if attested.file != "" {
 				return attested.verify(c.Context(), a, args, key, seen, asJSON)
 			}
@@ -119,19 +128,31 @@ its last; 125 if it or the key cannot be read.`,
 			if err != nil {
 				return err
 			}
+			said := newSaidSteps()
+			if steps != "" {
+				o.Each = said.line
+			}
 			found, err := verify(c.Context(), a, args[0], o)
 			if err != nil {
 				return err
 			}
+			if steps != "" && found.state() != chain.Wrong {
+				single, closed := found.series == nil, found.state() == chain.Whole
+				if found.steps, err = compareSteps(c.Context(), a, steps, said, single, closed); err != nil {
+					return err
+				}
+			}
 			if err := found.tell(a, asJSON); err != nil {
 				return err
 			}
-			return verified(found.state())
+			return verified(found.whole())
 		},
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVar(&key, "key", "", "the `key` that must have signed it: a file with the public key, or its fingerprint sha256:… (default your own)")
 	c.Flags().StringVar(&seen, "head", "", "a line that it must have, as `SEQ:HASH`: a head that was noted elsewhere")
+	c.Flags().StringVar(&steps, "steps", "", "compare the journal of steps with it: your own, or that in a `directory` (--steps=DIR)")
+	c.Flags().Lookup("steps").NoOptDefVal = ownJournal
 	attested.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
 	return c
@@ -178,6 +199,7 @@ type outcome struct {
 	report *chain.Report
 	series *segment.Series
 	bucket bool // the segments are in a bucket, not in a directory
+	steps  *stepsReport
 }
 
 // verify verifies a file, a directory or a bucket.
@@ -240,28 +262,54 @@ func (o outcome) state() chain.State {
 	return o.report.State
 }
 
+// whole is state, with the steps.
+func (o outcome) whole() chain.State {
+	if s := o.state(); s != chain.Whole || o.steps == nil {
+		if s == chain.Open && o.steps != nil && o.steps.state() == chain.Wrong {
+			return chain.Wrong
+		}
+		return s
+	}
+	return o.steps.state()
+}
+
 // tell prints the outcome.
 func (o outcome) tell(a *cli.App, asJSON bool) error {
-	switch {
-	case !asJSON && o.series != nil:
-		return tellSeries(a, o.name, *o.series)
-	case !asJSON:
+	if asJSON {
+		return o.tellJSON(a)
+	}
+	if o.series != nil {
+		if err := tellSeries(a, o.name, *o.series); err != nil {
+			return err
+		}
+	} else {
 		tellReport(a, o.name, *o.report)
+	}
+	if o.steps == nil {
 		return nil
+	}
+	return o.steps.tell(a, o.name)
+}
+
+// tellJSON answers with one object.
+func (o outcome) tellJSON(a *cli.App) error {
+	switch {
 	case o.bucket:
 		return cli.PrintJSON(a.Stdout, struct {
 			Version int    `json:"version"` // of this format: 1
 			Bucket  string `json:"bucket"`
 			segment.Series
-		}{1, o.name, *o.series})
+			Steps *stepsReport `json:"steps,omitempty"`
+		}{1, o.name, *o.series, o.steps})
 	case o.series != nil:
 		return cli.PrintJSON(a.Stdout, struct {
 			Version int    `json:"version"` // of this format: 1
 			Dir     string `json:"dir"`
 			segment.Series
-		}{1, o.name, *o.series})
+			Steps *stepsReport `json:"steps,omitempty"`
+		}{1, o.name, *o.series, o.steps})
 	default:
-		return cli.PrintJSON(a.Stdout, verification{Version: 1, File: o.name, Report: *o.report})
+		return cli.PrintJSON(a.Stdout, verification{Version: 1, File: o.name, Report: *o.report, Steps: o.steps})
 	}
 }
 

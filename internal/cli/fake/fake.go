@@ -24,8 +24,9 @@ type Fake struct {
 	About   paddock.Info
 	Refused []paddock.Refusal
 	Amend   func(*paddock.Exit)
-	Refuse  error // of Create
-	Unable  error // of Info
+	Measure func(*paddock.Status) // amends each status
+	Refuse  error                 // of Create
+	Unable  error                 // of Info
 
 	mu      sync.Mutex
 	spec    paddock.Spec // guarded by mu; of the last Create
@@ -82,10 +83,14 @@ func (s *fakeSandbox) ID() paddock.ID { return "fake-1" }
 func (*fakeSandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 func (s *fakeSandbox) Status(context.Context) (paddock.Status, error) {
-	return paddock.Status{
+	st := paddock.Status{
 		ID: s.ID(), Tier: s.spec.Tier, State: paddock.Ready, Refused: s.f.Refused,
 		Enforced: []paddock.Finding{{Control: paddock.ControlSeccomp, Strength: paddock.Absent, Cause: "a fake"}},
-	}, nil
+	}
+	if s.f.Measure != nil {
+		s.f.Measure(&st)
+	}
+	return st, nil
 }
 
 func (s *fakeSandbox) Start(_ context.Context, cmd paddock.Cmd) (paddock.Process, error) {

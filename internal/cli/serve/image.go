@@ -23,14 +23,7 @@ const imagesDir = "images"
 // images keeps those that templates of E2B's clients begin with. What is saved of
 // sandboxes is hidden from all of them, so that images are beside it.
 func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
-	dir, err := stateDir(a, f.store.state)
-	if err == nil && dir != "" {
-		dir = filepath.Join(dir, imagesDir)
-	} else if err == nil {
-		if dir, err = a.Data(); err == nil {
-			dir += "-images"
-		}
-	}
+	dir, err := imagesPlace(a, f)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +32,35 @@ func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
 		return nil, cli.WithHint(err, "--state names another place")
 	}
 	return imageStore{d}, nil
+}
+
+// imagesPlace returns the directory of images.
+func imagesPlace(a *cli.App, f *serveFlags) (string, error) {
+	dir, err := stateDir(a, f.store.state)
+	switch {
+	case err != nil:
+		return "", err
+	case dir != "":
+		return filepath.Join(dir, imagesDir), nil
+	}
+	if dir, err = a.Data(); err != nil {
+		return "", err
+	}
+	return dir + "-images", nil
+}
+
+// imageOf returns what tells the digest of the image that is a root.
+func imageOf(a *cli.App, f *serveFlags) func(paddock.Root) string {
+	dir, err := imagesPlace(a, f)
+	if err != nil {
+		return nil // and then the server has no images
+	}
+	return func(root paddock.Root) string {
+		if root.Kind != paddock.RootDir {
+			return ""
+		}
+		return imagestore.Digest(dir, root.Path)
+	}
 }
 
 // baseImage pulls what the template base begins with, if that is not this machine's

@@ -179,7 +179,7 @@ func (c *accounts) actionlogLayer(d paddock.Driver, tenant string) (paddock.Driv
 		return d, nil
 	}
 	recorded, err := actionlog.New(d, actionlog.Options{
-		Sink: c.record.lines, Failed: c.record.lines.Failed(), Build: c.record.build,
+		Sink: c.record.lines, Failed: c.record.lines.Failed(), Build: c.record.build, Image: imageOf(c.app, c.flags),
 		Caller: func(ctx context.Context) actionlog.Caller {
 			q, _ := server.RequestOf(ctx)
 			return actionlog.Caller{Who: q.Caller.Who, Tenant: tenant, From: q.From, Request: q.ID, Rule: ruleOf(q.Caller.Who)}

@@ -163,6 +163,25 @@ func (s *Store) Pull(ctx context.Context, q Request) (Image, error) {
 	return s.make(ctx, found, room, dir, q.Say)
 }
 
+// Digest returns "sha256:" and the digest of the image whose file tree is at a path, or an empty string if the store in dir
+// has no image there. The digest is the one that the registry granted when the image was pulled.
+func Digest(dir, path string) string {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	own, base := filepath.Split(filepath.Clean(path))
+	rel, err := filepath.Rel(real, filepath.Clean(own))
+	if err != nil || base != "root" || !filepath.IsLocal(rel) || strings.Count(rel, "/") != 1 {
+		return ""
+	}
+	img, err := read(filepath.Clean(own))
+	if raw, wrong := hex.DecodeString(img.ID); err != nil || wrong != nil || len(raw) != sha256.Size || img.ID != filepath.Base(rel) {
+		return ""
+	}
+	return "sha256:" + img.ID
+}
+
 // turn is what who pulls for a tenant, or sweeps, puts something into meanwhile.
 func (s *Store) turn(tenant string) chan struct{} {
 	s.mu.Lock()

@@ -137,6 +137,17 @@ func TestAnImageIsPulledWhole(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(img.Dir, "bin/bash")); err != nil || st.Mode()&os.ModeSetuid != 0 || st.Mode().Perm() != 0o755 {
 		t.Errorf("%v: %v", st, err)
 	}
+	for dir, want := range map[string]string{
+		img.Dir: digest(h.manifest), img.Dir + "/": digest(h.manifest), filepath.Dir(img.Dir): "", filepath.Join(img.Dir, "etc"): "", "/": "",
+		filepath.Join(d.o.Dir, "root"): "", filepath.Join(img.Dir, "..", "..", strings.Repeat("0", 64), "root"): "",
+	} {
+		if got := Digest(d.o.Dir, dir); got != want {
+			t.Errorf("the image of %s is %q, not %q", dir, got, want)
+		}
+	}
+	if got := Digest(t.TempDir(), img.Dir); got != "" {
+		t.Errorf("another store has the image %q", got)
+	}
 	sent := h.asked
 	if again, err := pull(t, d, "acme", h.name()+"@"+digest(h.manifest), ""); err != nil || again.Dir != img.Dir || h.asked != sent+1 { // its configuration
 		t.Errorf("%+v, %d blobs after %d: %v", again, h.asked, sent, err)

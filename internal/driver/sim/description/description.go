@@ -233,9 +233,8 @@ func Changed(has, l paddock.Limits) paddock.Limits {
 // driver with these bounds.
 func Limits(b budget.Limits, l paddock.Limits) (paddock.Limits, budget.Limits) {
 	if l.Memory > 0 {
-		// One value may be a quarter of all of them, as by default: while it grows or is copied, it is there twice.
-		one := min(l.Memory, max(l.Memory/4, budget.Limits{}.Filled().String))
-		b.Heap, b.Input, b.String, b.Record, b.Heredoc = l.Memory, l.Memory, one, one, one
+		// One value may be as large as all of them.
+		b.Heap, b.String, b.Record, b.Input, b.Heredoc = l.Memory, l.Memory, l.Memory, l.Memory, l.Memory
 	}
 	b.Tasks = cmp.Or(int64(l.PIDs), b.Tasks)
 	if l.Disk > 0 && b.Inodes == 0 {
