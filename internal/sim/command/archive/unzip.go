@@ -137,7 +137,7 @@ func (u *unzipper) open(name string) int {
 		u.file = n
 		err = guard(func() error {
 			var err error
-			u.r, err = zip.NewReader(bytes.NewReader(b), int64(len(b)))
+			u.r, err = listed(t, b)
 			return err
 		})
 		if err != nil && u.r == nil {

@@ -101,6 +101,8 @@ type machine struct {
 
 	regexes map[string]*matcher
 	formats map[string][]verb
+
+	formatCost int // that the task was charged for formats
 	regs    []int
 
 	key, buf, subject []byte

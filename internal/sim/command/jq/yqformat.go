@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // formatOf gives the format that a file's suffix names.
@@ -122,7 +124,7 @@ func (w *weaver) write(v value, format string, indent int) ([]byte, error) {
 	case "base64":
 		b = []byte(base64.StdEncoding.EncodeToString([]byte(m.toString(v))))
 	case "uri":
-		b = []byte(uri(m.toString(v)))
+		b = []byte(m.uri(m.toString(v)))
 	case "sh":
 		b = append([]byte(shellWord(m.toString(v))), '\n')
 	case "shell":
@@ -196,8 +198,9 @@ func (w *weaver) writeTable(v value, format string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("csv encoding only works for arrays, got: %s", tagOf(v))
 	}
-	var b bytes.Buffer
-	out := csv.NewWriter(&b)
+	b := kernel.NewText(w.m.t)
+	defer b.Free()
+	out := csv.NewWriter(b)
 	out.Comma = w.comma(format)
 	rows := a.own()
 	text := func(v value) string {
@@ -208,12 +211,12 @@ func (w *weaver) writeTable(v value, format string) ([]byte, error) {
 	}
 	put := func(row []string) error {
 		w.m.t.Step(1 + len(row))
-		w.m.t.Bound("string", int64(b.Len()), w.m.t.K.Limits.String)
 		return out.Write(row)
 	}
 	finish := func() ([]byte, error) {
 		out.Flush()
-		return b.Bytes(), out.Error()
+		w.m.alloc(b.Len())
+		return []byte(b.String()), out.Error()
 	}
 	if len(rows) == 0 {
 		return nil, nil

@@ -260,11 +260,10 @@ func (j *job) matcher() (*matcher, error) {
 	step := func(s string) { j.t.Step(len(s) * (1 + len(p)>>5) >> 3) }
 	return &matcher{
 		match: func(s string) bool { step(s); return re.MatchString(s) },
-		count: func(s string) int { step(s); return len(re.FindAllStringIndex(s, -1)) },
+		count: func(s string) int { step(s); return len(j.found(s, re)) },
 		replace: func(s, with string) string {
 			step(s)
-			j.t.Bound("string", int64(len(s))+int64(len(re.FindAllStringIndex(s, -1)))*int64(len(with)+1), j.t.K.Limits.String)
-			return re.ReplaceAllString(s, with)
+			return j.expanded(s, re, with)
 		},
 	}, nil
 }
