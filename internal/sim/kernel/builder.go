@@ -125,3 +125,15 @@ func ReplaceAll(t *Task, s, from, to string) string {
 	defer t.Shrink(size)
 	return strings.ReplaceAll(s, from, to)
 }
+
+// Join is strings.Join of values of a program, as [ReplaceAll] is for a replacement.
+func Join(t *Task, parts []string, sep string) string {
+	size := int64(len(sep)) * int64(max(0, len(parts)-1))
+	for _, s := range parts {
+		size += int64(len(s))
+	}
+	t.Bound("string", size, t.K.Limits.String)
+	t.Grow(int(size))
+	defer t.Shrink(int(size))
+	return strings.Join(parts, sep)
+}

@@ -31,6 +31,6 @@ const member = 300
 
 // listed reads the directory of a zip archive. The members are counted until the task ends.
 func listed(t *kernel.Task, b []byte) (*zip.Reader, error) {
-	t.Grow(member * bytes.Count(b, []byte("PK\x01\x02"))) // each begins so
+	t.Grow(member * bytes.Count(b, []byte("PK\x01\x02"))) // each entry begins with this
 	return zip.NewReader(bytes.NewReader(b), int64(len(b)))
 }

@@ -103,7 +103,7 @@ type machine struct {
 	formats map[string][]verb
 
 	formatCost int // that the task was charged for formats
-	regs    []int
+	regs       []int
 
 	key, buf, subject []byte
 	random            random

@@ -388,8 +388,9 @@ func (w *weaver) writeProperties(b []byte, v value, prefix string, n *yaml.Node,
 		text = strings.NewReplacer("\\", "\\\\", "\n", "\\n", "\r", "\\r", "\t", "\\t").Replace(w.m.toString(v))
 	}
 	if prefix == "" {
-		return append(append(b, text...), '\n'), nil
+		return append(append(w.m.room(b, len(text)+1), text...), '\n'), nil
 	}
+	b = w.m.room(b, len(prefix)+len(w.o.propsSeparator)+len(text)+1)
 	return append(append(append(append(b, prefix...), w.o.propsSeparator...), text...), '\n'), nil
 }
 
@@ -443,6 +444,7 @@ func (w *weaver) writeShell(b []byte, v value, prefix string, depth int) ([]byte
 	if text != "" {
 		text = shellWord(text)
 	}
+	b = w.m.room(b, len(prefix)+len(text)+2)
 	return append(append(append(append(b, prefix...), '='), text...), '\n'), nil
 }
 
@@ -512,7 +514,8 @@ func (w *weaver) writeINI(v value) ([]byte, error) {
 				}
 				continue
 			}
-			b = append(append(append(append(b, k...), " = "...), w.m.toString(t.vals[i])...), '\n')
+			text := w.m.toString(t.vals[i])
+			b = append(append(append(append(w.m.room(b, len(k)+len(text)+4), k...), " = "...), text...), '\n')
 		}
 		return nil
 	}

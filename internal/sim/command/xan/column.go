@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // The verbs that make or change cells.
@@ -393,8 +395,7 @@ func (j *job) implode() error {
 			return nil
 		}
 		for i, c := range columns {
-			held[c] = strings.Join(lists[i], sep)
-			j.t.Bound("string", int64(len(held[c])), j.t.K.Limits.String)
+			held[c] = kernel.Join(j.t, lists[i], sep)
 		}
 		return j.out.row(held)
 	}

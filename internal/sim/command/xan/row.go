@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
@@ -597,6 +598,7 @@ func (j *job) format() error {
 
 // A fileNamer makes names of files of values: no two are equal.
 type fileNamer struct {
+	t             *kernel.Task
 	dir, template string
 	used          map[string]bool
 	n             int
@@ -604,7 +606,7 @@ type fileNamer struct {
 
 // fileNamer makes the directory too.
 func (j *job) fileNamer() (*fileNamer, error) {
-	f := &fileNamer{template: "{}.csv", used: map[string]bool{}, n: 1}
+	f := &fileNamer{t: j.t, template: "{}.csv", used: map[string]bool{}, n: 1}
 	if s, ok := j.a.Value("f"); ok {
 		if f.template = s; !strings.Contains(s, "{}") {
 			return nil, &usageError{"the name of the files has no {}"}
@@ -627,7 +629,7 @@ func (j *job) fileNamer() (*fileNamer, error) {
 }
 
 func (f *fileNamer) name(s string) string {
-	s = strings.ReplaceAll(f.template, "{}", s)
+	s = kernel.ReplaceAll(f.t, f.template, "{}", s)
 	if f.dir != "" {
 		return f.dir + "/" + s
 	}
