@@ -173,9 +173,12 @@ func (m *machine) sprintf(b []byte, format string, args []value) []byte {
 		m.t.Bound("string", int64(len(b)+n), m.t.K.Limits.String)
 		m.t.Step(1 + n>>6)
 		arg := take(v.arg)
-		n += n/3 + longestNumber + len(arg.s)
-		if v.conv == 's' && v.prec >= 0 {
-			n += min(len(arg.s), 4*v.prec) - len(arg.s)
+		n += n/3 + longestNumber
+		switch {
+		case v.conv == 's' && v.prec >= 0:
+			n += min(len(arg.s), utf8.UTFMax*v.prec)
+		case v.conv == 's':
+			n += len(arg.s)
 		}
 		b = kernel.Room(m.t, "string", m.t.K.Limits.String+int64(n), b, n) // not all of it may be used
 		had := cap(b)

@@ -245,6 +245,11 @@ func (w *writer) row(cells []string) error {
 			w.b = append(w.b, w.comma)
 		}
 		w.b = w.cell(w.b, c, len(cells) == 1)
+		if len(w.b) > 32<<10 {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	w.b = append(w.b, w.end...)
 	if len(w.b) > 32<<10 {

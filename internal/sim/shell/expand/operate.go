@@ -37,11 +37,12 @@ func (x *Expander) operate(p *Param, v parameter) (parameter, error) {
 	if err != nil || do == nil {
 		return v, err
 	}
-	return x.each(v, do)
+	return x.each(v, do, p.op != cutPrefix && p.op != cutSuffix)
 }
 
-// each does something to a value, or to every element of a list.
-func (x *Expander) each(v parameter, do func(string) (string, error)) (parameter, error) {
+// each does something to a value, or to every element of a list. Results that are fresh, and no parts of the elements, are
+// counted.
+func (x *Expander) each(v parameter, do func(string) (string, error), fresh bool) (parameter, error) {
 	if !v.isList {
 		var err error
 		v.text, err = do(v.text)
@@ -57,8 +58,10 @@ func (x *Expander) each(v parameter, do func(string) (string, error)) (parameter
 		if list[i], err = do(s); err != nil {
 			return v, err
 		}
-		x.task.Grow(len(list[i]))
-		paid += len(list[i])
+		if fresh {
+			x.task.Grow(len(list[i]))
+			paid += len(list[i])
+		}
 	}
 	v.list = list
 	return v, nil
