@@ -9,8 +9,6 @@ import (
 
 	"modernc.org/libc"
 	engine "modernc.org/sqlite/lib"
-
-	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // All engines of a process share one allocator, and the engine's own limit is one for all of them: a sandbox could take
@@ -19,7 +17,7 @@ import (
 
 // An account is what a connection has of memory.
 type account struct {
-	heap  *budget.Counter // of the sandbox
+	heap  interface{ Add(n int64) error } // of the sandbox
 	limit int64
 	used  atomic.Int64
 }
