@@ -59,7 +59,9 @@ func cause(exit paddock.Exit) (why, hint string) {
 		why = "the command was killed by the sandbox's policy"
 	case paddock.OutOfBudget:
 		why = "the command was killed"
-		hint = "--limit NAME=VALUE raises a limit of this tier; docs/use/sim.md lists them"
+		if strings.Contains(exit.Reason, `limit "`) { // memory that no limit counts has none to raise
+			hint = "--limit NAME=VALUE raises a limit of this tier; docs/use/sim.md lists them"
+		}
 	case paddock.SandboxGone:
 		why = "the sandbox ended under the command"
 	default:

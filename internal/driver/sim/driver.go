@@ -209,14 +209,24 @@ func (d *Driver) MostMemory() int64 {
 	return sum
 }
 
-// OutOfMemory ends what runs on every computer: the process around them is
-// about to run out of memory that none of them counted.
-func (d *Driver) OutOfMemory() {
+// An uncounted error stops runs whose process holds memory that no limit counts.
+type uncounted struct{ held, most int64 } // bytes
+
+func (e *uncounted) Error() string {
+	const mib = 1 << 20
+	return fmt.Sprintf("the process around the sandbox held %d MiB, and memory, disk and a reserve together are %d MiB: no limit counts the rest. More memory may not help; let the command do less at once, or in smaller pieces",
+		e.held/mib, e.most/mib)
+}
+
+// OutOfMemory ends what runs on every computer: the process around them holds so many bytes, which is about to be
+// more than it may, and which none of them counted.
+func (d *Driver) OutOfMemory(held int64) {
+	cause := &uncounted{held, d.MostMemory()}
 	for _, b := range d.boxes.All() {
 		b.mu.Lock()
 		for _, p := range b.processes {
 			if !p.hasEnded() {
-				p.run.Stop(&budget.Exceeded{Name: "heap", Limit: b.kernel.Heap().Limit()})
+				p.run.Stop(cause)
 			}
 		}
 		b.mu.Unlock()

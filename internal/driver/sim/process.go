@@ -371,6 +371,7 @@ func (p *process) explain(s kernel.Status) paddock.Exit {
 	cause := p.task.Run.Cause() // a session moves from run to run
 	var limit *budget.Exceeded
 	var late *timedOut
+	var rest *uncounted
 	switch {
 	case cause == nil:
 		if s.Signal != 0 {
@@ -381,6 +382,8 @@ func (p *process) explain(s kernel.Status) paddock.Exit {
 	case errors.As(cause, &late):
 		exit.Cause = paddock.TimedOut
 		exit.Reason = late.Error()
+	case errors.As(cause, &rest): // no limit of the caller's was reached
+		exit.Cause, exit.Reason = paddock.OutOfBudget, rest.Error()
 	case errors.As(cause, &limit):
 		exit.Cause, exit.Reason = paddock.OutOfBudget, limit.Error()
 		if ofMemory(limit, heap.Limit()) {

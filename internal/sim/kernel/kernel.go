@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,13 +112,12 @@ func (k *Kernel) Heap() *budget.Counter { return k.heap }
 // Tasks lists the tasks that are alive, by number.
 func (k *Kernel) Tasks() []*Task {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	list := make([]*Task, 0, len(k.tasks))
-	for pid := 1; pid < k.next && len(list) < len(k.tasks); pid++ {
-		if t, ok := k.tasks[pid]; ok {
-			list = append(list, t)
-		}
+	for _, t := range k.tasks {
+		list = append(list, t)
 	}
+	k.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Task) int { return a.PID - b.PID })
 	return list
 }
 

@@ -220,13 +220,26 @@ func (t *Task) await(ready <-chan struct{}, deadline time.Time) error {
 		if t.caught != 0 {
 			return linux.EINTR
 		}
-		select {
-		case <-ready:
-			return nil
-		case <-timer:
-			return linux.ETIMEDOUT
-		case <-t.wake:
+		if over, err := t.doze(ready, timer); over {
+			return err
 		}
+	}
+}
+
+// doze waits for one of those, or until somebody wakes the task, which is not over then.
+func (t *Task) doze(ready <-chan struct{}, timer <-chan time.Time) (over bool, err error) {
+	if !t.waits.CompareAndSwap(false, true) {
+		t.stray()
+		return true, linux.EIO
+	}
+	defer t.waits.Store(false)
+	select {
+	case <-ready:
+		return true, nil
+	case <-timer:
+		return true, linux.ETIMEDOUT
+	case <-t.wake:
+		return false, nil
 	}
 }
 

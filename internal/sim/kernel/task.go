@@ -64,6 +64,7 @@ type Task struct {
 	action  [65]Action
 	caught  uint64 // bit n is signal n: arrived, for the program to take
 	wake    chan struct{}
+	waits   atomic.Bool // in await: its goroutine does nothing else
 
 	out *bufio.Writer
 	in  *bufio.Reader
@@ -401,6 +402,10 @@ func (t *Task) Bound(name budget.Name, n, limit int64) {
 // Check is a checkpoint: it waits while the computer is paused or the task is
 // stopped, ends the task if it is to end, and takes in signals.
 func (t *Task) Check() {
+	if t.waits.Load() {
+		t.stray()
+		return
+	}
 	if g := t.K.gate.Load(); g != nil {
 		t.paused(g)
 	}

@@ -248,8 +248,8 @@ func watchMemory(ctx context.Context, d *sim.Driver) {
 		case <-tick.C:
 		}
 		metrics.Read(sample)
-		if sample[0].Value.Uint64()-sample[1].Value.Uint64() > uint64(d.MostMemory()-slack/2) {
-			d.OutOfMemory()
+		if held := sample[0].Value.Uint64() - sample[1].Value.Uint64(); held > uint64(d.MostMemory()-slack/2) {
+			d.OutOfMemory(int64(min(held, math.MaxInt64)))
 			debug.FreeOSMemory()
 		}
 	}

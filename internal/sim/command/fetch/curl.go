@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"encoding/base64"
@@ -384,16 +383,15 @@ func (x *transfer) receive(u *url.URL, a *answer, out string, began time.Time) (
 	if !bad || x.a.Has("fail-with-body") {
 		var in io.Reader = a.Body
 		if x.a.Has("compressed") && strings.EqualFold(a.Header.Get("Content-Encoding"), "gzip") {
-			z, err := gzip.NewReader(in)
-			if err != nil {
-				return 0, &local{61, "Unrecognized content encoding type"}
-			}
-			in = &body{t: x.t, in: io.NopCloser(z), limit: x.t.K.Limits.Download}
+			limit := x.t.K.Limits.Download
+			in = &body{t: x.t, in: &unpacker{in: a.raw, left: limit + 1}, limit: limit}
 		}
 		var err error
 		// A buffered writer that reads by itself would have its buffer written out
 		// by the waiting for what is read, and forget what was in it.
-		if size, err = io.Copy(struct{ io.Writer }{w}, in); err != nil {
+		if size, err = io.Copy(struct{ io.Writer }{w}, in); errors.Is(err, errEncoding) {
+			return 0, &local{61, "Unrecognized content encoding type"}
+		} else if err != nil {
 			return 0, err
 		}
 	}

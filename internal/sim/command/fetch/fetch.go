@@ -5,6 +5,7 @@
 package fetch
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -19,7 +20,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
-	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // Commands lists the programs. The roots are the authorities that are
@@ -56,7 +56,8 @@ type request struct {
 // An answer is what came of it.
 type answer struct {
 	*http.Response
-	url       string // where it came from at last
+	raw       io.Reader // the body, for what runs beside the task; Body is for the task
+	url       string    // where it came from at last
 	redirects int
 	passed    []*http.Response // what led there, without bodies
 }
@@ -123,61 +124,79 @@ func do(t *kernel.Task, roots func() *x509.CertPool, r request, use func(*answer
 		req.Host = h
 		req.Header.Del("Host")
 	}
-	if err := beside(t, func() (err error) {
-		a.Response, err = client.Do(req) //nolint:bodyclose // closed below
-		return err
-	}); err != nil {
+	if a.Response, err = kernel.Beside(t, func() (*http.Response, error) { return client.Do(req) }); err != nil {
 		return err
 	}
 	defer a.Body.Close()
-	a.Body = &body{t: t, in: a.Body, limit: t.K.Limits.Download}
+	a.raw = a.Body
+	a.Body = &body{t: t, in: a.raw, limit: t.K.Limits.Download}
 	return use(a)
 }
 
-// beside runs f on a goroutine and waits for it; who ends the task meanwhile
-// leaves it to its context.
-func beside(t *kernel.Task, f func() error) error {
-	done := make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		err = f()
-	}()
-	for {
-		e := t.Await(done, time.Time{})
-		if e == nil {
-			return err
-		}
-		if e != linux.EINTR {
-			return e
-		}
-		t.Caught() // it is for nobody
-	}
-}
-
-// A body is read beside the task, and bounded.
+// A body is what came, read beside the task, and bounded.
 type body struct {
 	t     *kernel.Task
-	in    io.ReadCloser
+	in    io.Reader // which uses no task
 	limit int64
 	n     int64
 }
 
-func (b *body) Read(p []byte) (n int, err error) {
+func (b *body) Read(p []byte) (int, error) {
 	// What a read that was left behind writes must be nobody's.
 	own := make([]byte, min(len(p), 32<<10))
-	err = beside(b.t, func() (err error) {
-		n, err = b.in.Read(own)
-		return err
-	})
+	n, err := kernel.Beside(b.t, func() (int, error) { return b.in.Read(own) })
 	copy(p, own[:n])
 	b.n += int64(n)
 	b.t.Step(1 + n/256)
 	b.t.Bound("download", b.n, b.limit)
+	if errors.Is(err, errTooMuch) {
+		b.t.Bound("download", b.limit+1, b.limit)
+	}
 	return n, err
 }
 
-func (b *body) Close() error { return b.in.Close() }
+// Close does nothing: what is read is closed where it was opened.
+func (b *body) Close() error { return nil }
+
+// errTooMuch is that more came than may.
+var errTooMuch = errors.New("more came than the limit of an answer")
+
+// An unpacker is a body that came compressed, without its compression. It uses no task. What comes is bounded as what
+// comes out is.
+type unpacker struct {
+	in   io.Reader
+	left int64 // bytes that may come
+	z    *gzip.Reader
+}
+
+// errEncoding is that a body is not compressed as its head says.
+var errEncoding = errors.New("unrecognized content encoding type")
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.z == nil {
+		z, err := gzip.NewReader(bounded{u})
+		if errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, errEncoding
+		}
+		if err != nil {
+			return 0, err
+		}
+		u.z = z
+	}
+	return u.z.Read(p)
+}
+
+// bounded is what comes to an unpacker.
+type bounded struct{ u *unpacker }
+
+func (b bounded) Read(p []byte) (int, error) {
+	if b.u.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := b.u.in.Read(p[:min(int64(len(p)), b.u.left)])
+	b.u.left -= int64(n)
+	return n, err
+}
 
 // head prints a response's first lines.
 func head(w io.Writer, r *http.Response, names []string) {

@@ -1,7 +1,9 @@
 package fetch
 
 import (
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -63,6 +65,9 @@ func serve(t *testing.T) func(context.Context, string, string) (net.Conn, error)
 					return
 				}
 			}
+		case "/packed", "/packed-endless", "/packed-not":
+			w.Header().Set("Content-Encoding", "gzip")
+			pack(w, r.URL.Path)
 		default:
 			fmt.Fprintf(w, "file %s\n", r.URL.Path)
 		}
@@ -71,6 +76,31 @@ func serve(t *testing.T) func(context.Context, string, string) (net.Conn, error)
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", s.Listener.Addr().String())
+	}
+}
+
+// pack writes what is compressed: a line, or blocks until nobody reads them, or what is not.
+func pack(w http.ResponseWriter, what string) {
+	z := gzip.NewWriter(w)
+	switch what {
+	case "/packed":
+		fmt.Fprint(z, "packed\n")
+		_ = z.Close() // a test sees what comes
+	case "/packed-not":
+		fmt.Fprint(w, "plain, and longer than a head")
+	default:
+		block := make([]byte, 64<<10)
+		for i := range block {
+			block[i] = byte(i * i >> 3)
+		}
+		for {
+			if _, err := z.Write(block); err != nil || z.Flush() != nil {
+				return
+			}
+			if f, ok := w.(http.Flusher); ok {
+				f.Flush()
+			}
+		}
 	}
 }
 
@@ -168,6 +198,69 @@ func TestAnAnswerWithoutEndReachesALimit(t *testing.T) {
 	_, _, status, _, cause := fetched(t, budget.Limits{Download: 1 << 20}, "curl", "-s", "-o", "/x", "http://h/endless")
 	if cause == nil || !strings.Contains(cause.Error(), `"download"`) || status != 128+int(linux.SIGKILL) {
 		t.Errorf("%d %v", status, cause)
+	}
+}
+
+func TestAPackedAnswerIsUnpacked(t *testing.T) {
+	for _, c := range []struct {
+		path, stdout string
+		status       int
+		cause        string
+	}{{"/packed", "packed\n", 0, ""}, {"/packed-not", "", 61, ""}, {"/packed-endless", "", 128 + int(linux.SIGKILL), `"download"`}} {
+		stdout, stderr, status, _, cause := fetched(t, budget.Limits{Download: 1 << 20}, "curl", "-s", "--compressed", "-o", map[bool]string{true: "-", false: "/x"}[c.stdout != ""], "http://h"+c.path)
+		if stdout != c.stdout || status != c.status || (cause == nil) != (c.cause == "") || cause != nil && !strings.Contains(cause.Error(), c.cause) {
+			t.Errorf("%s: %q %q %d %v", c.path, stdout, stderr, status, cause)
+		}
+	}
+}
+
+// A sink tells when n pieces were written to it.
+type sink struct {
+	n    int
+	full chan struct{}
+}
+
+func (s *sink) Write(_ *kernel.Task, p []byte) (int, error) {
+	if s.n--; s.n == 0 {
+		close(s.full)
+	}
+	return len(p), nil
+}
+
+func (*sink) Read(*kernel.Task, []byte) (int, error) { return 0, linux.EBADF }
+func (*sink) Info() (vfs.Info, error)                { return vfs.Info{}, linux.EBADF }
+func (*sink) Close()                                 {}
+
+// A task whose goroutine ended under a helper that came to a checkpoint took the whole process with it.
+func TestATransferCanBeEndedAtAnyTime(t *testing.T) {
+	dial := serve(t)
+	for i := range 100 {
+		tree := vfs.New(vfs.Options{})
+		k := kernel.New(kernel.Options{FS: tree, Limits: budget.Limits{Download: 1 << 40}, Programs: func(string) (kernel.Program, bool) { return nil, false }, Dial: dial})
+		run := k.NewRun()
+		task, err := run.NewTask(vfs.View{FS: tree, Dir: vfs.Root}, []string{"curl", "-s", "--compressed", "http://h/packed-endless"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := &sink{n: 1 + i%10, full: make(chan struct{})}
+		if err := task.SetFD(1, kernel.NewDesc(out, "pipe"), false); err != nil {
+			t.Fatal(err)
+		}
+		task.Go(func(task *kernel.Task) int { return curl(task, nil) })
+		<-out.full
+		if i%2 == 0 {
+			task.Signal(linux.SIGTERM)
+		} else {
+			run.Stop(errors.New("it is enough"))
+		}
+		<-task.Done()
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var bug *kernel.Broken
+		if errors.As(run.Cause(), &bug) {
+			t.Fatal(bug)
+		}
 	}
 }
 

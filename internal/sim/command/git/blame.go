@@ -69,7 +69,7 @@ func (w *work) blame(args []string) error {
 
 // uncommitted is the suspect for the file as it is in the working tree.
 func (w *work) uncommitted(c *object.Commit, name string) (*suspect, []byte, error) {
-	st, err := (&tree{w.t, w.dir}).Lstat(name)
+	st, err := (&tree{t: w.t, root: w.dir}).Lstat(name)
 	if err != nil {
 		return nil, nil, fail("Cannot lstat '%s': %s", name, message(err))
 	}

@@ -114,7 +114,7 @@ func (w *work) add(args []string) error {
 		}
 	}
 	for i, p := range paths {
-		if _, err := (&tree{w.t, w.dir}).Lstat(p); err != nil && !slices.ContainsFunc(s.unstaged, func(c change) bool { return within(c.name, []string{p}) }) {
+		if _, err := (&tree{t: w.t, root: w.dir}).Lstat(p); err != nil && !slices.ContainsFunc(s.unstaged, func(c change) bool { return within(c.name, []string{p}) }) {
 			return fail("pathspec '%s' did not match any files", names[i])
 		}
 	}
@@ -136,7 +136,7 @@ func (w *work) add(args []string) error {
 		}
 	}
 	if !o.has("-u", "--update") {
-		all, err := w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
+		all, err := w.statuses()
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (w *work) add(args []string) error {
 				continue
 			}
 			if !dry {
-				if i, err := (&tree{w.t, w.dir}).Lstat(p); err == nil && !i.IsDir() {
+				if i, err := (&tree{t: w.t, root: w.dir}).Lstat(p); err == nil && !i.IsDir() {
 					if err := w.stage(idx, p); err != nil {
 						return err
 					}
@@ -199,7 +199,7 @@ func (w *work) ignoredPaths(names, paths []string) error {
 // stage puts a file's state into the index.
 func (w *work) stage(idx *index.Index, name string) error {
 	w.t.Step(16)
-	st, err := (&tree{w.t, w.dir}).Lstat(name)
+	st, err := (&tree{t: w.t, root: w.dir}).Lstat(name)
 	if err != nil || st.IsDir() {
 		forget(idx, name)
 		return nil //nolint:nilerr // it is not there any more
@@ -234,20 +234,7 @@ func (w *work) entry(idx *index.Index, name string) *index.Entry {
 }
 
 func (w *work) store(kind plumbing.ObjectType, b []byte) (plumbing.Hash, error) {
-	o := w.repo.Storer.NewEncodedObject()
-	o.SetType(kind)
-	o.SetSize(int64(len(b)))
-	x, err := o.Writer()
-	if err != nil {
-		return plumbing.ZeroHash, err
-	}
-	if _, err := x.Write(b); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	if err := x.Close(); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	return w.repo.Storer.SetEncodedObject(o)
+	return w.repo.Storer.SetEncodedObject(&stored{kind, plumbing.ComputeHash(kind, b), b})
 }
 
 func (w *work) remove(args []string) error {
@@ -287,7 +274,7 @@ func (w *work) remove(args []string) error {
 				return err
 			}
 			if !o.has("--cached") && !dry {
-				_ = (&tree{w.t, w.dir}).Remove(e.Name) // it may be gone already
+				_ = (&tree{t: w.t, root: w.dir}).Remove(e.Name) // it may be gone already
 				w.prune(e.Name)
 			}
 			if !o.has("-q", "--quiet") {
@@ -373,7 +360,7 @@ func (w *work) move(args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &tree{w.t, w.dir}
+	x := &tree{t: w.t, root: w.dir}
 	last := p[len(p)-1]
 	i, err := x.Stat(last)
 	into := err == nil && i.IsDir()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	lib "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -24,21 +25,23 @@ type side struct {
 	load  func(name string, i item) ([]byte, error)
 }
 
+// blob gives the content of a file, which nobody changes.
 func (w *work) blob(_ string, i item) ([]byte, error) {
-	b, err := w.repo.BlobObject(i.hash)
+	o, err := w.disk.objects.get(i.hash)
+	if err == nil && o.kind != plumbing.BlobObject {
+		err = plumbing.ErrObjectNotFound
+	}
 	if err != nil {
 		return nil, err
 	}
-	w.t.Bound("input", b.Size, w.t.K.Limits.Input)
-	r, err := b.Reader()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	var buf bytes.Buffer
-	_, err = buf.ReadFrom(r)
-	return buf.Bytes(), err
+	return o.b, nil
 }
+
+// perItem is what a file of a side has in memory besides its name.
+const perItem = 200
+
+// maxTrees bounds trees within trees.
+const maxTrees = 4096
 
 func (w *work) commitSide(c *object.Commit) (side, error) {
 	s := side{map[string]item{}, w.blob}
@@ -49,18 +52,48 @@ func (w *work) commitSide(c *object.Commit) (side, error) {
 	if err != nil {
 		return s, err
 	}
-	walk := object.NewTreeWalker(t, true, nil)
-	defer walk.Close()
-	for {
-		name, e, err := walk.Next()
-		if err != nil {
-			return s, nil
-		}
+	return s, w.walkTree(t, "", 0, func(name string, e object.TreeEntry) {
+		w.t.Grow(len(name) + perItem)
+		s.files[name] = item{e.Mode, e.Hash}
+	})
+}
+
+// walkTree shows all files of a tree. While it is in one, what that holds is counted.
+func (w *work) walkTree(t *object.Tree, prefix string, depth int, f func(name string, e object.TreeEntry)) error {
+	held := 0
+	for _, e := range t.Entries {
+		held += len(e.Name) + 50
+	}
+	if depth > maxTrees {
+		return fail("exceeded maximum allowed tree depth")
+	}
+	w.t.Grow(held)
+	defer w.t.Shrink(held)
+	for _, e := range t.Entries {
 		w.t.Traverse(1)
+		name := prefix + e.Name
 		if e.Mode != filemode.Dir {
-			s.files[name] = item{e.Mode, e.Hash}
+			f(name, e)
+			continue
+		}
+		sub, err := w.repo.TreeObject(e.Hash)
+		if err != nil {
+			return fail("unable to read tree %s", e.Hash)
+		}
+		if err := w.walkTree(sub, name+"/", depth+1, f); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// statuses gives what the library knows of the worktree. It looks at all trees of the last commit, and counts nothing:
+// so what they hold is counted first.
+func (w *work) statuses() (lib.Status, error) {
+	if _, err := w.commitSide(w.head()); err != nil {
+		return nil, err
+	}
+	return w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
 }
 
 func (w *work) indexSide() (side, error) {
@@ -85,7 +118,7 @@ func (w *work) workSide() (side, error) {
 	if err != nil {
 		return s, err
 	}
-	x := &tree{w.t, w.dir}
+	x := &tree{t: w.t, root: w.dir}
 	for name, old := range idx.files {
 		st, err := x.Lstat(name)
 		if err != nil || st.IsDir() {
@@ -108,12 +141,18 @@ func (w *work) workSide() (side, error) {
 }
 
 func (w *work) contents(name string, mode filemode.FileMode) ([]byte, error) {
-	x := &tree{w.t, w.dir}
+	x := &tree{t: w.t, root: w.dir}
 	if mode == filemode.Symlink {
 		target, err := x.Readlink(name)
 		return []byte(target), err
 	}
-	b, err := w.t.View.ReadFile(x.at(name), w.t.K.Limits.Input)
+	i, err := w.t.View.Stat(x.at(name))
+	if err != nil {
+		return nil, err
+	}
+	w.t.Bound("input", i.Size, w.t.K.Limits.Input)
+	w.books().hold(ofBlob, int(i.Size))
+	b, err := w.t.View.ReadFile(x.at(name), i.Size)
 	w.t.Step(1 + len(b)/64)
 	return b, err
 }
@@ -449,7 +488,7 @@ func (w *work) statistic(list []count) {
 
 // modeOf gives the kind of a file of the worktree.
 func (w *work) modeOf(name string) (filemode.FileMode, error) {
-	st, err := (&tree{w.t, w.dir}).Lstat(name)
+	st, err := (&tree{t: w.t, root: w.dir}).Lstat(name)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
@@ -19,5 +20,36 @@ func FuzzPatchesOfGit(f *testing.F) {
 				Args: []string{"bash", "-c", begin + "printf '1\\n2\\n' > f; git add f; git commit -qm f; cp ../p p; " + do}, Files: map[string]string{"p": patch},
 			}, budget.Limits{Steps: 5_000_000, Heap: 64 << 20})
 		}
+	})
+}
+
+func FuzzPacksAreReadWithinLimits(f *testing.F) {
+	files := emptied()
+	hostilePack(files, 3, 3_000_000)
+	for name, b := range files {
+		if strings.HasSuffix(name, ".pack") {
+			f.Add([]byte(b), byte(0))
+			f.Add([]byte(b), byte(40))
+		}
+	}
+	f.Fuzz(func(t *testing.T, pack []byte, shift byte) {
+		files := emptied()
+		hostilePack(files, 3, 3_000_000)
+		for name := range files {
+			if strings.HasSuffix(name, ".pack") {
+				files[name] = string(pack[min(int(shift), len(pack)):])
+			}
+		}
+		commandtest.RunWithin(t, computer(), commandtest.Case{Args: []string{"bash", "-c", "cd r; git cat-file -p ff010203 | wc -c"}, Files: files}, budget.Limits{Heap: 64 << 20})
+	})
+}
+
+func FuzzAnIndexIsReadWithinLimits(f *testing.F) {
+	f.Add([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x01" + strings.Repeat("\x00", 62) + "\x00a\x00TREE\x00\x00\x00\x04abcd"))
+	f.Add([]byte("DIRC\x00\x00\x00\x02\xff\xff\xff\xff" + strings.Repeat("\x00", 62)))
+	f.Fuzz(func(t *testing.T, index []byte) {
+		files := emptied()
+		files["r/.git/index"] = string(index)
+		commandtest.RunWithin(t, computer(), commandtest.Case{Args: []string{"bash", "-c", "cd r; git ls-files; git status"}, Files: files}, budget.Limits{Heap: 16 << 20})
 	})
 }

@@ -15,7 +15,6 @@ import (
 
 	lib "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -36,7 +35,8 @@ type work struct {
 	git  string // of the repository
 	bare bool   // there is no worktree
 	repo *lib.Repository
-	disk *filesystem.Storage
+	disk *store
+	held *books
 	wt   *lib.Worktree
 	set  [][2]string // of -c
 
@@ -290,7 +290,7 @@ func (w *work) at(dir, git string) error {
 		w.bare = true
 		w.repo, err = lib.Open(w.disk, nil)
 	} else {
-		w.repo, err = lib.Open(w.disk, &tree{w.t, dir})
+		w.repo, err = lib.Open(w.disk, &tree{t: w.t, root: dir})
 	}
 	if err != nil {
 		return fail("%v", err)
@@ -301,13 +301,18 @@ func (w *work) at(dir, git string) error {
 	return err
 }
 
-// maxObject bounds what one object may hold in memory.
-const maxObject = 16 << 20
+func (w *work) storage(git string) *store {
+	fs := &tree{t: w.t, root: git, meta: true}
+	b := w.books()
+	return &store{filesystem.NewStorage(fs, nil), b, &objects{books: b, dir: path.Join(git, "objects")}}
+}
 
-func (w *work) storage(git string) *filesystem.Storage {
-	return filesystem.NewStorageWithOptions(&tree{w.t, git}, cache.NewObjectLRU(8<<20), filesystem.Options{
-		AlternatesFS: &tree{w.t, "/"}, LargeObjectThreshold: maxObject,
-	})
+// books gives the account of what the command holds.
+func (w *work) books() *books {
+	if w.held == nil {
+		w.held = newBooks(w.t)
+	}
+	return w.held
 }
 
 func (w *work) init(args []string) error {
@@ -368,7 +373,7 @@ func (w *work) found(dir, git, branch string) error {
 	if dir == git {
 		_, err = lib.InitWithOptions(w.storage(git), nil, lib.InitOptions{DefaultBranch: ref})
 	} else {
-		_, err = lib.InitWithOptions(w.storage(git), &tree{w.t, dir}, lib.InitOptions{DefaultBranch: ref})
+		_, err = lib.InitWithOptions(w.storage(git), &tree{t: w.t, root: dir}, lib.InitOptions{DefaultBranch: ref})
 	}
 	if err != nil {
 		return fail("%v", err)

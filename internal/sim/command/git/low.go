@@ -45,7 +45,7 @@ func (w *work) revisions(o *options) (starts, stops []*object.Commit, paths []st
 		c, err := w.commitOf(strings.TrimPrefix(rev, "^"))
 		if err != nil {
 			if p, e := w.relative(rev); e == nil && !o.dash {
-				if _, e := (&tree{w.t, w.dir}).Lstat(p); e == nil {
+				if _, e := (&tree{t: w.t, root: w.dir}).Lstat(p); e == nil {
 					files = append(slices.Clone(o.rest[i:]), files...)
 					break
 				}

@@ -109,7 +109,7 @@ func (w *work) bring(list []change, after side, worktree bool) error {
 func (w *work) enter(idx *index.Index, name string, i item) error {
 	e := w.entry(idx, name)
 	e.Hash, e.Mode = i.hash, i.mode
-	if st, err := (&tree{w.t, w.dir}).Lstat(name); err == nil {
+	if st, err := (&tree{t: w.t, root: w.dir}).Lstat(name); err == nil {
 		e.Size, e.ModifiedAt = uint32(st.Size()), st.ModTime()
 	}
 	return nil

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -353,7 +354,7 @@ func (w *work) lsFiles(args []string) error {
 		return err
 	}
 	if o.has("-o", "--others") {
-		all, err := w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
+		all, err := w.statuses()
 		if err != nil {
 			return err
 		}
@@ -421,6 +422,9 @@ func (w *work) catFile(args []string) error {
 	if err != nil {
 		if args[0] == "-e" {
 			return status(1)
+		}
+		if errors.Is(err, errCorrupt) {
+			return fail("object %s is corrupt", h)
 		}
 		return fail("Not a valid object name %s", rev)
 	}

@@ -224,7 +224,7 @@ func (w *work) abbreviated(name string) (plumbing.Hash, bool) {
 	if err != nil {
 		return plumbing.ZeroHash, false
 	}
-	list, err := w.disk.HashesWithPrefix(prefix)
+	list, err := w.disk.objects.begin(prefix)
 	if err != nil {
 		return plumbing.ZeroHash, false
 	}

@@ -152,7 +152,7 @@ func (w *work) diff(args []string) error {
 			c, err := w.commitOf(p)
 			if err != nil {
 				if q, e := w.relative(rev); e == nil && len(parts) == 1 {
-					if _, e := (&tree{w.t, w.dir}).Lstat(q); e == nil {
+					if _, e := (&tree{t: w.t, root: w.dir}).Lstat(q); e == nil {
 						names = append(names, o.rest[i:]...)
 						break
 					}

@@ -208,7 +208,7 @@ func (w *work) stashed(before, idx, now side, paths, loose []string, keep bool) 
 		return err
 	}
 	for _, n := range loose {
-		_ = (&tree{w.t, w.dir}).Remove(n) // what stays is seen in status
+		_ = (&tree{t: w.t, root: w.dir}).Remove(n) // what stays is seen in status
 		w.prune(n)
 	}
 	return nil
@@ -240,7 +240,7 @@ func (w *work) untracked(paths []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
+	all, err := w.statuses()
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (w *work) stateOf(paths []string, each bool) (*state, error) {
 		return nil, err
 	}
 	s.unstaged = changes(s.idx, s.now, paths)
-	all, err := w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
+	all, err := w.statuses()
 	if err != nil {
 		return nil, err
 	}

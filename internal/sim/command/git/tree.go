@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-git/go-billy/v5"
@@ -20,6 +21,7 @@ import (
 type tree struct {
 	t    *kernel.Task
 	root string
+	meta bool // it is a repository, whose files the library reads whole
 }
 
 func (x *tree) at(name string) string { return path.Join(x.root, path.Join("/", name)) }
@@ -47,6 +49,14 @@ func (x *tree) Create(name string) (billy.File, error) {
 func (x *tree) Open(name string) (billy.File, error) { return x.OpenFile(name, os.O_RDONLY, 0) }
 
 func (x *tree) OpenFile(name string, flag int, perm os.FileMode) (billy.File, error) {
+	f, err := x.open(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (x *tree) open(name string, flag int, perm os.FileMode) (*file, error) {
 	x.t.Step(16)
 	if flag&os.O_CREATE != 0 {
 		if err := x.t.View.MkdirAll(path.Dir(x.at(name)), 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
@@ -64,10 +74,24 @@ func (x *tree) OpenFile(name string, flag int, perm os.FileMode) (billy.File, er
 	if err == nil && !soundIndex(name, f, i.Size) {
 		err = linux.EINVAL
 	}
+	if err == nil && x.meta && flag&(os.O_WRONLY|os.O_RDWR) == 0 && i.Size > mostOf(name) {
+		err = linux.EFBIG
+	}
 	if err != nil {
 		return nil, errors.Join(failure("open", name, err), f.Close())
 	}
 	return &file{f, x.t, name}, nil
+}
+
+// mostOf bounds the bytes of a file of a repository that the library reads.
+func mostOf(name string) int64 {
+	switch {
+	case name == "index" || strings.HasPrefix(name, "objects/"):
+		return 1<<63 - 1 // it was looked through, or is not read by the library
+	case name == "packed-refs":
+		return 16 << 20
+	}
+	return 1 << 20
 }
 
 // openFlags translates the flags of the host's open, which the library speaks.
@@ -137,12 +161,16 @@ func (x *tree) ReadDir(name string) ([]os.FileInfo, error) {
 		return nil, failure("readdir", name, err)
 	}
 	x.t.Traverse(len(list))
+	x.t.Grow(perListed * len(list)) // whoever asked may keep them
 	out := make([]os.FileInfo, 0, len(list))
 	for _, e := range list {
 		out = append(out, info{e.Name, e.Info})
 	}
 	return out, nil
 }
+
+// perListed is what a name in a list has in memory.
+const perListed = 150
 
 func (x *tree) MkdirAll(name string, perm os.FileMode) error {
 	return failure("mkdir", name, x.t.View.MkdirAll(x.at(name), uint32(perm.Perm())))
@@ -160,7 +188,9 @@ func (x *tree) Readlink(link string) (string, error) {
 	return s, failure("readlink", link, err)
 }
 
-func (x *tree) Chroot(name string) (billy.Filesystem, error) { return &tree{x.t, x.at(name)}, nil }
+func (x *tree) Chroot(name string) (billy.Filesystem, error) {
+	return &tree{x.t, x.at(name), x.meta}, nil
+}
 
 func (x *tree) Root() string { return x.root }
 

@@ -3,7 +3,6 @@ package jq
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
@@ -151,12 +150,14 @@ func yqSub(m *machine, v value, args []value) (value, error) {
 		return nil, failf("cannot substitute with %s, can only substitute strings. Hint: Most often you'll want to use '|=' over '=' for this operation", tagOf(v))
 	}
 	m.t.Bound("source", int64(len(re)), 1<<16)
-	x, err := regexp.Compile(re)
+	x, err := command.CompileGo(m.t, re)
 	if err != nil {
 		return nil, failf("%s", err)
 	}
-	m.t.Step(len(s) * (1 + len(re)>>4))
-	found := x.FindAllStringSubmatchIndex(s, -1)
+	found, err := x.FindAllStringSubmatchIndex(s)
+	if err != nil {
+		return nil, failf("%s", err)
+	}
 	m.t.Bound("string", int64(len(s)+len(found)*len(to)), m.t.K.Limits.String)
 	var out []byte
 	at := 0

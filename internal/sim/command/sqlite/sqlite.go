@@ -17,6 +17,7 @@ import (
 
 // Commands lists the tools of this package.
 func Commands() []command.Command {
+	installed() // before somebody else uses the engine
 	return []command.Command{{Name: "sqlite3", Run: run}}
 }
 
@@ -42,6 +43,7 @@ type console struct {
 	done      bool
 	reading   int64 // files that read each other
 
+	stop    func()   // of counting the memory of the connection
 	handler *handler // of the engine's progress, which it calls as long as the connection is open
 	ended   any      // the panic that ends the task
 }
@@ -68,11 +70,11 @@ func run(t *kernel.Task) int {
 	defer release()
 	defer t.EndAfter("script_time", t.K.Limits.ScriptTime)() // one instruction may take long
 	c.ctx = ctx
+	defer c.close()
 	if err := c.open(); err != nil {
 		t.Errorf("%v", err)
 		return 1
 	}
-	defer c.close()
 	for _, line := range before {
 		c.script(line)
 	}
@@ -164,13 +166,15 @@ func (c *console) isFile() bool { return c.file != "" && c.file != ":memory:" }
 
 // open starts the engine with what the file holds.
 func (c *console) open() error {
-	bound(c.t.K.Limits.SQLHeap)
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return err
 	}
 	c.db = db
 	if c.conn, err = db.Conn(c.ctx); err != nil {
+		return err
+	}
+	if err := c.count(); err != nil {
 		return err
 	}
 	if c.isFile() {
@@ -215,8 +219,15 @@ func (c *console) open() error {
 }
 
 func (c *console) close() {
-	_ = c.conn.Close() // the database is in memory
-	_ = c.db.Close()
+	if c.conn != nil {
+		_ = c.conn.Close() // the database is in memory
+	}
+	if c.db != nil {
+		_ = c.db.Close()
+	}
+	if c.stop != nil {
+		c.stop()
+	}
 }
 
 // save writes the database back if it changed.

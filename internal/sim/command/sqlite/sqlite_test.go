@@ -79,6 +79,10 @@ func TestADatabaseStaysWithinItsLimits(t *testing.T) {
 	if r.Status == 0 || !strings.Contains(r.Stderr, "memory") && !strings.Contains(r.Stderr, "sql_heap") {
 		t.Errorf("memory: %+v", r)
 	}
+	r = commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{Heap: 4 << 20})
+	if r.Status != 7 || !strings.Contains(r.Stderr, "out of memory") {
+		t.Errorf("memory of the sandbox: %+v", r)
+	}
 }
 
 func TestInputWithoutEndReachesALimit(t *testing.T) {
