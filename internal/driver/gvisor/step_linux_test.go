@@ -7,12 +7,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/step"
 	"github.com/paddock-sandbox/paddock/internal/step/steptest"
 )
 
-func openRecorded(state string, j *step.Journal) (paddock.Driver, error) {
-	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: j})
+func openRecorded(state, journal string) (paddock.Driver, error) {
+	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: journal})
 }
 
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
@@ -25,4 +24,16 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 4)
+}
+
+func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
+	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
+	t.Run("commands, file calls and the background", func(t *testing.T) { steptest.Kept(t, spec, openRecorded) })
+	t.Run("what goes on after a pause", func(t *testing.T) { steptest.Paused(t, spec, openRecorded) })
+	t.Run("after its keeper was killed", func(t *testing.T) { steptest.Killed(t, spec, openRecorded) })
+	t.Run("refusals", func(t *testing.T) { steptest.Refused(t, spec, openRecorded) })
+}
+
+func TestWhatChangesInKeptSandboxesCanBeUndoneAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestWhatChangesInKeptSandboxesCanBeUndone$", 4)
 }
