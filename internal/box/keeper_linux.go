@@ -166,7 +166,7 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *
 	defer free.Stop()
 	k.serve(listener)
 	if k.life.image() == nil { // a resume waits for the end of this process
-		k.life.steps.trim()
+		_ = k.life.steps.trim() // or the next one does it
 	}
 	return k, nil
 }

@@ -343,16 +343,16 @@ func (s *stepping) close() {
 }
 
 // trim removes old records. Nobody waits for it.
-func (s *stepping) trim() {
+func (s *stepping) trim() error {
 	if s == nil {
-		return
+		return nil
 	}
 	j, err := step.Open(s.how.Journal, step.Options{})
 	if err != nil {
-		return // whoever uses the journal next is told
+		return err
 	}
-	_, _, _ = j.Trim(context.Background()) // or the next one does it
-	_ = j.Close()                          // as above
+	_, _, err = j.Trim(context.Background())
+	return errors.Join(err, j.Close())
 }
 
 // Kinds of steps.

@@ -91,7 +91,7 @@ func Kept(t *testing.T, base paddock.Spec, open Open) {
 	if err != nil || len(newest) != 2 || newest[0].Number != list[1].Number || newest[1].Number != list[2].Number {
 		t.Errorf("two steps before the fourth are %+v, %v", newest, err)
 	}
-	s.backwards(t, j, list, 0)
+	s.backwards(t, j, list)
 	again, err := j.Undo(t.Context(), paddock.Undo{To: list[len(list)-1].Number, Paths: []string{"/work/src"}})
 	if err != nil || len(again.Conflicts) > 0 {
 		t.Errorf("undo of all undos below a path: %+v, %v", again, err)
@@ -227,7 +227,7 @@ func Killed(t *testing.T, base paddock.Spec, open Open) {
 	if last := list[len(list)-1]; !last.Incomplete || last.Exit != paddock.UnknownExit {
 		t.Errorf("the step that went on is %+v", last)
 	}
-	s.backwards(t, j, list, 0)
+	s.backwards(t, j, list)
 }
 
 // Refused promises that a sandbox which cannot be recorded as asked for is not made.
@@ -302,9 +302,8 @@ func (s *session) steps(t *testing.T) paddock.Journal {
 	return j
 }
 
-// backwards undoes steps from the last to the first, each of which led from one state to the next. The first led from
-// that number.
-func (s *session) backwards(t *testing.T, j paddock.Journal, list []paddock.Step, first int) {
+// backwards undoes steps from the last to the first, each of which led from one state to the next.
+func (s *session) backwards(t *testing.T, j paddock.Journal, list []paddock.Step) {
 	t.Helper()
 	for i := len(list) - 1; i >= 0; i-- {
 		done, err := j.Undo(t.Context(), paddock.Undo{Steps: []int64{list[i].Number}})
@@ -314,13 +313,13 @@ func (s *session) backwards(t *testing.T, j paddock.Journal, list []paddock.Step
 		for _, c := range done.Conflicts {
 			t.Errorf("undo of %q: %q: %s; %s", list[i].Command, c.Path, c.Why, c.Remedy)
 		}
-		want := s.states[first+i]
+		want := s.states[i]
 		if _, user := want["go"]; !user {
 			if err := os.Remove(filepath.Join(s.work, "go")); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
 			}
 		}
-		s.is(t, first+i, fmt.Sprintf("undo of %q", list[i].Command))
+		s.is(t, i, fmt.Sprintf("undo of %q", list[i].Command))
 	}
 }
 
