@@ -118,6 +118,7 @@ const (
 	CanMountOverlay   Capability = "mount-overlay"   // Mount.Overlay
 	CanAudit          Capability = "audit"           // Policy.Audit, of kinds with OfProcess
 	CanForwardAgent   Capability = "forward-agent"   // Policy.KeyAgents
+	CanUndo           Capability = "undo"            // Spec.Undo
 )
 
 // A Control is one mechanism that separates guest and host.

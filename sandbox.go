@@ -106,6 +106,7 @@ type Status struct {
 	Traffic  *Traffic          `json:"traffic,omitempty"` // nil if nothing counts it
 	Enforced []Finding         `json:"enforced"`          // every control, with its strength
 	Refused  []Refusal         `json:"refused,omitempty"` // refused operations, newest last, at most 1,000
+	Undo     *Recording        `json:"undo,omitempty"`    // nil if no steps are recorded
 
 	// PassedOver lists the tiers that were tried first and could not make the sandbox, if the spec
 	// left the tier to [Auto]. Only the sandbox that Create returned knows them.
@@ -118,12 +119,24 @@ type PassedOver struct {
 	Cause string `json:"cause"`
 }
 
+// A Recording says what is recorded of the steps of a sandbox.
+type Recording struct {
+	Mode    UndoMode `json:"mode"`
+	Without []string `json:"without,omitempty"` // what is not recorded, in words
+	Failed  string   `json:"failed,omitempty"`  // why nothing is recorded any more
+}
+
 // Clone returns a copy that shares no memory with the status.
 func (s Status) Clone() Status {
 	s.Labels, s.Enforced, s.Refused, s.PassedOver = maps.Clone(s.Labels), slices.Clone(s.Enforced), slices.Clone(s.Refused), slices.Clone(s.PassedOver)
 	if s.Traffic != nil {
 		t := *s.Traffic
 		s.Traffic = &t
+	}
+	if s.Undo != nil {
+		u := *s.Undo
+		u.Without = slices.Clone(u.Without)
+		s.Undo = &u
 	}
 	return s
 }

@@ -51,6 +51,10 @@ type Spec struct {
 	Policy Policy            `json:"policy,omitzero"`
 	Labels map[string]string `json:"labels,omitempty"`
 
+	// Undo records what each command, file call and cell changes in the writable mounts of the sandbox, with the contents
+	// from before, so that it can be undone: see [Journal]. It needs [CanUndo].
+	Undo UndoMode `json:"undo,omitempty"`
+
 	// Ephemeral ties the sandbox to the process that makes it. The sandbox is removed when
 	// the driver is closed or when that process dies, by any cause.
 	Ephemeral bool `json:"ephemeral,omitempty"`
@@ -101,6 +105,21 @@ func (s *Spec) InheritLimits(origin Status, accept bool) {
 	}
 	l.Lifetime = cmp.Or(l.Lifetime, from.Lifetime)
 }
+
+// An UndoMode says whether steps are recorded. Files outside of writable mounts are never recorded, nor are mounts that
+// are single files or have Cache. [Status] tells which mounts are not.
+type UndoMode string
+
+const (
+	// UndoOff records nothing.
+	UndoOff UndoMode = ""
+	// UndoOn records what it can. The record says what of a step cannot be undone. If nothing can be recorded any more,
+	// commands run on, and Status says so.
+	UndoOn UndoMode = "on"
+	// UndoStrict also refuses a change that could not be undone, before it is made, with the error "Disk quota exceeded".
+	// A writable mount that is a single file is [Unsupported].
+	UndoStrict UndoMode = "strict"
+)
 
 // A RootKind is a kind of file tree.
 type RootKind string

@@ -87,6 +87,7 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 			_, err := b.try(ctx, paddock.Cmd{Args: []string{"true"}, User: b.stranger(t)})
 			return err
 		},
+		paddock.CanUndo:        create(func(spec *paddock.Spec) { spec.Undo = paddock.UndoOn }),
 		paddock.CanSudo:        create(func(spec *paddock.Spec) { spec.Sudo = true }),
 		paddock.CanNetworkHost: create(func(spec *paddock.Spec) { spec.Policy.Network.Mode = paddock.NetworkHost }),
 		paddock.CanNetworkList: create(func(spec *paddock.Spec) {

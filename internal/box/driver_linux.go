@@ -27,7 +27,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
-	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a [Driver].
@@ -90,8 +89,9 @@ type Options struct {
 	// that outlives this process records its events itself, in State.
 	Audit audit.Sink
 
-	// Steps records what each command of an ephemeral sandbox changes in its writable mounts. Nil records nothing.
-	Steps *step.Journal
+	// Steps is the directory of the journal of steps (package step), for sandboxes with paddock.Spec.Undo. It is made if
+	// needed, for its owner only, and must be out of every sandbox's reach. Empty refuses such sandboxes.
+	Steps string
 }
 
 // An environ is an environment by name.
@@ -148,7 +148,8 @@ type Driver struct {
 	spares   spareKeepers
 	recents  recents
 	swept    sync.Once
-	found    sync.Once // paused sandboxes that were lost are remembered again
+	reading  chan struct{} // has an element for each call that reads the journal of steps
+	found    sync.Once     // paused sandboxes that were lost are remembered again
 
 	ephemeral inventory.Set[*Sandbox] // and the IDs of all that are being made
 }
@@ -156,12 +157,15 @@ type Driver struct {
 // New returns a driver of a tier. It changes nothing on the host, and does not fail if no
 // sandbox can be made; Info and Create report that.
 func New(s *Site, t Tier) *Driver {
-	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares}}
+	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), reading: make(chan struct{}, readAtOnce), spares: spareKeepers{most: s.o.Spares}}
 	if !s.o.Keeper.Self() {
 		d.spares.program = s.Open(s.o.Keeper)
 	}
 	return d
 }
+
+// readAtOnce is how many calls read the journal of steps at the same time.
+const readAtOnce = 2
 
 func defaultState(env environ) string {
 	if os.Geteuid() == 0 {
@@ -274,23 +278,23 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	done := func() { watch(func() {}) }
 	var sb *Sandbox
-	var steps *stepping
-	if d.site.o.Steps != nil {
-		steps = &stepping{journal: d.site.o.Steps, sandbox: spec.ID, tier: d.tier.Name, audit: d.site.o.Audit}
-		p.plan.witness = steps.watch
-	}
 	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}
-	if steps != nil {
-		steps.held = func(ctx context.Context) ([]boxinit.Change, error) { return own.Box().held(ctx) }
+	how := d.recording(spec)
+	if err := own.record(spec.ID, how, spec.Root.Kind == paddock.RootSnapshot); err != nil {
+		own.plan.Close()
+		return nil, err
+	}
+	if own.steps != nil {
+		own.steps.audit = d.site.o.Audit
 	}
 	own.plan.made = func(b *Box) {
 		if b.Group != nil {
 			watch(d.sweepers.watch(b.Group.Dirs()))
 		}
 	}
-	sb = &Sandbox{id: spec.ID, driver: d, owner: own, steps: steps, dialing: make(chan struct{}, 1), about: about{
+	sb = &Sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
 		User: own.plan.Layout.Config.User.Name, Dir: own.plan.Layout.Config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0,
+		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0, Undo: how,
 	}}
 	var attached error
 	own.plan.connected = func(conn net.Conn) {
@@ -308,6 +312,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	if err != nil {
 		own.plan.Close()
+		own.steps.close()
 		if sb.link != nil {
 			_ = sb.link.Close()
 		}

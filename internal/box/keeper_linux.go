@@ -57,10 +57,12 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
 	Update *paddock.Update          `json:"update,omitempty"`
+	Step   *stepOrder               `json:"step,omitempty"`
+	Exit   *paddock.Exit            `json:"exit,omitempty"` // of a step that ended; nil is not known
 	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
 	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
 }
@@ -163,6 +165,9 @@ func keep(maker *sys.Channel, hearing *sync.WaitGroup, runtimes []*Runtime) (k *
 	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // does not delay short-lived sandboxes
 	defer free.Stop()
 	k.serve(listener)
+	if k.life.image() == nil { // a resume waits for the end of this process
+		_ = k.life.steps.trim() // or the next one does it
+	}
 	return k, nil
 }
 
@@ -217,8 +222,12 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 		return nil, err
 	}
 	k.life = &Life{plan: *p, data: o.Data, saving: k.saving, turn: make(chan struct{}, 1)}
+	if err := k.life.record(o.ID, o.About.Undo, o.About.Saved != "" || o.Root.Kind == paddock.RootSnapshot); err != nil {
+		return nil, err
+	}
 	conn, err := k.life.begin(ctx)
 	if err != nil {
+		k.life.steps.close()
 		return nil, err
 	}
 	k.box = k.life.Box()
@@ -460,6 +469,9 @@ func (k *keeper) bury(drop func()) {
 		return
 	}
 	k.about.Dead, k.about.Traffic, k.about.Refused = k.box.Reason(), traffic, refused
+	if k.about.Undo != nil {
+		k.about.Undo.Failed = k.life.steps.words()
+	}
 	if kills, peak, err := k.box.oom(); err == nil {
 		k.about.Kills, k.about.Peak = kills, peak
 	}
@@ -468,6 +480,7 @@ func (k *keeper) bury(drop func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 	_ = k.box.Remove(ctx) // the next Remove reports what is left
 	cancel()
+	k.life.steps.close()
 	_ = k.recorded() // an event that cannot be written has ended the box
 	drop()
 	k.keeping.Lock() // a snapshot that nobody was told of would stay
@@ -502,6 +515,9 @@ func (k *keeper) converse(serving, answering, saving context.Context, c *net.Uni
 		var files []*os.File
 		if err := json.Unmarshal(data, &q); err != nil {
 			r = failed(fmt.Errorf("request: %w: %w", err, paddock.Invalid))
+		} else if q.Op == "step" {
+			_ = k.converseStep(serving, answering, ch, q) // a caller that is gone
+			return
 		} else {
 			ctx := answering
 			if q.Op == "snapshot" {
@@ -613,11 +629,8 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	k.mu.Lock()
-	made := k.about.Created
-	k.mu.Unlock()
-	if !q.Made.IsZero() && !q.Made.Equal(made) {
-		return failed(fmt.Errorf("the sandbox that is meant is gone, and another one has its name: %w", paddock.NotFound)), nil
+	if err := k.meant(q); err != nil {
+		return failed(err), nil
 	}
 	var err error
 	switch q.Op {
@@ -712,6 +725,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	if err != nil || saved == nil { // it is paused in place, and needs its keeper
 		return err
 	}
+	k.life.steps.close() // the next keeper records what comes
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.about.Saved, k.about.Saving, k.about.Traffic = saved.Dir(), "", k.life.traffic()

@@ -231,8 +231,10 @@ func (b *Box) refusedKey(u keyagent.Use) {
 	if b.plan.refusedKeys != nil {
 		b.plan.refusedKeys.add(u)
 	}
-	if b.plan.Audit != nil {
-		b.plan.Audit.Record(b.keyEvent(u, "deny"))
+	for _, sink := range []audit.Sink{b.plan.Audit, b.plan.follower} {
+		if sink != nil {
+			sink.Record(b.keyEvent(u, "deny"))
+		}
 	}
 }
 

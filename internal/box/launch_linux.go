@@ -173,6 +173,24 @@ func (b *Box) refused() []paddock.Refusal {
 	return slices.Clone(b.last)
 }
 
+// refusedSoFar returns what the box's init has refused, each thing once, the oldest first, as far as that is known.
+func (b *Box) refusedSoFar() []paddock.Refusal {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.ended:
+		return slices.Clone(b.last)
+	default:
+	}
+	if b.ledger == nil {
+		return nil
+	}
+	return boxinit.ReadLedger(io.NewSectionReader(b.ledger, 0, boxinit.LedgerSize))
+}
+
 // ending returns why the box's init ended with a status. The caller holds mu.
 func (b *Box) ending(status syscall.WaitStatus) string {
 	switch {

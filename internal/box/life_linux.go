@@ -28,6 +28,7 @@ type Life struct {
 	made      time.Time // when the first box was made
 
 	saving func(dir string) error // called before a box is saved; may be nil
+	steps  *stepping              // nil if no steps are recorded
 
 	turn chan struct{} // of capacity 1: has an element while a box is made, removed, saved or changed
 
@@ -154,7 +155,7 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 	if !l.suspended() { // it would answer late
 		l.plan.Runtime.Limiter.Measure(ctx, l.Box(), &m)
 	}
-	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
+	m.Usage.Wall, m.Traffic, m.Unrecorded = time.Since(l.made), l.traffic(), l.steps.words()
 	if m.State == paddock.Dead {
 		m.Refused = l.refused()
 	}
@@ -389,7 +390,11 @@ func (l *Life) remove(ctx context.Context) error {
 	if l.gone = err == nil; l.gone {
 		l.plan.Files.Close()
 	}
+	gone := l.gone
 	l.mu.Unlock()
+	if gone {
+		l.steps.close()
+	}
 	return err
 }
 

@@ -143,6 +143,8 @@ type Measure struct {
 	Traffic *paddock.Traffic  `json:"traffic,omitempty"` // nil if it is not counted
 	Refused []paddock.Refusal `json:"refused,omitempty"` // of a box that has ended
 
+	Unrecorded string `json:"unrecorded,omitempty"` // why steps are not recorded any more
+
 	about *about // as the keeper has it now; nil if this process has it
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
-	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a [Driver].
@@ -32,7 +31,7 @@ type Options struct {
 	Spares  int
 	Scope   func() error
 	Audit   audit.Sink
-	Steps   *step.Journal
+	Steps   string
 }
 
 // A Runtime is a tier's part in the process that owns a box, which runs on Linux only.

@@ -46,6 +46,10 @@ type Plan struct {
 	// finish completes the layout while the guest program starts; nil if it is complete.
 	finish func() error
 
+	// follower is told of decisions about the network and of requests to key agents that were refused, besides Audit. It may
+	// be nil.
+	follower audit.Sink
+
 	// witness returns who is told of the changes of a box. It is nil if nobody wants to know.
 	witness func([]WitnessedTree) (Witness, error)
 

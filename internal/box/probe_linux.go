@@ -38,6 +38,9 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	info.Capabilities = []paddock.Capability{paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanDial, paddock.CanOutlive,
 		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite, paddock.CanForwardAgent}
 	info.Capabilities = append(info.Capabilities, d.tier.Probe.Capabilities(grouped)...)
+	if d.site.o.Steps != "" {
+		info.Capabilities = append(info.Capabilities, paddock.CanUndo)
+	}
 	return info, nil
 }
 

@@ -35,6 +35,10 @@ type boxOwner interface {
 	Inspect(ctx context.Context) (boxinit.Inspection, error)
 	// egress returns the state of the gateway.
 	egress(ctx context.Context) (gatewayclient.State, error)
+	// step begins a step that a caller makes, and returns what ends it. Nil says that it is not known how the step ended.
+	step(ctx context.Context, kind string, command []string) (end func(*paddock.Exit), err error)
+	// follow runs f, which ends when a command has ended, in the background. It reports false if it cannot.
+	follow(f func(context.Context)) bool
 	// snapshot saves a box with a guest kernel, which continues to run.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
@@ -57,6 +61,8 @@ type about struct {
 	Saved    string            `json:"saved,omitempty"`   // directory of the saved box while it is paused
 	Saving   string            `json:"saving,omitempty"`  // directory where a pause last began to save the box
 
+	Undo *recording `json:"undo,omitempty"` // nil if no steps are recorded
+
 	Traffic *paddock.Traffic  `json:"traffic,omitempty"` // at its pause or death
 	Refused []paddock.Refusal `json:"refused,omitempty"` // until its death
 }
@@ -66,9 +72,8 @@ type Sandbox struct {
 	id     paddock.ID
 	driver *Driver
 	owner  boxOwner
-	lately bool      // the driver may return it again
-	done   func()    // called when it was removed; may be nil
-	steps  *stepping // nil if nothing is recorded
+	lately bool   // the driver may return it again
+	done   func() // called when it was removed; may be nil
 
 	dialing chan struct{} // has an element while the connection to the agent is being remade
 
@@ -391,6 +396,7 @@ func (s *Sandbox) tell(m Measure) paddock.Status {
 	return paddock.Status{
 		ID: s.id, Tier: s.driver.tier.Name, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
 		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced), Refused: slices.Clone(m.Refused),
+		Undo: a.Undo.tell(m.Unrecorded),
 	}
 }
 
@@ -428,12 +434,12 @@ func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 		return nil, err
 	}
 	s.driver.tier.Client.Starting(ctx, s)
-	if s.steps == nil {
+	if !s.records() {
 		return g.Start(ctx, cmd)
 	}
-	end, err := s.steps.command(ctx, "run", cmd.Args)
+	end, err := s.step(ctx, runStep, cmd.Args)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+		return nil, err
 	}
 	p, err := g.Start(ctx, cmd)
 	if err != nil {
@@ -441,15 +447,19 @@ func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 		return nil, err
 	}
 	recorded := make(chan struct{})
-	s.steps.wg.Go(func() { // ends with the process, which ends with the sandbox
+	follow := func(ctx context.Context) { // ends with the process, which ends with the sandbox
 		defer close(recorded)
-		exit, err := p.Wait(context.Background())
+		exit, err := p.Wait(ctx)
 		if err != nil {
 			end(nil)
 			return
 		}
 		end(&exit)
-	})
+	}
+	if !s.owner.follow(follow) { // the driver is being closed
+		end(nil)
+		close(recorded)
+	}
 	return recordedProcess{p, recorded}, nil
 }
 
@@ -559,9 +569,6 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 		s.mu.Unlock()
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
-	if s.steps != nil {
-		s.steps.close()
-	}
 	s.driver.forget(s)
 	if s.done != nil {
 		s.done()
@@ -570,14 +577,6 @@ func (s *Sandbox) Remove(ctx context.Context) error {
 		return g.Close()
 	}
 	return nil
-}
-
-// Unrecorded returns why not everything was recorded that commands changed. It is nil if it was, or was not to be.
-func (s *Sandbox) Unrecorded() error {
-	if s.steps == nil {
-		return nil
-	}
-	return s.steps.failed()
 }
 
 // letGo closes the connection of an unused sandbox; it is remade at the next use.

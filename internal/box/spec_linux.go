@@ -101,6 +101,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("allow missing %.64q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}
+	if err := d.checkUndo(spec); err != nil {
+		return err
+	}
 	if err := checkAudit(spec.Policy.Audit); err != nil {
 		return err
 	}

@@ -18,11 +18,14 @@ import (
 // stepping records the steps of one sandbox in a journal: each command, with what it changes in writable mounts. A change
 // belongs to the command that started last and still runs. What changes while none runs is a step of its own.
 type stepping struct {
-	journal *step.Journal
+	journal *step.Journal // nil if it could not be opened, which lost says
 	sandbox paddock.ID
-	tier    paddock.Tier
+	how     *recording
 	held    func(context.Context) ([]boxinit.Change, error)
-	audit   audit.Sink // gets an event of each recorded step; nil gets none
+	audit   audit.Sink               // gets an event of each recorded step; nil gets none
+	refused func() []paddock.Refusal // what the box's init has refused
+	settle  func(context.Context)    // waits for events of the gateway
+	seen    sightings
 
 	turn sync.Mutex // held while a step begins or ends
 
@@ -33,15 +36,46 @@ type stepping struct {
 	open   []*openStep    // guarded by mu: oldest first
 	ending *openStep      // guarded by mu: it takes changes until the box says that all are told
 	lost   error          // guarded by mu: why nothing is recorded any more
-	ran    bool           // guarded by mu: a step has ended
-	wg     sync.WaitGroup // of the steps whose commands run
+	ran    bool           // guarded by mu: commands may have files open
+	over   bool           // guarded by mu: the sandbox is gone
+	wg     sync.WaitGroup // of the steps whose commands run, if this process waits for them
+}
+
+// A recording says how the steps of a sandbox are recorded. It stays the same when the sandbox gets another keeper.
+type recording struct {
+	Journal   string           `json:"journal"` // its directory
+	Mode      paddock.UndoMode `json:"mode"`
+	Tier      paddock.Tier     `json:"tier"`
+	Life      string           `json:"life"` // names the sandbox in the journal, because its ID may be given again
+	Protect   []string         `json:"protect,omitempty"`
+	Unprotect []string         `json:"unprotect,omitempty"`
+	Without   []string         `json:"without,omitempty"` // what is not recorded, in words
+	Failed    string           `json:"failed,omitempty"`  // why nothing was recorded any more, of a sandbox that is dead
+}
+
+func (r *recording) strict() bool { return r.Mode == paddock.UndoStrict }
+
+// newStepping begins to record a sandbox. A journal that cannot be opened is an error only if everything must be recorded.
+// In the sandbox there may be commands already, if it is resumed or has the memory of another one.
+func newStepping(id paddock.ID, how *recording, held func(context.Context) ([]boxinit.Change, error), commands bool) (*stepping, error) {
+	s := &stepping{sandbox: id, how: how, held: held, ran: commands}
+	var err error
+	if s.journal, err = step.Open(how.Journal, step.Options{}); err != nil {
+		s.lost = fmt.Errorf("record steps: %w", err)
+		if how.strict() {
+			return nil, s.lost
+		}
+	}
+	return s, nil
 }
 
 // An openStep is a step that has not ended.
 type openStep struct {
 	recorder   *step.Recorder
 	background bool
+	file       bool
 	closing    bool // what changes now belongs to another step
+	seen       *sighting
 	concurrent map[int64]bool
 }
 
@@ -88,7 +122,7 @@ func (s *stepping) Change(c boxinit.Change) error {
 		return s.unrecorded()
 	}
 	err := told(o.recorder, &c, root, to)
-	if err == nil || s.journal.Strict() {
+	if err == nil || s.how.strict() {
 		return err
 	}
 	_ = o.recorder.Missed(err.Error()) // if that fails the record is incomplete anyway
@@ -127,7 +161,7 @@ func (s *stepping) Missed(why string) error {
 	if err := o.recorder.Missed(why); err != nil {
 		s.lost = fmt.Errorf("record a step: %w", err)
 	}
-	if s.journal.Strict() {
+	if s.how.strict() {
 		return fmt.Errorf("%s: %w", why, paddock.Exhausted)
 	}
 	return nil
@@ -141,7 +175,7 @@ func (s *stepping) current() *openStep {
 			return o
 		}
 	}
-	if s.lost != nil || s.begin("background", nil, true) != nil {
+	if s.lost != nil || s.over || s.begin("background", nil, true) != nil {
 		return nil
 	}
 	return s.open[len(s.open)-1]
@@ -149,7 +183,7 @@ func (s *stepping) current() *openStep {
 
 // unrecorded decides what a change becomes that nobody records. The caller holds s.mu.
 func (s *stepping) unrecorded() error {
-	if s.journal.Strict() {
+	if s.how.strict() {
 		return s.lost
 	}
 	return nil
@@ -164,17 +198,22 @@ func (s *stepping) failed() error {
 
 // begin begins a step. The caller holds s.mu.
 func (s *stepping) begin(kind string, command []string, background bool) error {
+	if s.over {
+		return fmt.Errorf("the sandbox is gone: %w", paddock.Unavailable)
+	}
 	r, err := s.journal.Begin(context.Background(), step.About{
-		Sandbox: string(s.sandbox), Tier: s.tier, Kind: kind, Command: command, Roots: s.roots, Start: time.Now(),
+		Sandbox: string(s.sandbox), Life: s.how.Life, Tier: s.how.Tier, Kind: kind, Command: command, Roots: s.roots, Start: time.Now(),
+		Strict: s.how.strict(),
 	})
 	if err != nil {
 		s.lost = fmt.Errorf("record a step: %w", err)
 		return s.lost
 	}
-	o := &openStep{recorder: r, background: background, concurrent: map[int64]bool{}}
+	o := &openStep{recorder: r, background: background, file: kind == fileStep, concurrent: map[int64]bool{}}
 	for _, other := range s.open {
 		o.concurrent[other.recorder.Number()], other.concurrent[r.Number()] = true, true
 	}
+	o.seen = s.seen.begin(s.refused())
 	s.open = append(s.open, o)
 	return nil
 }
@@ -190,7 +229,7 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 	var held []boxinit.Change
 	var unknown error
 	if again {
-		if held, unknown = s.held(ctx); unknown != nil && s.journal.Strict() {
+		if held, unknown = s.held(ctx); unknown != nil && s.how.strict() {
 			return nil, unknown
 		}
 	}
@@ -199,7 +238,7 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 	if i := slices.IndexFunc(s.open, func(o *openStep) bool { return o.background }); i >= 0 {
 		s.finish(s.open[i], nil)
 	}
-	if len(s.roots) == 0 {
+	if len(s.roots) == 0 || s.over {
 		return func(*paddock.Exit) {}, nil
 	}
 	if s.lost == nil {
@@ -242,6 +281,7 @@ func (s *stepping) ended(o *openStep, exit *paddock.Exit) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), heldTime)
 	defer cancel()
+	s.settle(ctx)
 	held, err := s.held(ctx) // and all that the command did is told
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,8 +303,9 @@ func (s *stepping) finish(o *openStep, exit *paddock.Exit) {
 	s.open = slices.Delete(s.open, i, i+1)
 	s.ran = true
 	out := step.Outcome{Exit: statusOf(exit), Concurrent: slices.Sorted(maps.Keys(o.concurrent))}
+	s.seen.end(o.seen, s.refused(), &out)
 	r, err := o.recorder.End(context.Background(), out)
-	if err == nil && o.background && r.Changed == 0 && r.Missed == 0 {
+	if err == nil && (o.background || o.file) && r.Changed == 0 && r.Missed == 0 {
 		err = s.journal.Remove(context.Background(), r.Number)
 	} else if err == nil {
 		err = s.vouch(r, exit)
@@ -285,15 +326,44 @@ func statusOf(exit *paddock.Exit) int {
 	return exit.Code
 }
 
-// close ends all steps. The sandbox is gone.
+// close ends all steps, and the recording. The sandbox is gone, or its box is, and another process records what comes.
 func (s *stepping) close() {
+	if s == nil {
+		return
+	}
 	s.wg.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.open) > 0 {
 		s.finish(s.open[0], nil)
 	}
+	if s.over {
+		return
+	}
+	s.over = true
+	if s.journal != nil {
+		_ = s.journal.Close() // it was only read and written by name
+	}
 }
+
+// trim removes old records. Nobody waits for it.
+func (s *stepping) trim() error {
+	if s == nil {
+		return nil
+	}
+	j, err := step.Open(s.how.Journal, step.Options{})
+	if err != nil {
+		return err
+	}
+	_, _, err = j.Trim(context.Background())
+	return errors.Join(err, j.Close())
+}
+
+// Kinds of steps.
+const (
+	runStep  = "run"
+	fileStep = "file" // a call of the driver's about files
+)
 
 // A recordedProcess is a command whose step is recorded.
 type recordedProcess struct {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type createFlags struct {
 	termFlags
 	name   string
 	labels listFlag
+	undo   string
 	json   bool
 }
 
@@ -31,6 +33,7 @@ func (f *createFlags) registerAll(fs *pflag.FlagSet) {
 	fs.VarP(&f.labels, "label", "l", "a label by which it is found: `NAME=VALUE` (repeatable)")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: its status")
 	f.termFlags.register(fs)
+	registerUndo(fs, &f.undo)
 	f.specFlags.register(fs)
 }
 
@@ -46,6 +49,10 @@ removes it. Of the tier sim it lives as long as the server.
 What it may see, change and reach is said as for paddock run. Files and
 directories of this machine can be shown to it where the server runs on this
 machine, and lets its callers do so; for any other there is paddock cp.
+
+With --undo on, what its commands, and calls about its files, change in
+directories of the server's machine is recorded: paddock steps ID lists it, and
+paddock undo brings back what was before.
 
 With --lifetime, --idle-pause, --idle-remove or --renew-every it has these terms and
 none of the server's own; docs/server/leases.md tells what they promise.
@@ -91,6 +98,9 @@ func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
 			"an ID has 1 to 63 lower-case letters, digits and dashes, and no dash at either end")
 	}
 	p.spec.ID = paddock.ID(f.name)
+	if p.spec.Undo, err = parseUndo(f.undo); err != nil {
+		return nil, err
+	}
 	if p.spec.Labels, err = ParseLabels(f.labels); err != nil {
 		return nil, err
 	}
@@ -138,6 +148,7 @@ func (a *App) make(ctx context.Context, r *Remote, spec paddock.Spec, terms *cli
 	}
 	if st, ok := sb.Born(); ok {
 		a.noteWeaker(st.Tier, st.PassedOver)
+		a.noteUnrecorded(spec, st)
 	}
 	return sb, nil
 }
@@ -214,7 +225,8 @@ func (a *App) forkCommand() *cobra.Command {
 IDs. With --live its processes go on in each of them too, on the tiers that
 can. The sandbox itself goes on as it was.
 
-Limits and labels are those of the sandbox. What it was shown and what it may
+Limits and labels are those of the sandbox, and its steps are recorded as well
+where that records them. What it was shown and what it may
 reach is not: say so again, as for paddock create.
 
 Exit status: 0, or 125 if one of them was not made; those that were have been
@@ -295,6 +307,9 @@ func (a *App) fork(ctx context.Context, r *Remote, f fork) (err error) {
 	spec.InheritLimits(s, r.At.trusts())
 	if spec.Labels == nil {
 		spec.Labels = s.Labels
+	}
+	if s.Undo != nil {
+		spec.Undo = cmp.Or(spec.Undo, s.Undo.Mode)
 	}
 	forks := make([]paddock.Sandbox, 0, f.count)
 	for range f.count {

@@ -203,6 +203,13 @@ func (a *App) inspect(s paddock.Status, l *client.Lease) error {
 	if s.Usage.CPU >= 0 {
 		row("processor", "%s", s.Usage.CPU.Round(time.Millisecond))
 	}
+	if u := s.Undo; u != nil {
+		text := fmt.Sprintf("%s, but not of %s", u.Mode, strings.Join(u.Without, "; "))
+		if u.Failed != "" {
+			text = "nothing is recorded any more: " + u.Failed
+		}
+		row("undo", "%s", text)
+	}
 	if l != nil {
 		termsRows(w, *l)
 	}

@@ -104,8 +104,10 @@ type plan struct {
 	limits budget.Limits // the tier sim's own
 	ports  bool          // ports of the sandbox are to be reached
 	audit  audit.Sink    // nil records nothing
-	steps  *step.Journal // nil records nothing
-	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	steps  *step.Journal // what a run that records steps reads; nil records nothing
+
+	journal string // directory of the journal of steps; empty if there can be none
+	ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }
 
 // plan turns flags and files into a Spec. changed tells which flags were given.
@@ -113,7 +115,7 @@ func (f *specFlags) plan(a *App, changed func(name string) bool) (*plan, error) 
 	if err := f.contradiction(changed); err != nil {
 		return nil, err
 	}
-	p := &plan{}
+	p := &plan{journal: a.Steps()}
 	var err error
 	if p.host, err = a.host(); err != nil {
 		if f.needsDir() {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,15 +38,11 @@ func (a *App) OpenJournal(ctx context.Context, dir string) (*step.Journal, error
 
 // journal opens the journal of the caller's steps, and makes records of those that were cut off.
 func (a *App) journal(ctx context.Context) (*step.Journal, error) {
-	return a.journalWith(ctx, step.Options{})
-}
-
-func (a *App) journalWith(ctx context.Context, o step.Options) (*step.Journal, error) {
 	dir, err := a.Data()
 	if err != nil {
 		return nil, err
 	}
-	j, err := step.Open(filepath.Join(dir, "steps"), o)
+	j, err := step.Open(filepath.Join(dir, "steps"), step.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("the journal of steps: %w", err)
 	}
@@ -55,6 +50,18 @@ func (a *App) journalWith(ctx context.Context, o step.Options) (*step.Journal, e
 		a.complain(fmt.Errorf("steps that were cut off: %w", err))
 	}
 	return j, nil
+}
+
+// Steps is the directory of the journal of the caller's steps. It is empty if the caller has no data directory.
+func (a *App) Steps() string {
+	if a.Data == nil {
+		return ""
+	}
+	dir, err := a.Data()
+	if err != nil || dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "steps")
 }
 
 // undoModes are the values of --undo.
@@ -65,35 +72,63 @@ func registerUndo(fs *pflag.FlagSet, mode *string) {
 	fs.StringVar(mode, "undo", "off", "record what the command changes, for paddock undo: `MODE` is on, strict (also refuse a change that could not be undone) or off")
 }
 
-// recording opens the journal for a run that may change files of this machine. Nil records nothing.
+// parseUndo reads the value of --undo.
+func parseUndo(mode string) (paddock.UndoMode, error) {
+	switch mode {
+	case "", "off": // nothing of a command without the flag
+		return paddock.UndoOff, nil
+	case string(paddock.UndoOn), string(paddock.UndoStrict):
+		return paddock.UndoMode(mode), nil
+	}
+	return "", WithHint(fmt.Errorf("--undo %.40q: %w", mode, paddock.Invalid), "it is one of %s", Join(undoModes()))
+}
+
+// recording lets a run record what it changes in files of this machine, and opens the journal. Nil is that it records nothing.
 func (a *App) recording(ctx context.Context, p *plan, mode string) (*step.Journal, error) {
-	mode = cmp.Or(mode, "off") // of a command without the flag
-	if !slices.Contains(undoModes(), mode) {
-		return nil, WithHint(fmt.Errorf("--undo %.40q: %w", mode, paddock.Invalid), "it is one of %s", Join(undoModes()))
+	undo, err := parseUndo(mode)
+	if err != nil {
+		return nil, err
 	}
 	writes := slices.ContainsFunc(p.spec.Mounts, func(m paddock.Mount) bool { return m.Write && !m.Cache })
-	if mode == "off" || !writes || p.spec.Tier == paddock.Sim {
+	if undo == paddock.UndoOff || !writes || p.spec.Tier == paddock.Sim {
 		return nil, nil
 	}
-	for _, m := range p.spec.Mounts {
-		st, err := os.Stat(m.Source)
-		switch {
-		case !m.Write || m.Cache || err != nil || st.IsDir():
-		case mode == "strict":
-			return nil, WithHint(fmt.Errorf("--undo strict: %s is a single file, whose changes cannot be recorded: %w", OneLine(m.Source), paddock.Unsupported), "mount the directory that it is in, or use --undo on")
-		default:
+	for _, m := range p.spec.Mounts { // strict is refused by the driver
+		if st, err := os.Stat(m.Source); m.Write && !m.Cache && err == nil && !st.IsDir() && undo == paddock.UndoOn {
 			fmt.Fprintf(a.Stderr, "paddock: note: what changes in %s cannot be undone: it is a single file\n", OneLine(m.Source))
 		}
 	}
-	j, err := a.journalWith(ctx, step.Options{Strict: mode == "strict"})
-	if err != nil && mode == "strict" {
+	j, err := a.journal(ctx)
+	if err != nil && undo == paddock.UndoStrict {
 		return nil, err
 	}
 	if err != nil {
 		fmt.Fprintf(a.Stderr, "paddock: note: what this run changes cannot be undone: %s\n", OneLine(err.Error()))
 		return nil, nil
 	}
+	p.spec.Undo = undo
 	return j, nil
+}
+
+// noteUnrecorded tells what of a new sandbox is not recorded although that was asked for.
+func (a *App) noteUnrecorded(spec paddock.Spec, st paddock.Status) {
+	if st.Undo == nil {
+		return
+	}
+	note := func(format string, args ...any) {
+		fmt.Fprintf(a.Stderr, "paddock: note: "+format+"\n", args...)
+	}
+	if !slices.ContainsFunc(spec.Mounts, func(m paddock.Mount) bool { return m.Write && !m.Cache }) && spec.Root.Kind != paddock.RootOpen {
+		note("nothing can be undone: no directory is writable inside; --workspace or --write shows one")
+	}
+	if st.Undo.Failed != "" {
+		note("nothing can be undone: %s", OneLine(st.Undo.Failed))
+	}
+	if len(st.Undo.Without) > 1 { // the first is what is private, as always
+		for _, w := range st.Undo.Without[1:] {
+			note("it cannot be undone what changes in %s", OneLine(w))
+		}
+	}
 }
 
 // recorded tells what of a run cannot be undone, and with verbose how the rest can. It also removes old records.
@@ -160,68 +195,51 @@ func changedWords(n int) string {
 	return fmt.Sprintf("%d paths changed", n)
 }
 
-// stepFilter selects steps by an argument: a sandbox's ID, or without one the caller's working directory.
-func (a *App) stepFilter(args []string, all bool) (step.Filter, error) {
-	switch {
-	case len(args) > 0:
-		return step.Filter{Sandbox: args[0]}, nil
-	case all:
-		return step.Filter{}, nil
-	}
-	dir, err := a.Dir()
-	if err != nil {
-		return step.Filter{}, err
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return step.Filter{}, err
-	}
-	return step.Filter{Directory: real}, nil
-}
-
 func (a *App) stepsCommand() *cobra.Command {
+	f := &stepFlags{}
 	var asJSON, all bool
 	var last int
 	c := &cobra.Command{
 		Use:   "steps [flags] [ID]",
 		Short: "List what commands of sandboxes changed in this directory",
 		Long: `List the steps of this directory, or of a sandbox. A step is a command that ran
-in a sandbox with a writable directory. paddock diff shows what it changed, and
-paddock undo brings back what was before.
+in a sandbox with a writable directory, a call about its files, or a cell.
+paddock diff shows what it changed, and paddock undo brings back what was before.
+What is private to a sandbox is not recorded.
 
 The journal of steps is kept for 14 days and up to 4 GiB, in the data directory
-of the user. No sandbox can reach it.
+of the user. No sandbox can reach it. The steps of a sandbox of another server
+are in a journal there, which this command asks as long as the sandbox is there.
 
 Exit status: 0, or 125 if the journal cannot be read.`,
 		Example: `  paddock steps
-  paddock steps --all`,
-		Args: cobra.MaximumNArgs(1),
+  paddock steps --all
+  paddock steps "$id"`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeIDs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			f, err := a.stepFilter(args, all)
-			if err != nil {
-				return err
+			if len(args) > 0 {
+				f.sandbox, f.here = args[0], true
 			}
-			f.Last = last
-			j, err := a.journal(c.Context())
-			if err != nil {
-				return err
-			}
-			defer j.Close()
-			list, err := j.List(c.Context(), f)
-			if err != nil {
-				a.complain(fmt.Errorf("the journal of steps: %w", err))
-			}
-			if asJSON {
-				return PrintJSON(a.Stdout, list)
-			}
-			if len(list) == 0 {
-				fmt.Fprintln(a.Stderr, "paddock: there are no steps here; paddock run --undo on --workspace . records them")
-				return nil
-			}
-			return listSteps(a.Stdout, list)
+			f.all = all
+			return a.steps(c.Context(), f, func(ctx context.Context, from stepSource) error {
+				list, err := from.list(ctx, last)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return PrintJSON(a.Stdout, list)
+				}
+				if len(list) == 0 {
+					fmt.Fprintln(a.Stderr, "paddock: there are no steps here; paddock run --undo on --workspace . records them, and so does paddock create --undo on")
+					return nil
+				}
+				return listSteps(a.Stdout, list)
+			})
 		},
 	}
 	fs := c.Flags()
+	f.RemoteFlags.register(fs)
 	fs.BoolVar(&all, "all", false, "list the steps of all directories")
 	fs.IntVarP(&last, "last", "n", 20, "list at most this `number` of steps, the newest")
 	fs.BoolVar(&asJSON, "json", false, "answer with a JSON list")
@@ -274,6 +292,7 @@ func stepNumber(text string) (int64, error) {
 }
 
 func (a *App) showCommand() *cobra.Command {
+	f := &stepFlags{}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show [flags] STEP",
@@ -289,22 +308,20 @@ Exit status: 0, or 125 if there is no such step.`,
 			if err != nil {
 				return err
 			}
-			j, err := a.journal(c.Context())
-			if err != nil {
-				return err
-			}
-			defer j.Close()
-			r, err := j.Read(c.Context(), n)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return PrintJSON(a.Stdout, shownStep{r, r.Changes, r.Left, r.Digest})
-			}
-			a.showStep(r)
-			return nil
+			return a.steps(c.Context(), f, func(ctx context.Context, from stepSource) error {
+				r, err := from.read(ctx, n)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return PrintJSON(a.Stdout, shownStep{r, r.Changes, r.Left, r.Digest})
+				}
+				a.showStep(r)
+				return nil
+			})
 		},
 	}
+	f.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
 	return c
 }
@@ -367,6 +384,7 @@ func changeMark(c *step.Change) string {
 }
 
 func (a *App) diffCommand() *cobra.Command {
+	f := &stepFlags{}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "diff [flags] [STEP[..STEP]] [PATH...]",
@@ -384,28 +402,26 @@ Exit status: 0, or 125 if there is no such step.`,
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			j, err := a.journal(c.Context())
-			if err != nil {
-				return err
-			}
-			defer j.Close()
-			first, last, paths, err := a.stepRange(c.Context(), j, args)
-			if err != nil {
-				return err
-			}
-			list, err := j.Diff(c.Context(), first, last, paths)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return PrintJSON(a.Stdout, differencesJSON(list))
-			}
-			for i := range list {
-				a.printDifference(&list[i])
-			}
-			return nil
+			return a.steps(c.Context(), f, func(ctx context.Context, from stepSource) error {
+				first, last, paths, err := a.stepRange(ctx, from, args)
+				if err != nil {
+					return err
+				}
+				list, err := from.diff(ctx, first, last, paths)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return PrintJSON(a.Stdout, differencesJSON(list))
+				}
+				for i := range list {
+					a.printDifference(&list[i])
+				}
+				return nil
+			})
 		},
 	}
+	f.register(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list: each path, how it changed, and the diff of its contents")
 	return c
 }
@@ -434,10 +450,10 @@ func differencesJSON(list []step.Difference) []difference {
 }
 
 // stepRange reads the arguments of diff.
-func (a *App) stepRange(ctx context.Context, j *step.Journal, args []string) (first, last int64, paths []string, err error) {
+func (a *App) stepRange(ctx context.Context, from stepSource, args []string) (first, last int64, paths []string, err error) {
 	if len(args) > 0 && strings.Trim(args[0], "0123456789.") == "" && strings.Trim(args[0], ".") != "" {
-		from, to, two := strings.Cut(args[0], "..")
-		if first, err = stepNumber(from); err != nil {
+		begin, to, two := strings.Cut(args[0], "..")
+		if first, err = stepNumber(begin); err != nil {
 			return 0, 0, nil, err
 		}
 		if last = first; two {
@@ -447,60 +463,14 @@ func (a *App) stepRange(ctx context.Context, j *step.Journal, args []string) (fi
 		}
 		args = args[1:]
 	} else {
-		r, err := a.lastStep(ctx, j, func(r *step.Record) bool { return r.Changed > 0 })
+		r, err := from.latest(ctx, func(r *step.Record) bool { return r.Changed > 0 })
 		if err != nil {
 			return 0, 0, nil, err
 		}
 		first, last = r.Number, r.Number
 	}
-	paths, err = a.absolute(args)
+	paths, err = from.paths(args)
 	return first, last, paths, err
-}
-
-// absolute returns paths of arguments as the journal has them. The last name may be a link, or gone.
-func (a *App) absolute(args []string) ([]string, error) {
-	dir, err := a.Dir()
-	if err != nil {
-		return nil, err
-	}
-	var list []string
-	for _, p := range args {
-		if !filepath.IsAbs(p) {
-			p = filepath.Join(dir, p)
-		}
-		p = filepath.Clean(p)
-		for above, rest := filepath.Dir(p), filepath.Base(p); ; above, rest = filepath.Dir(above), filepath.Join(filepath.Base(above), rest) {
-			real, err := filepath.EvalSymlinks(above)
-			if err == nil {
-				p = filepath.Join(real, rest)
-				break
-			}
-			if above == "/" {
-				break
-			}
-		}
-		list = append(list, p)
-	}
-	return list, nil
-}
-
-// lastStep returns the newest step of the working directory that fits.
-func (a *App) lastStep(ctx context.Context, j *step.Journal, fits func(*step.Record) bool) (*step.Record, error) {
-	f, err := a.stepFilter(nil, false)
-	if err != nil {
-		return nil, err
-	}
-	list, err := j.List(ctx, f)
-	if err != nil {
-		a.complain(fmt.Errorf("the journal of steps: %w", err))
-	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if fits(&list[i]) {
-			return &list[i], nil
-		}
-	}
-	return nil, WithHint(fmt.Errorf("no step in the journal changed %s: %w", f.Directory, paddock.NotFound),
-		"`paddock steps --all` lists the steps of all directories; only sandboxes on this machine with a writable directory are recorded")
 }
 
 func (a *App) printDifference(d *step.Difference) {
@@ -548,6 +518,7 @@ func printable(line string) string {
 }
 
 type undoFlags struct {
+	stepFlags
 	to   int64
 	json bool
 }
@@ -573,13 +544,15 @@ Exit status: 0; 1 if there was a conflict; 125 if nothing could be undone.`,
 		Example: `  paddock undo
   paddock undo 12
   paddock undo 12 src/main.go
-  paddock undo --to 10`,
+  paddock undo --to 10
+  paddock undo --sandbox "$id"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.undo(c.Context(), f, args)
 		},
 	}
 	fs := c.Flags()
+	f.register(fs)
 	fs.Int64Var(&f.to, "to", 0, "undo this `step` and all steps of this directory after it")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: what was brought back, and the conflicts")
 	return c
@@ -596,24 +569,22 @@ Exit status: 0; 1 if there was a conflict; 125 if there is nothing to redo.`,
 		Example: "  paddock redo",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			j, err := a.journal(c.Context())
-			if err != nil {
-				return err
-			}
-			defer j.Close()
-			undone, err := a.undone(c.Context(), j)
-			if err != nil {
-				return err
-			}
-			r, err := a.lastStep(c.Context(), j, func(r *step.Record) bool {
-				return len(r.Undoes) > 0 && !undone.redo[r.Number] && !undone.steps[r.Number]
+			return a.steps(c.Context(), &f.stepFlags, func(ctx context.Context, from stepSource) error {
+				undone, err := undoneOf(ctx, from)
+				if err != nil {
+					return err
+				}
+				r, err := from.latest(ctx, func(r *step.Record) bool {
+					return len(r.Undoes) > 0 && !undone.redo[r.Number] && !undone.steps[r.Number]
+				})
+				if err != nil {
+					return WithHint(fmt.Errorf("there is nothing to redo here: %w", paddock.NotFound), "`paddock steps` lists the steps")
+				}
+				return a.undoSteps(ctx, from, step.Request{Steps: []int64{r.Number}}, f.json)
 			})
-			if err != nil {
-				return WithHint(fmt.Errorf("there is nothing to redo here: %w", paddock.NotFound), "`paddock steps` lists the steps")
-			}
-			return a.undoSteps(c.Context(), j, step.Request{Steps: []int64{r.Number}}, f.json)
 		},
 	}
+	f.register(c.Flags())
 	c.Flags().BoolVar(&f.json, "json", false, "answer with one JSON object: what was brought back, and the conflicts")
 	return c
 }
@@ -624,16 +595,12 @@ type undoneSteps struct {
 	redo  map[int64]bool
 }
 
-// undone looks which steps of this directory are undone now.
-func (a *App) undone(ctx context.Context, j *step.Journal) (undoneSteps, error) {
+// undoneOf looks which steps are undone now.
+func undoneOf(ctx context.Context, from stepSource) (undoneSteps, error) {
 	u := undoneSteps{map[int64]bool{}, map[int64]bool{}}
-	f, err := a.stepFilter(nil, false)
+	list, err := from.list(ctx, 0)
 	if err != nil {
 		return u, err
-	}
-	list, err := j.List(ctx, f)
-	if err != nil {
-		a.complain(fmt.Errorf("the journal of steps: %w", err))
 	}
 	by := map[int64][]int64{} // what an undo undid
 	for _, r := range list {
@@ -655,39 +622,42 @@ func (a *App) undone(ctx context.Context, j *step.Journal) (undoneSteps, error) 
 }
 
 func (a *App) undo(ctx context.Context, f *undoFlags, args []string) error {
-	j, err := a.journal(ctx)
-	if err != nil {
-		return err
-	}
-	defer j.Close()
-	var q step.Request
+	return a.steps(ctx, &f.stepFlags, func(ctx context.Context, from stepSource) error {
+		q, args, err := f.request(ctx, from, args)
+		if err != nil {
+			return err
+		}
+		if q.Paths, err = from.paths(args); err != nil {
+			return err
+		}
+		return a.undoSteps(ctx, from, q, f.json)
+	})
+}
+
+// request reads which steps are meant, and returns the arguments that name paths.
+func (f *undoFlags) request(ctx context.Context, from stepSource, args []string) (q step.Request, paths []string, err error) {
 	switch n, err := firstNumber(args); {
 	case err == nil && f.to != 0:
-		return WithHint(fmt.Errorf("a step and --to: %w", paddock.Invalid), "give one of them")
+		return q, nil, WithHint(fmt.Errorf("a step and --to: %w", paddock.Invalid), "give one of them")
 	case err == nil:
-		q.Steps, args = []int64{n}, args[1:]
+		q.Steps = []int64{n}
+		return q, args[1:], nil
 	case f.to != 0:
 		q.To = f.to
-		if q.Only, err = a.stepFilter(nil, false); err != nil {
-			return err
-		}
-	default:
-		undone, err := a.undone(ctx, j)
-		if err != nil {
-			return err
-		}
-		r, err := a.lastStep(ctx, j, func(r *step.Record) bool {
-			return r.Changed > 0 && len(r.Undoes) == 0 && !undone.steps[r.Number]
-		})
-		if err != nil {
-			return err
-		}
-		q.Steps = []int64{r.Number}
+		return q, args, nil
 	}
-	if q.Paths, err = a.absolute(args); err != nil {
-		return err
+	undone, err := undoneOf(ctx, from)
+	if err != nil {
+		return q, nil, err
 	}
-	return a.undoSteps(ctx, j, q, f.json)
+	r, err := from.latest(ctx, func(r *step.Record) bool {
+		return r.Changed > 0 && len(r.Undoes) == 0 && !undone.steps[r.Number]
+	})
+	if err != nil {
+		return q, nil, err
+	}
+	q.Steps = []int64{r.Number}
+	return q, args, nil
 }
 
 // firstNumber reads the first argument as a step's number. A file whose name is a number is named as ./1.
@@ -702,8 +672,8 @@ func firstNumber(args []string) (int64, error) {
 const shownPaths = 50
 
 // undoSteps undoes steps, and tells what it did.
-func (a *App) undoSteps(ctx context.Context, j *step.Journal, q step.Request, asJSON bool) error {
-	result, err := j.Undo(ctx, q)
+func (a *App) undoSteps(ctx context.Context, from stepSource, q step.Request, asJSON bool) error {
+	result, more, err := from.undo(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -714,7 +684,7 @@ func (a *App) undoSteps(ctx context.Context, j *step.Journal, q step.Request, as
 	} else {
 		for i, r := range result.Restored {
 			if i == shownPaths {
-				fmt.Fprintf(a.Stdout, "and %d more, which `paddock show %d` lists\n", len(result.Restored)-shownPaths, result.Step)
+				fmt.Fprintf(a.Stdout, "and %d more, which `paddock show%s %d` lists\n", len(result.Restored)-shownPaths, from.flag(), result.Step)
 				break
 			}
 			note := ""
@@ -726,9 +696,12 @@ func (a *App) undoSteps(ctx context.Context, j *step.Journal, q step.Request, as
 		for _, c := range result.Conflicts {
 			fmt.Fprintf(a.Stderr, "paddock: %s is left as it is: %s; %s\n", OneLine(filepath.Join(string(c.Root), string(c.Path))), OneLine(c.Why), OneLine(c.Remedy))
 		}
+		if more > 0 {
+			fmt.Fprintf(a.Stderr, "paddock: %d more paths were brought back or left as they are\n", more)
+		}
 		switch {
 		case result.Step != 0:
-			fmt.Fprintf(a.Stderr, "paddock: %d paths were brought back (step %d; `paddock redo` takes that back)\n", len(result.Restored), result.Step)
+			fmt.Fprintf(a.Stderr, "paddock: %d paths were brought back (step %d; `paddock redo%s` takes that back)\n", len(result.Restored), result.Step, from.flag())
 		case len(result.Conflicts) == 0:
 			fmt.Fprintln(a.Stderr, "paddock: there was nothing to bring back")
 		}

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,13 +39,42 @@ func (k *kernel) run(ctx context.Context, cell Cell, tell func(Event) error) err
 	for _, it := range k.kept() {
 		r.say(ctx, it.event)
 	}
+	end, err := k.step(ctx, cell)
+	if err != nil {
+		return err
+	}
 	r.sent = k.send(request)
-	err := r.follow(ctx)
+	err = r.follow(ctx)
 	close(r.ended)
+	end(r.exit(err))
 	if r.delivered != nil { // so that it does not meet the next cell
 		<-r.delivered
 	}
 	return err
+}
+
+// step begins the step of a cell, if the sandbox records them. The kernel runs already: what it changes meanwhile belongs
+// to the cell.
+func (k *kernel) step(ctx context.Context, cell Cell) (end func(exit int), err error) {
+	j, err := paddock.JournalOf(k.i.o.Sandbox)
+	if err == nil {
+		end, err = j.Begin(ctx, "cell", []string{string(k.name), cell.Code})
+	}
+	if errors.Is(err, paddock.Unsupported) { // it records none, or is one of a server, which records cells of its own
+		return func(int) {}, nil
+	}
+	return end, err
+}
+
+// exit returns the exit of the step of a cell.
+func (r *running) exit(err error) int {
+	switch {
+	case err != nil:
+		return paddock.UnknownExit
+	case r.failed:
+		return 1
+	}
+	return 0
 }
 
 // follow tells what comes until the cell ends.

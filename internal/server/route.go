@@ -49,6 +49,11 @@ func (s *Server) table() []route {
 		{"POST " + box + "/snapshots", s.known((*request).snapshot)},
 		{"POST " + box + "/fork", s.known((*request).fork)},
 
+		{"GET " + box + "/steps", s.known((*request).steps)},
+		{"GET " + box + "/steps/{step}", s.known((*request).step)},
+		{"GET " + box + "/steps/{step}/diff", s.known((*request).stepDiff)},
+		{"POST " + box + "/undo", s.known((*request).undo)},
+
 		{"POST " + box + "/processes", s.known((*request).start)},
 		{"GET " + box + "/processes", s.known((*request).processes)},
 		{"GET " + box + "/processes/{pid}/output", s.known((*request).output)},

@@ -312,5 +312,8 @@ func inherit(spec paddock.Spec, from paddock.Status, trusted bool) paddock.Spec 
 	if spec.Labels == nil {
 		spec.Labels = from.Labels
 	}
+	if from.Undo != nil {
+		spec.Undo = cmp.Or(spec.Undo, from.Undo.Mode)
+	}
 	return spec
 }

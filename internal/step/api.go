@@ -25,8 +25,9 @@ type Options struct {
 // An About describes a step that begins.
 type About struct {
 	Sandbox string
+	Life    string // of the sandbox: its ID may be given again; see Filter
 	Tier    paddock.Tier
-	Kind    string // "run", "exec", "file", "undo", …
+	Kind    string // "run", "file", "cell", "background", "undo"
 	Command []string
 	Roots   []Root // Path and Target
 	Start   time.Time
@@ -62,6 +63,7 @@ const (
 // A Filter selects records. The zero Filter selects all.
 type Filter struct {
 	Sandbox   string
+	Life      string    // steps of the one sandbox that has this name in the journal, and undos of them
 	Directory string    // of the host: steps with a root that is this directory, in it, or around it
 	Since     time.Time // steps that ended since
 	From, To  int64     // numbers, both inclusive; zero is no bound
@@ -72,7 +74,7 @@ type Filter struct {
 type Request struct {
 	Steps []int64 // these steps
 	To    int64   // if Steps is empty: all steps of Sandbox or Directory since the one with this number, and that one
-	Only  Filter  // with To: which steps
+	Only  Filter  // which steps: with To those that it selects, and none of Steps may be another
 
 	// Paths limits the undo to these paths of the host (absolute) and what is below them. Empty means all.
 	Paths []string
@@ -81,6 +83,7 @@ type Request struct {
 	Protect *protect.Set
 
 	Sandbox string // for the record of the undo
+	Life    string // as well
 	Tier    paddock.Tier
 }
 

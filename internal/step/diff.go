@@ -23,12 +23,18 @@ const (
 // Diff tells the differences that the steps from the first number to the last made together, for the given paths of the
 // host and what is below them, or for all.
 func (j *Journal) Diff(ctx context.Context, first, last int64, paths []string) (_ []Difference, err error) {
+	return j.DiffOf(ctx, Filter{From: first, To: last}, paths)
+}
+
+// DiffOf is Diff of the steps that a filter selects, which must have From and To.
+func (j *Journal) DiffOf(ctx context.Context, f Filter, paths []string) (_ []Difference, err error) {
+	first, last := f.From, f.To
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("differences of steps %d to %d: %w", first, last, err)
 		}
 	}()
-	list, err := j.List(ctx, Filter{From: first, To: last})
+	list, err := j.List(ctx, f)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (r *Recorder) end(ctx context.Context, o Outcome) (*Record, error) {
 // record returns the record without what changed.
 func (r *Recorder) record(o Outcome) *Record {
 	rec := &Record{
-		Number: r.number, Sandbox: r.head.Sandbox, Tier: r.head.Tier, Kind: r.head.Kind, Command: r.head.Command,
+		Number: r.number, Sandbox: r.head.Sandbox, Life: r.head.Life, Tier: r.head.Tier, Kind: r.head.Kind, Command: r.head.Command,
 		Roots: r.head.Roots, Begin: r.head.Start, End: time.Now().Round(0), Exit: o.Exit, Undoes: r.head.Undoes,
 		Concurrent: o.Concurrent[:min(len(o.Concurrent), maxList)],
 	}

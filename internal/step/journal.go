@@ -212,7 +212,7 @@ func (j *Journal) begin(ctx context.Context, a About, trim bool) (_ *Recorder, e
 		a.Start = time.Now()
 	}
 	h := header{
-		Version: logVersion, Sandbox: cut(a.Sandbox), Tier: a.Tier, Kind: cut(a.Kind), Command: command(a.Command),
+		Version: logVersion, Sandbox: cut(a.Sandbox), Life: cut(a.Life), Tier: a.Tier, Kind: cut(a.Kind), Command: command(a.Command),
 		Start: a.Start.Round(0), Undoes: a.Undoes[:min(len(a.Undoes), maxList)],
 	}
 	var trees []*tree
@@ -559,7 +559,7 @@ func (j *Journal) List(ctx context.Context, f Filter) ([]Record, error) {
 }
 
 func (f *Filter) selects(rec *Record) bool {
-	if f.Sandbox != "" && rec.Sandbox != f.Sandbox || rec.End.Before(f.Since) {
+	if f.Sandbox != "" && rec.Sandbox != f.Sandbox || f.Life != "" && rec.Life != f.Life || rec.End.Before(f.Since) {
 		return false
 	}
 	return f.Directory == "" || slices.ContainsFunc(rec.Roots, func(r Root) bool {

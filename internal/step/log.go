@@ -26,6 +26,7 @@ type header struct {
 	Version int          `json:"v"`
 	Number  int64        `json:"number"`
 	Sandbox string       `json:"sandbox,omitempty"`
+	Life    string       `json:"life,omitempty"`
 	Tier    paddock.Tier `json:"tier,omitempty"`
 	Kind    string       `json:"kind,omitempty"`
 	Command []Text       `json:"command,omitempty"`

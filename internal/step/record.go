@@ -142,8 +142,9 @@ type Refusal struct {
 type Record struct {
 	Number  int64        `json:"number"`
 	Sandbox string       `json:"sandbox,omitempty"`
+	Life    string       `json:"life,omitempty"` // of the sandbox, whose ID may be given again
 	Tier    paddock.Tier `json:"tier,omitempty"`
-	Kind    string       `json:"kind,omitempty"` // "run", "exec", "file", "undo", …
+	Kind    string       `json:"kind,omitempty"` // "run", "file", "cell", "background", "undo"
 	Command []Text       `json:"command,omitempty"`
 	Roots   []Root       `json:"roots,omitempty"`
 	Begin   time.Time    `json:"begin"`
@@ -200,4 +201,16 @@ func validPath(p string) error {
 		}
 	}
 	return nil
+}
+
+// Words returns the refusal in one line.
+func (r *Refusal) Words() string {
+	text := r.Operation
+	if r.Path != "" {
+		text += " " + string(r.Path)
+	}
+	if r.Why != "" {
+		text += ": " + r.Why
+	}
+	return text
 }

@@ -101,6 +101,9 @@ func (j *Journal) requested(ctx context.Context, q *Request) ([]*Record, error) 
 	var recs []*Record
 	for _, n := range numbers {
 		rec, err := j.read(n, true)
+		if err == nil && !q.Only.selects(rec) {
+			err = fmt.Errorf("step %d: %w", n, paddock.NotFound) // in the words for one that never was
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +161,10 @@ func (r Root) bare() Root { return Root{Path: r.Path, Ino: r.Ino} }
 // begin opens the roots, and begins the step of the undo.
 func (u *undo) begin(recs []*Record) error {
 	u.roots, u.bad = map[Root]int{}, map[Root]string{}
-	about := About{Sandbox: u.q.Sandbox, Tier: u.q.Tier, Kind: kindUndo, Start: time.Now()}
+	about := About{Sandbox: u.q.Sandbox, Life: u.q.Life, Tier: u.q.Tier, Kind: kindUndo, Start: time.Now()}
+	if of := recs[0]; about.Life == "" && !slices.ContainsFunc(recs, func(r *Record) bool { return r.Sandbox != of.Sandbox || r.Life != of.Life }) {
+		about.Sandbox, about.Life = cmp.Or(about.Sandbox, of.Sandbox), of.Life
+	}
 	for _, rec := range recs {
 		about.Undoes = append(about.Undoes, rec.Number)
 		for _, root := range rec.Roots {
@@ -278,7 +284,7 @@ func (u *undo) overlaps(rec *Record) error {
 	n := 0
 	for i := range list {
 		o := &list[i]
-		if o.Number == rec.Number || slices.Contains(u.rec.head.Undoes, o.Number) || !o.Begin.Before(rec.End) {
+		if o.Number == rec.Number || slices.Contains(u.rec.head.Undoes, o.Number) || !o.Begin.Before(rec.End) || !u.shares(o) {
 			continue
 		}
 		if n++; n > maxOverlaps {
@@ -306,6 +312,14 @@ func (u *undo) overlaps(rec *Record) error {
 		}
 	}
 	return nil
+}
+
+// shares reports whether a step could change something in the roots of the undo.
+func (u *undo) shares(rec *Record) bool {
+	return slices.ContainsFunc(rec.Roots, func(r Root) bool {
+		_, ok := u.roots[r.bare()]
+		return ok
+	})
 }
 
 // conflict ends an item that cannot be undone.

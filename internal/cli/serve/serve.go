@@ -259,6 +259,9 @@ func wordListen(flag, address string, err error) error {
 // them.
 func (f *serveFlags) gear(a *cli.App) (g cli.Gear, err error) {
 	g.Spares = spareKeepers
+	if g.Steps, err = f.steps(a); err != nil {
+		return g, err
+	}
 	if g.Private, err = f.kept(a); err != nil {
 		return g, err
 	}
@@ -268,6 +271,19 @@ func (f *serveFlags) gear(a *cli.App) (g cli.Gear, err error) {
 	dir, err := f.store.dir(a)
 	g.Live = filepath.Join(dir, "live")
 	return g, err
+}
+
+// steps is the directory of the journal of steps. A server of the user's own has that of the user's other sandboxes, so
+// that paddock steps and paddock undo know them without the server. Tenants' steps are the server's.
+func (f *serveFlags) steps(a *cli.App) (string, error) {
+	if strings.HasPrefix(f.listen, "unix:") || f.private {
+		return a.Steps(), nil
+	}
+	dir, err := f.store.dir(a)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "steps"), nil
 }
 
 // kept lists the server's private files: state, database, record, keys and configuration.

@@ -15,7 +15,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
-	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Version is the release of gVisor that the tier is built with.
@@ -49,7 +48,7 @@ type Options struct {
 	Hosts map[string][]netip.Addr                                            // see box.Options
 	Roots []byte                                                             // see box.Options
 	Audit audit.Sink                                                         // see box.Options
-	Steps *step.Journal                                                      // see box.Options
+	Steps string                                                             // see box.Options
 
 	Spares int // see box.Options
 

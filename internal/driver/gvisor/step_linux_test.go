@@ -8,12 +8,11 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/step"
 	"github.com/paddock-sandbox/paddock/internal/step/steptest"
 )
 
-func openRecorded(state string, j *step.Journal) (paddock.Driver, error) {
-	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: j})
+func openRecorded(state, journal string) (paddock.Driver, error) {
+	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: journal})
 }
 
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
@@ -23,12 +22,24 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	t.Run("files that a process changes after its command", func(t *testing.T) { steptest.Late(t, spec, openRecorded) })
 	t.Run("beside a single file", func(t *testing.T) { steptest.File(t, spec, openRecorded) })
 	t.Run("with an event of each step", func(t *testing.T) {
-		steptest.Vouched(t, spec, func(state string, j *step.Journal, sink audit.Sink) (paddock.Driver, error) {
-			return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: j, Audit: sink})
+		steptest.Vouched(t, spec, func(state, journal string, sink audit.Sink) (paddock.Driver, error) {
+			return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: journal, Audit: sink})
 		})
 	})
 }
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 5)
+}
+
+func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
+	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
+	t.Run("commands, file calls and the background", func(t *testing.T) { steptest.Kept(t, spec, openRecorded) })
+	t.Run("what goes on after a pause", func(t *testing.T) { steptest.Paused(t, spec, openRecorded) })
+	t.Run("after its keeper was killed", func(t *testing.T) { steptest.Killed(t, spec, openRecorded) })
+	t.Run("refusals", func(t *testing.T) { steptest.Refused(t, spec, openRecorded) })
+}
+
+func TestWhatChangesInKeptSandboxesCanBeUndoneAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestWhatChangesInKeptSandboxesCanBeUndone$", 4)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
-	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a driver.
@@ -38,7 +37,7 @@ type Options struct {
 	Hosts map[string][]netip.Addr                                            // see box.Options
 	Roots []byte                                                             // see box.Options
 	Audit audit.Sink                                                         // see box.Options
-	Steps *step.Journal                                                      // see box.Options
+	Steps string                                                             // see box.Options
 
 	Spares int // see box.Options
 

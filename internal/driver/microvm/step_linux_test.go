@@ -7,16 +7,15 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
-	"github.com/paddock-sandbox/paddock/internal/step"
 	"github.com/paddock-sandbox/paddock/internal/step/steptest"
 )
 
-func openRecorded(state string, j *step.Journal) (paddock.Driver, error) {
+func openRecorded(state, journal string) (paddock.Driver, error) {
 	o, err := microvmtest.Options()
 	if err != nil {
 		return nil, err
 	}
-	o.State, o.Steps = state, j
+	o.State, o.Steps = state, journal
 	return microvm.New(o)
 }
 
@@ -32,4 +31,18 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 	microvmtest.Need(t)
 	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 4)
+}
+
+func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
+	microvmtest.Need(t)
+	spec := base(t)
+	t.Run("commands, file calls and the background", func(t *testing.T) { steptest.Kept(t, spec, openRecorded) })
+	t.Run("what goes on after a pause", func(t *testing.T) { steptest.Paused(t, spec, openRecorded) })
+	t.Run("after its keeper was killed", func(t *testing.T) { steptest.Killed(t, spec, openRecorded) })
+	t.Run("refusals", func(t *testing.T) { steptest.Refused(t, spec, openRecorded) })
+}
+
+func TestWhatChangesInKeptSandboxesCanBeUndoneAsUser(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.SomeAsUser(t, "^TestWhatChangesInKeptSandboxesCanBeUndone$", 4)
 }

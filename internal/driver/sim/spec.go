@@ -51,6 +51,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if spec.Sudo {
 		return fmt.Errorf("sudo: the simulated computer has no privilege to gain by it; ask for gvisor or microvm, or leave it out: %w", paddock.Unsupported)
 	}
+	if spec.Undo != paddock.UndoOff {
+		return fmt.Errorf("undo: the simulated computer changes nothing of this machine that could be undone; ask for jail, gvisor or microvm, or leave it out: %w", paddock.Unsupported)
+	}
 	if err := description.CheckLimits(spec.Limits); err != nil {
 		return err
 	}

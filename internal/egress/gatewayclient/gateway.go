@@ -55,6 +55,8 @@ type Gateway struct {
 	weak    string     // guarded by mu; what the gateway's own confinement lacks
 	refused refusals   // guarded by mu
 
+	follower audit.Sink // guarded by mu; also gets decisions
+
 	carried paddock.Traffic // guarded by mu; by earlier gateways
 }
 
@@ -150,6 +152,13 @@ func (w *Gateway) Record(sink audit.Sink) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.audit = sink
+}
+
+// Follow sets another sink for decisions, which may drop them.
+func (w *Gateway) Follow(sink audit.Sink) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.follower = sink
 }
 
 // Start starts a gateway process and does not wait for it. The caller keeps program.
@@ -334,10 +343,12 @@ func (w *Gateway) event(e Event) {
 	if e.Verdict == VerdictDeny {
 		w.refused.add(e.Refusal())
 	}
-	sink := w.audit
+	sink, follower := w.audit, w.follower
 	w.mu.Unlock()
-	if sink != nil {
-		sink.Record(AuditEvent(e))
+	for _, s := range []audit.Sink{sink, follower} {
+		if s != nil {
+			s.Record(AuditEvent(e))
+		}
 	}
 }
 

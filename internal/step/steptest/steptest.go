@@ -17,16 +17,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
+// An Open opens a driver with these directories for living sandboxes and for the journal of steps.
+type Open func(state, journal string) (paddock.Driver, error)
+
 // A session is a sandbox with a workspace whose steps are recorded.
 type session struct {
 	journal *step.Journal
 	work    string
+	state   string // directory of the driver
+	driver  paddock.Driver
 	sandbox paddock.Sandbox
 	states  []map[string]string // of the workspace: before the first command, and after each
 }
 
 // Undo promises that what commands of a sandbox change in a workspace can be undone, step by step, and redone.
-func Undo(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+func Undo(t *testing.T, base paddock.Spec, open Open) {
 	t.Helper()
 	s := begin(t, base, open)
 	for _, script := range scripts {
@@ -75,7 +80,7 @@ var scripts = []string{
 }
 
 // Held promises that a file can be undone that a command of before still has open.
-func Held(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+func Held(t *testing.T, base paddock.Spec, open Open) {
 	t.Helper()
 	s := begin(t, base, open)
 	s.run(t, `(exec 3>> text; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo late >&3; : > done; sleep 1000) > /dev/null 2>&1 & while [ ! -e pid ]; do sleep 0.05; done`)
@@ -95,7 +100,7 @@ func Held(t *testing.T, base paddock.Spec, open func(state string, j *step.Journ
 
 // Late promises that a file can be undone that a process changes after its command has ended, by a descriptor that it has
 // had open.
-func Late(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+func Late(t *testing.T, base paddock.Spec, open Open) {
 	t.Helper()
 	s := begin(t, base, open)
 	s.run(t, `(exec 3<> text; while kill -0 $$; do sleep 0.05; done; printf %s late >&3; : > done) > /dev/null 2>&1 &`)
@@ -131,7 +136,7 @@ func Late(t *testing.T, base paddock.Spec, open func(state string, j *step.Journ
 }
 
 // File promises that a command may change a mount that is a single file, of which nothing is recorded.
-func File(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) {
+func File(t *testing.T, base paddock.Spec, open Open) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "single")
 	if err := os.WriteFile(name, []byte("before\n"), 0o644); err != nil {
@@ -148,14 +153,21 @@ func File(t *testing.T, base paddock.Spec, open func(state string, j *step.Journ
 	s.is(t, 0, "undo beside a single file")
 }
 
-// begin makes a sandbox with a workspace.
-func begin(t *testing.T, spec paddock.Spec, open func(state string, j *step.Journal) (paddock.Driver, error)) *session {
+// begin makes an ephemeral sandbox with a workspace.
+func begin(t *testing.T, spec paddock.Spec, open Open) *session {
+	t.Helper()
+	spec.Ephemeral = true
+	return create(t, spec, open)
+}
+
+// create makes a sandbox with a workspace.
+func create(t *testing.T, spec paddock.Spec, open Open) *session {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{work: filepath.Join(dir, "work")}
+	s := &session{work: filepath.Join(dir, "work"), state: filepath.Join(dir, "state")}
 	if err := furnish(s.work); err != nil {
 		t.Fatal(err)
 	}
@@ -163,12 +175,13 @@ func begin(t *testing.T, spec paddock.Spec, open func(state string, j *step.Jour
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.journal.Close() })
-	d, err := open(filepath.Join(dir, "state"), s.journal)
+	d, err := open(s.state, filepath.Join(dir, "steps"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	spec.Ephemeral, spec.Dir = true, "/work"
+	s.driver = d
+	spec.Dir, spec.Undo = "/work", paddock.UndoOn
 	spec.Mounts = append(slices.Clone(spec.Mounts), paddock.Mount{Source: s.work, Target: "/work", Write: true})
 	if s.sandbox, err = d.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // events keeps the events of steps.
@@ -28,10 +27,10 @@ func (e *events) Record(one audit.Event) {
 }
 
 // Vouched promises that each record of a command has an event with its digest, before the caller hears of the command's end.
-func Vouched(t *testing.T, base paddock.Spec, open func(state string, j *step.Journal, sink audit.Sink) (paddock.Driver, error)) {
+func Vouched(t *testing.T, base paddock.Spec, open func(state, journal string, sink audit.Sink) (paddock.Driver, error)) {
 	t.Helper()
 	var sink events
-	s := begin(t, base, func(state string, j *step.Journal) (paddock.Driver, error) { return open(state, j, &sink) })
+	s := begin(t, base, func(state, journal string) (paddock.Driver, error) { return open(state, journal, &sink) })
 	for i, script := range []string{`i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; echo more >> text; rm deep/er/file; : > made`, `true`} {
 		s.run(t, script)
 		sink.mu.Lock()

@@ -189,3 +189,33 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Journal implements paddock.Journaled. A step that goes on counts as activity. To read the journal, and to undo, does not.
+func (s *sandbox) Journal() paddock.Journal {
+	j, err := paddock.JournalOf(s.Sandbox)
+	if err != nil {
+		return nil
+	}
+	return &journal{j, s.e}
+}
+
+type journal struct {
+	paddock.Journal
+	e *entry
+}
+
+func (j *journal) Begin(ctx context.Context, kind string, command []string) (end func(exit int), err error) {
+	done, err := j.e.begin(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := j.Journal.Begin(ctx, kind, command)
+	if err != nil {
+		done()
+		return nil, j.e.told(err)
+	}
+	return func(exit int) {
+		defer done()
+		ended(exit)
+	}, nil
+}

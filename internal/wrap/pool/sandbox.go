@@ -56,3 +56,12 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Journal implements paddock.Journaled.
+func (s *sandbox) Journal() paddock.Journal {
+	j, err := paddock.JournalOf(s.Sandbox)
+	if err != nil {
+		return nil
+	}
+	return j
+}

@@ -1,0 +1,57 @@
+package tenant
+
+import (
+	"context"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Journal implements paddock.Journaled. The shared driver's journal has the steps of this sandbox alone. Each call first
+// looks whether the sandbox is still this tenant's.
+func (s *sandbox) Journal() paddock.Journal {
+	j, err := paddock.JournalOf(s.Sandbox)
+	if err != nil {
+		return nil
+	}
+	return &journal{s, j}
+}
+
+type journal struct {
+	s *sandbox
+	j paddock.Journal
+}
+
+func (j *journal) Begin(ctx context.Context, kind string, command []string) (end func(exit int), err error) {
+	if err := j.s.there(ctx); err != nil {
+		return nil, err
+	}
+	return j.j.Begin(ctx, kind, command)
+}
+
+func (j *journal) Steps(ctx context.Context, f paddock.StepFilter) ([]paddock.Step, error) {
+	if err := j.s.there(ctx); err != nil {
+		return nil, err
+	}
+	return j.j.Steps(ctx, f)
+}
+
+func (j *journal) Step(ctx context.Context, number int64) (paddock.Step, error) {
+	if err := j.s.there(ctx); err != nil {
+		return paddock.Step{}, err
+	}
+	return j.j.Step(ctx, number)
+}
+
+func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) ([]paddock.StepDiff, error) {
+	if err := j.s.there(ctx); err != nil {
+		return nil, err
+	}
+	return j.j.Diff(ctx, first, last, paths)
+}
+
+func (j *journal) Undo(ctx context.Context, u paddock.Undo) (paddock.Undone, error) {
+	if err := j.s.there(ctx); err != nil {
+		return paddock.Undone{}, err
+	}
+	return j.j.Undo(ctx, u)
+}
