@@ -38,6 +38,8 @@ type Gear struct {
 	Limits  budget.Limits
 	Audit   audit.Sink // nil records nothing
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
+	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
 	Steps   *step.Journal // records what commands change; nil records nothing
 	State   string        // the directory of a server's sandboxes; empty is the tier's own
 	Live    string        // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps

@@ -55,6 +55,8 @@ type Options struct {
 	Keeper program.Program
 
 	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
+	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
+	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
 	Hosts map[string][]netip.Addr                                            // see box.Options
 	Roots []byte                                                             // see box.Options
 	Audit audit.Sink                                                         // see box.Options
@@ -68,7 +70,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Judge: o.Judge, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

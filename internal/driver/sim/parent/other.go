@@ -30,6 +30,8 @@ type Options struct {
 	// not here: a spec that asks for one is refused.
 	Gateway func() (*os.File, error)
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
+	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Audit   audit.Sink
