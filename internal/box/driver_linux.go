@@ -71,8 +71,8 @@ type Options struct {
 	// Ask is called if no rule of an ephemeral sandbox decides. Nil denies. The context
 	// ends when nobody waits for the answer any more. Ask may be called concurrently.
 	Ask func(context.Context, gatewayclient.Question) gatewayclient.Answer
-	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
-	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
+	// Judge decides about what the rules, or a person, allow an ephemeral sandbox to reach; see [gatewayclient.Options].
+	Judge gatewayclient.Judge
 
 	// Hosts are addresses of names that gateways do not look up. Roots are certificates in
 	// PEM that gateways trust in addition to the system's.

@@ -27,8 +27,7 @@ type Options struct {
 	Gateway program.Program
 	Keeper  program.Program
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
-	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
-	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
+	Judge   gatewayclient.Judge // see [gatewayclient.Options]
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Spares  int

@@ -86,7 +86,7 @@ func (s *stepping) Change(c boxinit.Change) error {
 		return s.unrecorded()
 	}
 	err := told(o.recorder, &c, root, to)
-	if err == nil || s.journal.Strict() {
+	if err == nil || s.journal.Strict() || step.Refused(err) {
 		return err
 	}
 	_ = o.recorder.Missed(err.Error()) // if that fails the record is incomplete anyway

@@ -105,6 +105,8 @@ type plan struct {
 	ports  bool          // ports of the sandbox are to be reached
 	audit  audit.Sink    // nil records nothing
 	steps  *step.Journal // nil records nothing
+	judge  gatewayclient.Judge
+	watch  step.Watcher // of steps; may be nil
 	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }
 

@@ -69,7 +69,7 @@ func (a *App) recording(ctx context.Context, p *plan, mode string) (*step.Journa
 			fmt.Fprintf(a.Stderr, "paddock: note: what changes in %s cannot be undone: it is a single file\n", OneLine(m.Source))
 		}
 	}
-	j, err := a.journalWith(ctx, step.Options{Strict: mode == "strict"})
+	j, err := a.journalWith(ctx, step.Options{Strict: mode == "strict", Watch: p.watch})
 	if err != nil && mode == "strict" {
 		return nil, err
 	}

@@ -35,8 +35,7 @@ type Options struct {
 	Keeper program.Program
 
 	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
-	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
-	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
+	Judge gatewayclient.Judge                                                // see [gatewayclient.Options]
 	Hosts map[string][]netip.Addr                                            // see box.Options
 	Roots []byte                                                             // see box.Options
 	Audit audit.Sink                                                         // see box.Options

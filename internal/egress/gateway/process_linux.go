@@ -80,9 +80,9 @@ type process struct {
 	sending sync.Mutex // held while a packet is sent
 
 	mu        sync.Mutex
-	asked     uint64                               // guarded by mu; last question
+	asked     uint64                                // guarded by mu; last question
 	questions map[uint64]chan gatewayclient.Message // guarded by mu
-	dials     map[uint64]context.CancelFunc        // guarded by mu
+	dials     map[uint64]context.CancelFunc         // guarded by mu
 }
 
 // A traffic counts in the memory that the owner reads.

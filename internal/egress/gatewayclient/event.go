@@ -1,6 +1,7 @@
 package gatewayclient
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"time"
@@ -72,6 +73,14 @@ type Question struct {
 	Judge  bool   `json:"judge,omitempty"`
 	Rule   bool   `json:"rule,omitempty"`
 	Secret string `json:"secret,omitempty"`
+}
+
+// A Judge decides about what the rules, or a person, allow. It may deny.
+type Judge interface {
+	// Judge answers a question. It is called concurrently, and ctx ends when the answer is no longer needed.
+	Judge(ctx context.Context, q Question) Judgement
+	// Told is called with each event, one after another. It must not block.
+	Told(e Event)
 }
 
 // A Judgement is the answer of a judge. The zero Judgement denies.

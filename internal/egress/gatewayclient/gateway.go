@@ -35,7 +35,7 @@ type Options struct {
 	Ask func(context.Context, Question) Answer
 	// Judge decides about what the rules, or a person, allow: the first connection to each host and port, and the first use
 	// of each secret there. It may deny. Nil asks nobody.
-	Judge func(context.Context, Question) Judgement
+	Judge Judge
 	// Audit records decisions. It may be nil.
 	Audit audit.Sink
 
@@ -49,7 +49,7 @@ type Options struct {
 // other; names and placeholders keep their meaning.
 type Gateway struct {
 	ask   func(context.Context, Question) Answer
-	judge func(context.Context, Question) Judgement
+	judge Judge
 
 	mu      sync.Mutex
 	audit   audit.Sink // guarded by mu
@@ -160,7 +160,11 @@ func (w *Gateway) Record(sink audit.Sink) {
 func (w *Gateway) Start(ctx context.Context, program *os.File) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	g, err := StartProcess(ctx, program, w.config, Callbacks{Event: w.event, Ask: w.ask, Judge: w.judge, Ended: w.lost})
+	calls := Callbacks{Event: w.event, Ask: w.ask, Ended: w.lost}
+	if w.judge != nil {
+		calls.Judge = w.judge.Judge
+	}
+	g, err := StartProcess(ctx, program, w.config, calls)
 	if err != nil {
 		return err
 	}
@@ -342,6 +346,9 @@ func (w *Gateway) event(e Event) {
 	w.mu.Unlock()
 	if sink != nil {
 		sink.Record(AuditEvent(e))
+	}
+	if w.judge != nil {
+		w.judge.Told(e)
 	}
 }
 

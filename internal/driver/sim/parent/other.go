@@ -30,8 +30,7 @@ type Options struct {
 	// not here: a spec that asks for one is refused.
 	Gateway func() (*os.File, error)
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
-	// Judge decides about what the rules, or a person, allow; see [gatewayclient.Options]. Nil asks nobody.
-	Judge func(context.Context, gatewayclient.Question) gatewayclient.Judgement
+	Judge   gatewayclient.Judge // see [gatewayclient.Options]
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Audit   audit.Sink
