@@ -18,6 +18,7 @@ import (
 
 type runFlags struct {
 	specFlags
+	monitorFlags
 	audit    auditFlags
 	script   string
 	file     string
@@ -110,6 +111,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
 	fs.Lookup("json").NoOptDefVal = "-"
 	f.audit.register(fs)
+	f.registerMonitor(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	f.registerPublish(fs)
 	registerStrip(fs, &f.strip)
@@ -193,7 +195,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return err
 	}
 	defer ports.refuse()
-	asker, err := f.asking(a, p)
+	asker, err := f.listening(a, p, changed)
 	if err != nil {
 		return err
 	}
@@ -211,6 +213,12 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if !f.noCache {
 		defer a.closeCaches(a.caches(p))
 	}
+
+	mon, err := f.monitoring(ctx, a, p, asker, events, changed)
+	if err != nil {
+		return errors.Join(err, events.close(false))
+	}
+	defer mon.close()
 
 	if p.steps, err = a.recording(ctx, p, f.undo); err != nil {
 		return err
@@ -245,6 +253,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return Because(starting, err)
 	}
 	events.watch(ctx, b)
+	mon.begin(p, b)
 	if f.verbose {
 		for _, n := range r.Notes {
 			fmt.Fprintf(a.Stderr, "paddock: note: %s\n", OneLine(n.In(p.file.Name)))
@@ -262,7 +271,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
 	ports.serve(a, b)
-	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
+	exit, err := a.judgedScript(starting, f, b, relay, s, args, r, asker, mon)
 	ports.end(a)
 	seen := b.seen()
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
@@ -271,13 +280,16 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if seen != nil {
 		r.Limits, r.Usage, r.Control, r.Refused = &seen.Limits, &seen.Usage, seen.Enforced, seen.Refused
 	}
-	r.Asked = asker.answers()
+	r.Asked, r.Monitor = asker.answers(), mon.result()
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
 	r.Steps = a.recorded(gone, p.steps, b, f.verbose)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
+	}
+	if stopped := mon.failure(); stopped != nil {
+		err = stopped
 	}
 	if err != nil {
 		if seen != nil {
@@ -307,6 +319,16 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return ExitStatus(paddock.Unavailable.Translate().Exit)
 	}
 	return ExitStatus(exit.Code)
+}
+
+// judgedScript runs a script or a command if the monitor allows it.
+func (a *App) judgedScript(ctx context.Context, f *runFlags, b *oneShot, relay *relay, s script, args []string, r *result, asker *asker, mon *monitoring) (paddock.Exit, error) {
+	if err := mon.exec(ctx, s.command(b.tier, args)); err != nil {
+		return paddock.Exit{}, err
+	}
+	exit, err := a.runScript(ctx, f, b, relay, s, args, r, asker)
+	mon.over(exit, err)
+	return exit, err
 }
 
 // listen lists the signals that this run wants.

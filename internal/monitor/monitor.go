@@ -43,9 +43,9 @@ type Options struct {
 
 	Secrets map[string]string // name to value; no input holds a value
 
-	// Count counts what is left in the directory that is mounted as root, when many files were removed. It has a bound of its
+	// Count counts what is left in the directories that the sandbox can write, when many files were removed. It has a bound of its
 	// own, and reports whether it counted all. Nil counts nothing.
-	Count func(root int) (n int, whole bool)
+	Count func() (n int, whole bool)
 
 	Record func(audit.Event) // of each decision; nil records nothing
 }
@@ -262,9 +262,10 @@ type Flow struct {
 	Secrets        []string
 }
 
-// Flow notes traffic, and judges it if much was sent to a new host.
-func (m *Monitor) Flow(ctx context.Context, w Flow) Decision {
+// Flow notes traffic. If much was sent to a new host, it returns what judges that.
+func (m *Monitor) Flow(w Flow) (judge func(context.Context) Decision) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	p := m.current()
 	h := m.use(p, w.Host, w.Port, w.Refused)
 	if n := p.step.Network; n != nil {
@@ -287,15 +288,12 @@ func (m *Monitor) Flow(ctx context.Context, w Flow) Decision {
 		used = *h
 	}
 	if !judged {
-		m.mu.Unlock()
-		return Decision{Verdict: Allow}
+		return nil
 	}
-	in := m.input(Effect)
-	f := m.facts(in, p.text)
+	f := m.facts(m.input(Effect), p.text)
 	f.flow = &used
 	p.effects++
-	m.mu.Unlock()
-	return m.decide(ctx, f, "")
+	return func(ctx context.Context) Decision { return m.decide(ctx, f, "") }
 }
 
 func plus(a, b int64) int64 {
@@ -337,7 +335,7 @@ func (m *Monitor) Change(ctx context.Context, c Change) Decision {
 	m.mu.Unlock()
 	n, whole := 0, false
 	if many && count != nil {
-		n, whole = count(c.Root)
+		n, whole = count()
 	}
 	m.mu.Lock()
 	if many {
@@ -468,7 +466,7 @@ func (m *Monitor) End(ctx context.Context, s Summary) Decision {
 	count := m.o.Count
 	m.mu.Unlock()
 	if judged && count != nil {
-		n, whole := count(0)
+		n, whole := count()
 		files.Present, files.Partial = n, !whole
 	}
 	m.mu.Lock()
