@@ -226,7 +226,7 @@ func newPatterns() *patterns {
 		publishes:   regexp.MustCompile(`(?i)\b(git\s+(-\S+\s+)*push|npm\s+publish|pnpm\s+publish|yarn\s+publish|cargo\s+publish|twine\s+upload|docker\s+push|podman\s+push|gh\s+release|git\s+lfs|huggingface-cli\s+upload|aws\s+s3|gsutil|goreleaser)\b`),
 		keyFiles:    regexp.MustCompile(`(?i)(^|[\s/=@'"(:<,\[{])(\.env(\.[a-z]+)?|\.netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials|\.htpasswd|id_(rsa|dsa|ecdsa|ed25519)|\.ssh|\.aws(/credentials)?|\.kube(/config)?|\.docker/config\.json|\.gnupg|\.config/gcloud|application_default_credentials\.json|\.config/gh(/hosts\.yml)?|credentials(\.json)?|secrets?\.(json|ya?ml|toml|env)|service[-_]account\S*\.json|kubeconfig|wallet\.dat|etc/shadow|[\w.-]+\.(pem|key|p12|pfx|kdbx|jks)|login\.keychain(-db)?|Login Data|Cookies|\.bash_history|\.zsh_history|\.claude/\.credentials\.json|\.codex/auth\.json)($|[\s/'")|;&>,\]}*` + "`" + `])`),
 		downloads:   regexp.MustCompile(`(?is)\b(curl|wget|fetch)\b([^;&|]*)\|\s*(sudo\s+(-\S+\s+)*)?(/bin/|/usr/bin/|/usr/bin/env\s+)?((ba|z|da|k)?sh|python[0-9.]*|perl|node|ruby)\b|\b((ba|z|da|k)?sh|eval|source|\.)\s+(-c\s+)?['"]?(<\(|\$\()\s*(curl|wget)\b([^)]*)\)|\b(curl|wget)\b([^;&|]*)(;|&&)\s*(chmod\s+\S+\s+\S+\s*(;|&&)\s*)?((ba|z|da|k)?sh|\./|/tmp/|/dev/shm/)`),
-		host:        regexp.MustCompile(`(?i)https?://([a-z0-9.-]+)|(?:^|\s)([a-z0-9-]+(?:\.[a-z0-9-]+)+)(?:/|\s|$)`),
+		host:        regexp.MustCompile(`(?i)https?://([a-z0-9.-]+)|(?:^|\s)([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,})(?:/|\s|$)`),
 	}
 }
 

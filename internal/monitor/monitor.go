@@ -89,6 +89,7 @@ type present struct {
 	text    string          // whole
 	made    map[string]bool // what it made: "root/path"
 	next    int             // removals at which it is judged again
+	judged  int             // removals at which it was judged last
 	effects int             // questions to the judge
 }
 
@@ -387,7 +388,7 @@ func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, many bool) {
 		}
 	}
 	if gone := files.Removed + files.Emptied; gone >= p.next && c.What == Removed {
-		many, p.next = true, 2*p.next
+		many, p.next, p.judged = true, p.next+p.next/2+1, gone
 	}
 	return m.notable(p, c), many
 }
@@ -458,11 +459,8 @@ func (m *Monitor) End(ctx context.Context, s Summary) Decision {
 		files.Rebuilt = max(files.Rebuilt, p.step.Files.Rebuilt)
 		files.Present, files.Partial = p.step.Files.Present, p.step.Files.Partial
 	}
-	gone, before := files.Removed+files.Emptied, 0
-	if p.step.Files != nil {
-		before = p.step.Files.Removed + p.step.Files.Emptied
-	}
-	judged := gone >= m.o.Removed && gone > before
+	gone := files.Removed + files.Emptied
+	judged := gone >= m.o.Removed && gone > p.judged
 	count := m.o.Count
 	m.mu.Unlock()
 	if judged && count != nil {
@@ -661,14 +659,14 @@ func (m *Monitor) record(f *facts, d Decision) {
 		Latency: d.Latency, Cached: d.Cached, Failed: d.Failed, Secret: f.Secret, Step: f.Step.Number,
 	}
 	if f.Destination != nil {
-		j.Host, j.Port = f.Destination.Guest.Host, f.Destination.Port
+		j.Host, j.Port = m.redact.Replace(f.Destination.Guest.Host), f.Destination.Port
 	}
 	e := audit.Event{Time: time.Now(), Sandbox: f.Sandbox, Kind: audit.Judged, Judgement: j}
 	if f.Moment == Exec {
 		for _, a := range f.Step.Guest.Command {
 			e.Args = append(e.Args, m.redact.Replace(a))
 		}
-		e.Dir = f.Step.Guest.Dir
+		e.Dir = m.redact.Replace(f.Step.Guest.Dir)
 	}
 	m.o.Record(e)
 }
