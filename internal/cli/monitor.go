@@ -100,9 +100,16 @@ type monitoring struct {
 	turn   chan struct{} // holds an element while the person decides
 
 	mu      sync.Mutex
-	box     *oneShot // guarded by mu
-	stopped string   // guarded by mu: why the sandbox was ended
-	refused int      // guarded by mu
+	box     *oneShot       // guarded by mu
+	stopped string         // guarded by mu: why the sandbox was ended
+	asked   int            // guarded by mu: questions to the person
+	granted map[grant]bool // guarded by mu
+}
+
+// A grant is what a person allowed for the rest of a step: more of the same is not asked again.
+type grant struct {
+	step int
+	rule string
 }
 
 // listening gives the asker of --ask, or one for a monitor that may want to ask where there is a terminal.
@@ -136,7 +143,7 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 	if err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
-	w := &monitoring{a: a, asker: asker, turn: make(chan struct{}, 1)}
+	w := &monitoring{a: a, asker: asker, turn: make(chan struct{}, 1), granted: map[grant]bool{}}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if events != nil {
 		w.record = events.lines.Record
@@ -309,9 +316,12 @@ func (w *monitoring) settle(ctx context.Context, d monitor.Decision, what, about
 	if d.Rule != "" {
 		why += " (rule " + d.Rule + ")"
 	}
+	if d.Moment == monitor.Effect && w.isGranted(d) {
+		return w.goesOn(ctx)
+	}
 	switch d.Verdict {
 	case monitor.Allow:
-		return true, ""
+		return w.goesOn(ctx)
 	case monitor.Ask:
 		if w.asker == nil {
 			return false, why + "; a person would be asked, and there is no terminal"
@@ -329,6 +339,21 @@ func (w *monitoring) settle(ctx context.Context, d monitor.Decision, what, about
 	return false, why
 }
 
+// goesOn waits while a person decides about something else, and reports whether the sandbox is still there.
+func (w *monitoring) goesOn(ctx context.Context) (ok bool, why string) {
+	select {
+	case w.turn <- struct{}{}:
+		<-w.turn
+	case <-ctx.Done():
+		return false, whyStopped
+	}
+	why = w.ended()
+	return why == "", why
+}
+
+// whyStopped is why something is refused that nobody waited for.
+const whyStopped = "the monitor had stopped the sandbox"
+
 // asks puts a question to the person, and reports whether the answer is yes.
 func (w *monitoring) asks(ctx context.Context, patience time.Duration, why, about, question, otherwise, yes, no string) bool {
 	release, err := w.asker.hold(ctx)
@@ -337,8 +362,8 @@ func (w *monitoring) asks(ctx context.Context, patience time.Duration, why, abou
 	}
 	defer release()
 	w.mu.Lock()
-	w.refused++
-	many := w.refused > maxQuestions
+	w.asked++
+	many := w.asked > maxQuestions
 	w.mu.Unlock()
 	if many {
 		return false
@@ -347,8 +372,19 @@ func (w *monitoring) asks(ctx context.Context, patience time.Duration, why, abou
 	return said == yes
 }
 
+func (w *monitoring) isGranted(d monitor.Decision) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.granted[grant{d.Step, d.Rule}]
+}
+
 // answered records what a person answered.
 func (w *monitoring) answered(d monitor.Decision, said string) {
+	if said == "allow" && d.Rule != "" && d.Moment == monitor.Effect {
+		w.mu.Lock()
+		w.granted[grant{d.Step, d.Rule}] = true
+		w.mu.Unlock()
+	}
 	if w.record == nil {
 		return
 	}
@@ -372,7 +408,7 @@ func (w *monitoring) pause(ctx context.Context, d monitor.Decision, why, about s
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
 	case <-ctx.Done():
-		return false, "the monitor had stopped the sandbox"
+		return false, whyStopped
 	}
 	if reason := w.ended(); reason != "" {
 		return false, reason
@@ -381,7 +417,7 @@ func (w *monitoring) pause(ctx context.Context, d monitor.Decision, why, about s
 		w.end(why)
 		return false, why
 	}
-	resume, err := w.freeze(ctx)
+	resume, err := w.freeze(ctx, d.Moment)
 	if err != nil {
 		w.end(why + "; and it could not be paused: " + err.Error())
 		return false, why
@@ -400,13 +436,15 @@ func (w *monitoring) pause(ctx context.Context, d monitor.Decision, why, about s
 	return true, ""
 }
 
-// freeze stops all processes of a jail, whose pause is a matter of its control group. The other tiers write a machine to the
-// disk for a pause, which would wait for the very change or connection that is held: there, what is judged is held alone.
-func (w *monitoring) freeze(ctx context.Context) (resume func() error, err error) {
+// freeze stops all processes of a jail, whose pause is a matter of its control group, unless one of them waits for a change:
+// the kernel cannot freeze that. The other tiers write a machine to the disk for a pause, which would wait for the very change
+// or connection that is held. Where nothing is frozen, what is judged is held, and with it every change of a directory of the
+// host and every new connection.
+func (w *monitoring) freeze(ctx context.Context, at monitor.Moment) (resume func() error, err error) {
 	w.mu.Lock()
 	b := w.box
 	w.mu.Unlock()
-	if b == nil || b.tier != paddock.Jail {
+	if b == nil || b.tier != paddock.Jail || at == monitor.Effect || at == monitor.Exec {
 		return func() error { return nil }, nil
 	}
 	asked, cancel := context.WithTimeout(ctx, Patience)

@@ -230,6 +230,8 @@ func (v Verdict) rank() int {
 
 // A Decision is a verdict with its reason.
 type Decision struct {
+	Moment  Moment
+	Step    int
 	Verdict Verdict
 	Reason  string        // in words; empty for an allowance
 	Score   float64       // suspicion, from 0 to 1

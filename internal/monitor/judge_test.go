@@ -123,13 +123,17 @@ func TestAnEndpointJudges(t *testing.T) {
 			fmt.Fprint(w, `{"verdict":"allow"}`)
 		}, Allow, false, ""},
 		{"a denial", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"verdict":"deny","reason":"no"}`) }, Deny, false, "no"},
-		{"an error", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"verdict":"allow"}`, http.StatusInternalServerError) }, Deny, true, "status 500"},
+		{"an error", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"verdict":"allow"}`, http.StatusInternalServerError)
+		}, Deny, true, "status 500"},
 		{"created", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusCreated)
 			fmt.Fprint(w, `{"verdict":"allow"}`)
 		}, Deny, true, "status 201"},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>sign in</html>`) }, Deny, true, "not a JSON object"},
-		{"elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/else", http.StatusTemporaryRedirect) }, Deny, true, "redirects"},
+		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/else", http.StatusTemporaryRedirect)
+		}, Deny, true, "redirects"},
 		{"cut off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, `{"verdict":"allow"}`)

@@ -549,6 +549,7 @@ func (m *Monitor) decide(ctx context.Context, f *facts, key string) Decision {
 		}
 	}
 	m.mu.Lock()
+	d.Moment, d.Step = f.Moment, f.Step.Number
 	m.counts[d.Verdict]++
 	m.mu.Unlock()
 	m.record(f, d)
@@ -623,7 +624,7 @@ func (m *Monitor) put(ctx context.Context, text []byte) (Answer, error) {
 
 func (d Decision) failed(err error) Decision {
 	d.Verdict, d.Failed, d.Score = Deny, true, 1
-	d.Reason = "the monitor gave no verdict, so it is denied: " + audit.Text(strings.ReplaceAll(err.Error(), "\n", "; "), audit.MaxWhy/2)
+	d.Reason = "the monitor gave no verdict, so it is denied: " + audit.Text(strings.ReplaceAll(strings.TrimSuffix(err.Error(), ": "+paddock.KindOf(err).Error()), "\n", "; "), audit.MaxWhy/2)
 	return d
 }
 
