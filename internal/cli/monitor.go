@@ -557,11 +557,13 @@ func (j *judged) Told(e gatewayclient.Event) {
 
 // after does what a decision about something asks for that has happened already.
 func (w *monitoring) after(d monitor.Decision) {
-	if d.Verdict == monitor.Allow || w.ctx.Err() != nil {
+	if w.ctx.Err() != nil {
 		return
 	}
-	d.Verdict = monitor.Pause
-	_, _ = w.settle(w.ctx, d, "what it did", "it has done that already")
+	if d.Verdict != monitor.Allow {
+		d.Verdict = monitor.Pause
+	}
+	_, _ = w.settle(w.ctx, d, "what it did", "it has done that already") // nothing is left to refuse
 }
 
 // A watcher is told of the changes of a monitored sandbox.
@@ -575,6 +577,10 @@ func (t *watcher) Change(c step.Watched) error {
 	}
 	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited}[c.Verb]
 	d := w.m.Change(w.ctx, monitor.Change{Root: c.Root, Path: string(c.Path), What: what, From: string(c.From)})
+	if c.Done { // an error would not refuse it
+		w.after(d)
+		return nil
+	}
 	if ok, why := w.settle(w.ctx, d, "a change", "it changes "+OneLineOf(string(c.Path), Paragraph)); !ok {
 		return fmt.Errorf("the monitor refused it: %s: %w", why, paddock.Denied)
 	}

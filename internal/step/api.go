@@ -44,6 +44,8 @@ type Watched struct {
 	From Text // of a move
 	// FromRoot is the index of the root that From is below.
 	FromRoot int
+
+	Done bool // it may have been made already, so an error does not refuse it
 }
 
 // An About describes a step that begins.

@@ -217,7 +217,7 @@ func (r *Recorder) Create(root int, path string) error {
 		return err
 	}
 	defer r.mu.Unlock()
-	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created}) // it is there already
+	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
 	if dir, ok := r.cache(at, false); ok {
 		return r.leave(dir, whyRebuilt)
 	}
@@ -231,7 +231,7 @@ func (r *Recorder) Link(fromRoot int, from string, root int, path string) error 
 		return err
 	}
 	defer r.mu.Unlock()
-	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created}) // it is there already
+	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
 	e := &entry{Op: opLink, Root: root, Path: Text(path)}
 	is, was, n := r.names.find(other)
 	if is == made && n != nil && n.link {
@@ -266,7 +266,7 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 	}
 	is, was, _ := r.names.find(src)
 	isTo, wasTo, _ := r.names.find(at)
-	if err := r.watch(Watched{Root: root, Path: Text(path), Verb: Moved, FromRoot: fromRoot, From: Text(from)}); err != nil && how != Free {
+	if err := r.watch(Watched{Root: root, Path: Text(path), Verb: Moved, FromRoot: fromRoot, From: Text(from), Done: how == Free}); err != nil && how != Free {
 		return err
 	}
 	if is == unknown || isTo == unknown {
