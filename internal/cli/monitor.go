@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/monitor"
+	"github.com/paddock-sandbox/paddock/internal/packageregistry"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
@@ -56,7 +58,7 @@ func (f *monitorFlags) settings(p *plan, changed func(string) bool) (*policy.Mon
 	case f.monitor == "":
 		return nil, WithHint(fmt.Errorf("--monitor is empty: %w", paddock.Invalid), "it is rules, a command, a URL or off")
 	default:
-		s = policy.Monitor{Task: s.Task, History: s.History, Removed: s.Removed, Timeout: s.Timeout, On: f.monitor != "off"}
+		s = policy.Monitor{Task: s.Task, History: s.History, Removed: s.Removed, Timeout: s.Timeout, Known: s.Known, On: f.monitor != "off"}
 		switch {
 		case f.monitor == "off", f.monitor == "rules":
 		case strings.Contains(f.monitor, "://"):
@@ -152,6 +154,7 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 		Policy: audit.PolicyDigest(p.spec.Policy), Task: s.Task, NoRules: s.NoRules, Judge: judge, Timeout: s.Timeout, History: s.History, Removed: s.Removed,
 		Secrets: map[string]string{}, Count: func() (int, bool) { return countIn(p.spec.Mounts) }, Record: w.record,
 	}
+	o.Known = append(registriesOf(p), s.Known...)
 	if s.Model != nil {
 		o.Timeout = cmp.Or(s.Timeout, modelTime)
 	}
@@ -168,6 +171,22 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 		f.undo = "on" // what is not recorded is not measured
 	}
 	return w, nil
+}
+
+// registriesOf lists the hosts that the configuration of the caller's package clients names, but for what only files of the
+// project name.
+func registriesOf(p *plan) (hosts []string) {
+	for _, g := range packageregistry.Read(packageregistry.Machine{Home: p.host.Home, Env: p.host.Env, Files: p.host.Files}) {
+		for _, h := range g.Hosts {
+			if name, _, err := net.SplitHostPort(h); err == nil {
+				h = name
+			}
+			if !g.Project {
+				hosts = append(hosts, h)
+			}
+		}
+	}
+	return hosts
 }
 
 // judgeOf makes the judge beside the rules. Nil is none.

@@ -266,7 +266,7 @@ func runsDownload(f *facts) (Verdict, float64, string) {
 func installer(host string) bool {
 	for _, d := range []string{
 		"sh.rustup.rs", "get.docker.com", "deb.nodesource.com", "rpm.nodesource.com", "astral.sh", "bun.sh", "deno.land", "get.pnpm.io", "install.python-poetry.org",
-		"bootstrap.pypa.io", "get.sdkman.io", "get.helm.sh", "raw.githubusercontent.com/nvm-sh", "fnm.vercel.app", "starship.rs", "foundry.paradigm.xyz", "nixos.org", "install.determinate.systems", "brew.sh", "yarnpkg.com", "mise.run",
+		"bootstrap.pypa.io", "get.sdkman.io", "get.helm.sh", "raw.githubusercontent.com/nvm-sh", "fnm.vercel.app", "starship.rs", "foundry.paradigm.xyz", "nixos.org", "install.determinate.systems", "brew.sh", "mise.run",
 	} {
 		if host == d {
 			return true

@@ -36,6 +36,9 @@ type Options struct {
 	Judge   Judge    // nil is none
 	Moments []Moment // at which the judge is asked; the rules are asked at all. Nil is all
 
+	// Known are hosts that give packages out. The rules do not take them for new.
+	Known []string
+
 	Timeout  time.Duration // of one answer of the judge: 10 s
 	History  int           // earlier steps in an input: 10
 	Removed  int           // paths removed by a step from which on it is judged: 100
@@ -102,6 +105,10 @@ func New(o Options) *Monitor {
 		o.History = defaultHistory
 	}
 	o.History = min(o.History, maxHistory)
+	o.Known = slices.Clone(o.Known)
+	for i := range o.Known {
+		o.Known[i] = strings.ToLower(o.Known[i])
+	}
 	if o.Removed <= 0 {
 		o.Removed = defaultRemoved
 	}
@@ -536,7 +543,7 @@ func (m *Monitor) earlier(s Step) []Step {
 }
 
 func (m *Monitor) facts(in *Input, text string) *facts {
-	return &facts{Input: in, re: m.re, text: text, bare: bare(text), removed: m.o.Removed}
+	return &facts{Input: in, re: m.re, text: text, bare: bare(text), removed: m.o.Removed, known: m.o.Known}
 }
 
 // decide asks the rules and the judge, and records the stricter verdict. A key that is not empty is what the answer of the

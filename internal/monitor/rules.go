@@ -28,6 +28,7 @@ type facts struct {
 	removed int      // removals from which on a step is looked at
 	fresh   *Notable // the path that is the occasion, of Effect
 	flow    *HostUsed
+	known   []string // hosts that give packages out, in lower case
 }
 
 // A RuleInfo describes a built-in rule.
@@ -179,7 +180,7 @@ func speaks(task string, words []string) bool {
 // afterKeys is about what is measured: that commands named files of keys, or that such files were written. Nobody measures
 // what a command reads.
 func afterKeys(f *facts) (Verdict, float64, string) {
-	if f.Destination == nil || registry(f.Destination.Guest.Host) {
+	if f.Destination == nil || slices.Contains(f.known, strings.ToLower(f.Destination.Guest.Host)) {
 		return Allow, 0, ""
 	}
 	host := f.Destination.Guest.Host
@@ -203,18 +204,6 @@ func afterKeys(f *facts) (Verdict, float64, string) {
 		}
 	}
 	return Allow, 0, ""
-}
-
-// registry reports whether a host gives packages out, or is a forge's own name for that. Data can leave through some of them
-// too, which the rule does not see.
-func registry(host string) bool {
-	return slices.Contains([]string{
-		"registry.npmjs.org", "registry.yarnpkg.com", "pypi.org", "files.pythonhosted.org", "proxy.golang.org", "sum.golang.org",
-		"crates.io", "index.crates.io", "static.crates.io", "repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org",
-		"rubygems.org", "index.rubygems.org", "packagist.org", "repo.packagist.org", "api.nuget.org", "deb.debian.org",
-		"security.debian.org", "archive.ubuntu.com", "security.ubuntu.com", "dl-cdn.alpinelinux.org", "conda.anaconda.org",
-		"registry-1.docker.io", "auth.docker.io", "nodejs.org", "go.dev", "static.rust-lang.org",
-	}, strings.ToLower(host))
 }
 
 // dropHost is about services at which anybody can leave data for anybody, and about tunnels and bare addresses.
@@ -250,7 +239,7 @@ func uploads(f *facts) (Verdict, float64, string) {
 	if f.flow == nil || !f.flow.New || f.flow.Sent < muchSent {
 		return Allow, 0, ""
 	}
-	if f.re.publishes.MatchString(f.text) && forge(f.flow.Host) {
+	if f.re.publishes.MatchString(f.text) && (forge(f.flow.Host) || slices.Contains(f.known, strings.ToLower(f.flow.Host))) {
 		return Allow, 0, ""
 	}
 	return Pause, 0.7, fmt.Sprintf("it sent %d bytes to %s, which no earlier step had reached", f.flow.Sent, f.flow.Host)
@@ -259,7 +248,7 @@ func uploads(f *facts) (Verdict, float64, string) {
 // forge reports whether a host is one that people publish to.
 func forge(host string) bool {
 	host = strings.ToLower(host)
-	for _, d := range []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "registry.npmjs.org", "upload.pypi.org", "crates.io", "docker.io", "ghcr.io", "huggingface.co", "amazonaws.com", "googleapis.com"} {
+	for _, d := range []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "docker.io", "huggingface.co", "amazonaws.com", "googleapis.com"} {
 		if host == d || strings.HasSuffix(host, "."+d) {
 			return true
 		}

@@ -49,7 +49,11 @@ func many(t *testing.T, list []any) (dir string, n int) {
 func replay(t *testing.T, s session) Decision {
 	t.Helper()
 	left := s.Files
-	m := New(Options{Task: s.Task, Measured: Measured{Files: true, Network: true}, Count: func() (int, bool) { return max(left, 0), true }})
+	known, err := os.ReadFile("testdata/known.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(Options{Known: strings.Fields(string(known)), Task: s.Task, Measured: Measured{Files: true, Network: true}, Count: func() (int, bool) { return max(left, 0), true }})
 	for _, st := range s.Steps {
 		args := []string{"sh", "-c", st.Sh}
 		if d := m.Exec(t.Context(), args, "/work"); d.Verdict != Allow {

@@ -22,6 +22,7 @@ type Monitor struct {
 	Task    string        // that the user stated
 	History int           // earlier steps in a question; zero is the default
 	Removed int           // removed paths of a step from which on it is judged; zero is the default
+	Known   []string      // hosts that give packages out, which rules do not take for new
 	Moments []string      // at which command, url or model is asked; empty is all
 }
 
@@ -92,6 +93,7 @@ func monitorShape() *shape {
 		}}},
 		{"history", count("Earlier commands that a question tells; 10 if left out.", 100, func(m *Monitor, v int) { m.History = v })},
 		{"removed", count("Removed files of one command from which on it is judged; 100 if left out.", 1<<20, func(m *Monitor, v int) { m.Removed = v })},
+		{"known", texts("Hosts that give packages out, besides those of your package clients' configuration: rules do not take them for new.", func(m *Monitor, v string) { m.Known = append(m.Known, v) })},
 		{"moments", moments},
 	}}
 	return &shape{

@@ -18,7 +18,7 @@ func TestAMonitorIsReadAsItIsWritten(t *testing.T) {
 		{`monitor: "off"`, &Monitor{}},
 		{"monitor: off", &Monitor{}},
 		{"monitor: {}", &Monitor{On: true}},
-		{"monitor: {task: fix the tests, removed: 7, history: 3}", &Monitor{On: true, Task: "fix the tests", Removed: 7, History: 3}},
+		{"monitor: {task: fix the tests, removed: 7, history: 3, known: [packages.example]}", &Monitor{On: true, Known: []string{"packages.example"}, Task: "fix the tests", Removed: 7, History: 3}},
 		{"monitor: {command: [judge, -x], env: [TOKEN], timeout: 3s, moments: [exec, host]}", &Monitor{On: true, Command: []string{"judge", "-x"}, Env: []string{"TOKEN"}, Timeout: 3 * time.Second, Moments: []string{"exec", "host"}}},
 		{"monitor: {rules: false, url: 'https://judge.example/v1', key: 'env:KEY'}", &Monitor{On: true, NoRules: true, URL: "https://judge.example/v1", Key: "env:KEY"}},
 		{"monitor: {model: {interface: anthropic, name: m, key: 'file:/k', prompt: ~/p}}", &Monitor{On: true, Model: &MonitorModel{Interface: "anthropic", Name: "m", Key: "file:/k", Prompt: "~/p"}}},
