@@ -104,6 +104,7 @@ type monitoring struct {
 	mu      sync.Mutex
 	box     *oneShot       // guarded by mu
 	stopped string         // guarded by mu: why the sandbox was ended
+	gone    bool           // guarded by mu: the command has ended, and the sandbox is removed
 	asked   int            // guarded by mu: questions to the person
 	granted map[grant]bool // guarded by mu
 }
@@ -432,7 +433,10 @@ func (w *monitoring) pause(ctx context.Context, d monitor.Decision, why, about s
 	if reason := w.ended(); reason != "" {
 		return false, reason
 	}
-	if w.asker == nil {
+	w.mu.Lock()
+	gone := w.gone
+	w.mu.Unlock()
+	if w.asker == nil || gone {
 		w.end(why)
 		return false, why
 	}
@@ -486,7 +490,7 @@ func (w *monitoring) end(why string) {
 		return
 	}
 	w.stopped = why
-	if b := w.box; b != nil {
+	if b := w.box; b != nil && !w.gone {
 		w.wg.Go(func() { // whoever told of the reason waits for the answer, and the removal for him
 			ctx, cancel := context.WithTimeout(context.Background(), 6*Patience)
 			defer cancel()
@@ -505,11 +509,23 @@ func (w *monitoring) ended() string {
 	return w.stopped
 }
 
-// over is called when the command has ended.
+// closing is called when the command has ended. From now on nobody is asked: nothing is left to go on.
+func (w *monitoring) closing() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone = true
+}
+
+// over is called when the sandbox is gone. It waits for what the monitor still judges: connections tell of their bytes when
+// they end.
 func (w *monitoring) over(exit paddock.Exit, err error) {
 	if w == nil {
 		return
 	}
+	w.wg.Wait()
 	code := unknownStatus
 	if err == nil {
 		code = exit.Code

@@ -276,7 +276,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	seen := b.seen()
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
 	defer cancelGone()
+	mon.closing()
 	left := b.close(gone)
+	mon.over(exit, err)
 	if seen != nil {
 		r.Limits, r.Usage, r.Control, r.Refused = &seen.Limits, &seen.Usage, seen.Enforced, seen.Refused
 	}
@@ -326,9 +328,7 @@ func (a *App) judgedScript(ctx context.Context, f *runFlags, b *oneShot, relay *
 	if err := mon.exec(ctx, s.command(b.tier, args)); err != nil {
 		return paddock.Exit{}, err
 	}
-	exit, err := a.runScript(ctx, f, b, relay, s, args, r, asker)
-	mon.over(exit, err)
-	return exit, err
+	return a.runScript(ctx, f, b, relay, s, args, r, asker)
 }
 
 // listen lists the signals that this run wants.

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,7 +229,7 @@ func model(t *testing.T, of, answer string, seen *http.Request, body *string) Ju
 }
 
 func TestAModelJudges(t *testing.T) {
-	quote := func(text string) string { b, _ := json.Marshal(text); return string(b) }
+	quote := strconv.Quote // of texts whose escapes JSON has too
 	anthropic := func(text, stop string) string {
 		return `{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":` + quote(text) + `}],"stop_reason":"` + stop + `","usage":{}}`
 	}

@@ -44,8 +44,8 @@ const (
 // MonitorHint says how a monitor is written.
 const MonitorHint = `write "rules", "off", or a mapping with rules and one of command, url and model`
 
-// monitorMoments are the moments of package monitor.
-var monitorMoments = []string{"exec", "host", "secret", "effect", "apply"}
+// monitorMoments are the moments of package monitor at which something is asked.
+var monitorMoments = []string{"exec", "host", "secret", "effect"}
 
 func monitorShape() *shape {
 	plain := func(doc string, set func(*Monitor, string)) *shape {
