@@ -273,7 +273,7 @@ func notableKind(p string) string {
 	has := func(part string) bool { return strings.Contains("/"+p, part) }
 	switch {
 	case has("/.git/hooks/") && !strings.HasSuffix(base, ".sample"), has("/.husky/"), has("/.githooks/"), base == ".pre-commit-config.yaml", base == "lefthook.yml",
-		base == ".lintstagedrc", has("/.git/config") && base == "config":
+		base == ".lintstagedrc":
 		return kindHook
 	case strings.HasSuffix(dir, "/.git/") && (base == "head" || base == "objects" || base == "refs"):
 		return kindRepository
