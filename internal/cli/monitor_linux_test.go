@@ -19,7 +19,7 @@ func TestFilesAreCountedWithoutFollowingAnything(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("/usr", filepath.Join(dir, "out")); err != nil {
+	if err := os.Symlink("/usr", filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("..", filepath.Join(dir, "a/loop")); err != nil {
@@ -29,7 +29,7 @@ func TestFilesAreCountedWithoutFollowingAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounts := []paddock.Mount{{Source: dir, Write: true}, {Source: "/usr"}, {Source: "/usr", Write: true, Cache: true}, {Source: filepath.Join(dir, "a/d"), Write: true}}
-	if n, whole := countIn(mounts); n != 7 || !whole { // a, a/b, a/b/c, a/d, a/loop, out, fifo
+	if n, whole := countIn(mounts); n != 7 || !whole { // a, a/b, a/b/c, a/d, a/loop, away, fifo
 		t.Errorf("%d, %t", n, whole)
 	}
 	root, err := os.OpenRoot(dir)
