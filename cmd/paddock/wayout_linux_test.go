@@ -85,7 +85,7 @@ func TestAPersonIsAskedWhileTheCommandWaits(t *testing.T) {
 	}
 	// A name that leads to the server; what it leads to must be listed all the same.
 	row := cli.Tier{Name: paddock.Sim, Open: func(g cli.Gear) (paddock.Driver, error) {
-		return parent.New(parent.Options{Hosts: map[string][]netip.Addr{"web.test": {netip.MustParseAddr("127.0.0.1")}}, Ask: g.Ask, Audit: g.Audit})
+		return parent.New(parent.Options{Hosts: map[string][]netip.Addr{"web.test": {netip.MustParseAddr("127.0.0.1")}}, Ask: g.Ask, Judge: g.Judge, Audit: g.Audit})
 	}}
 	url := "http://web.test:" + port + "/"
 	v := invoke(t.TempDir(), nil, []cli.Tier{row}, "run", "--tier", "sim", "--allow", at, "--ask", "--", "curl -sS "+url+" && curl -sS "+url)

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Kind is the kind of an event: one of [paddock.AuditKinds], Did, Started or Lost.
+// A Kind is the kind of an event: one of [paddock.AuditKinds], Did, Started, Judged or Lost.
 type Kind = paddock.AuditKind
 
 // Kinds of events. The kind decides which fields of an event are set.
@@ -32,6 +32,9 @@ const (
 
 	// Stepped is the end of a step of the journal. It sets Step, and Args to the command. It has no process.
 	Stepped Kind = "step"
+
+	// Judged is a decision of a monitor. It sets Judgement; Args and Dir for a command. It has no process.
+	Judged Kind = "monitor"
 
 	// Lost reports only that events were lost: Dropped. It is used where no later event can report the loss.
 	Lost Kind = "lost"
@@ -76,6 +79,8 @@ type Event struct {
 	Action  *Action  `json:"action,omitempty"`
 	Start   *Start   `json:"start,omitempty"`
 	Step    *Step    `json:"step,omitempty"`
+
+	Judgement *Judgement `json:"monitor,omitempty"`
 }
 
 // An Action is an action from outside on a sandbox, successful or not.
@@ -137,6 +142,24 @@ type KeyUse struct {
 	Count   int64  `json:"count,omitempty"`   // how many alike it stands for, where that is more than one
 }
 
+// A Judgement is a decision of a monitor.
+type Judgement struct {
+	Moment   string        `json:"moment"`         // "exec", "host", "secret", "effect" or "apply"
+	Step     int           `json:"step,omitempty"` // number in the sandbox
+	Verdict  string        `json:"verdict"`        // "allow", "ask", "deny" or "pause"
+	Judge    string        `json:"judge"`          // "rules", "command", "url", or a kind of language model
+	Rule     string        `json:"rule,omitempty"` // of the rules, which of them
+	Reason   string        `json:"reason,omitempty"`
+	Score    int           `json:"score"`              // suspicion in thousandths
+	Latency  time.Duration `json:"latency,omitempty"`  // nanoseconds that the judge took
+	Cached   bool          `json:"cached,omitempty"`   // the judge was not asked, because it answered the same before
+	Failed   bool          `json:"failed,omitempty"`   // the judge gave no verdict, which is a denial
+	Answered string        `json:"answered,omitempty"` // what a person answered: "allow" or "deny"
+	Host     string        `json:"host,omitempty"`
+	Port     uint16        `json:"port,omitempty"`
+	Secret   string        `json:"secret,omitempty"` // the name, never the value
+}
+
 // Clean returns the event with its time in UTC and every text within its limit and valid UTF-8. It shares no memory
 // with e. Cleaning twice changes nothing.
 func (e Event) Clean() Event {
@@ -176,6 +199,14 @@ func (e Event) Clean() Event {
 	if e.Step != nil {
 		step := e.Step.clean()
 		e.Step = &step
+	}
+	if e.Judgement != nil {
+		j := *e.Judgement
+		for _, text := range []*string{&j.Moment, &j.Verdict, &j.Judge, &j.Rule, &j.Answered, &j.Host, &j.Secret} {
+			*text = Text(*text, MaxWord)
+		}
+		j.Reason = Text(j.Reason, MaxWhy)
+		e.Judgement = &j
 	}
 	return e
 }

@@ -113,6 +113,10 @@ func TestALineSaysWhatHappened(t *testing.T) {
 			audit.Event{Kind: audit.Stepped, Args: []string{"make"}, Step: &audit.Step{Number: 7, Record: "sha256:ab", Kind: "run", Exit: 2, Changed: 5, Removed: 3, Left: 1, Incomplete: true, Duration: 9, CPU: 8, MemoryPeak: 7}},
 			`"kind":"step","args":["make"],"step":{"number":7,"record":"sha256:ab","kind":"run","exit":2,"changed":5,"removed":3,"left":1,"incomplete":true,"duration":9,"cpu":8,"memory_peak":7}}`,
 		},
+		{
+			audit.Event{Kind: audit.Judged, Args: []string{"ls"}, Judgement: &audit.Judgement{Moment: "exec", Step: 1, Verdict: "deny", Judge: "rules", Rule: "delete-all", Reason: "no", Score: 900, Latency: 5}},
+			`"kind":"monitor","args":["ls"],"monitor":{"moment":"exec","step":1,"verdict":"deny","judge":"rules","rule":"delete-all","reason":"no","score":900,"latency":5}}`,
+		},
 		{audit.Event{Kind: audit.Lost, Dropped: 5}, `"kind":"lost","dropped":5}`},
 	} {
 		row.event.Time, row.event.Sandbox = at, "s1"
@@ -163,6 +167,10 @@ func TestNoEventHasALongerLineThanPromised(t *testing.T) {
 			Sent: math.MinInt64, Received: math.MinInt64, Duration: math.MinInt64, Secrets: slices.Repeat([]string{long}, 1000), Count: math.MinInt64,
 		},
 		Action: &audit.Action{Who: long, Tenant: long, From: long, Request: long, What: long, Target: long, Result: long, Reason: long, Rule: long},
+		Judgement: &audit.Judgement{
+			Moment: long, Step: math.MinInt64, Verdict: long, Judge: long, Rule: long, Reason: long, Score: math.MinInt64, Latency: math.MinInt64, Cached: true, Failed: true,
+			Answered: long, Host: long, Port: math.MaxUint16, Secret: long,
+		},
 		Start: &audit.Start{
 			Tier: long, Root: long, Snapshot: long, Controls: slices.Repeat([]audit.Strength{{Control: long, Strength: long}}, 1000), Policy: long, PolicyFile: long,
 			Kinds: slices.Repeat([]string{long}, 1000), Paddock: audit.Build{Version: long, Revision: long, Modified: true, Digest: long},

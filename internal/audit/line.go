@@ -10,7 +10,7 @@ import (
 )
 
 // MaxLine is the longest result of [Line], in bytes: an escape may turn each byte of a text into six.
-const MaxLine = 6*(4*MaxPath+MaxArgs+2*MaxWhy+(27+MaxNames)*MaxWord+(3*MaxRows+1)*maxName) + 4*(MaxCount+MaxNames) + 64*MaxRows + 2048
+const MaxLine = 6*(4*MaxPath+MaxArgs+3*MaxWhy+(34+MaxNames)*MaxWord+(3*MaxRows+1)*maxName) + 4*(MaxCount+MaxNames) + 64*MaxRows + 2048
 
 // A Sink keeps events. Record copies the event, is safe for concurrent use, and waits for no disk and no network. An
 // event that cannot be kept is counted, and the next one reports the count.

@@ -27,6 +27,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a [Driver].
@@ -70,6 +71,10 @@ type Options struct {
 	// Ask is called if no rule of an ephemeral sandbox decides. Nil denies. The context
 	// ends when nobody waits for the answer any more. Ask may be called concurrently.
 	Ask func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	// Judge decides about what the rules, or a person, allow an ephemeral sandbox to reach; see [gatewayclient.Options].
+	Judge gatewayclient.Judge
+	// Watch is told of the steps of ephemeral sandboxes; see [step.Options].
+	Watch step.Watcher
 
 	// Hosts are addresses of names that gateways do not look up. Roots are certificates in
 	// PEM that gateways trust in addition to the system's.
@@ -278,7 +283,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	done := func() { watch(func() {}) }
 	var sb *Sandbox
-	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}
+	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, watching: d.site.o.Watch, turn: make(chan struct{}, 1)}
 	how := d.recording(spec)
 	if err := own.record(spec.ID, how, spec.Root.Kind == paddock.RootSnapshot); err != nil {
 		own.plan.Close()

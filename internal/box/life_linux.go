@@ -16,16 +16,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/jsonbody"
+	"github.com/paddock-sandbox/paddock/internal/step"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // A Life is a sandbox as its owner sees it: the running box or, while none runs, what was
 // saved of it. The runtime's [Pauser] decides which of both a paused sandbox is.
 type Life struct {
-	plan      Plan      // how its boxes are made; its files stay open
-	data      string    // directory for saved boxes
-	ephemeral bool      // what is saved goes when this process ends
-	made      time.Time // when the first box was made
+	plan      Plan         // how its boxes are made; its files stay open
+	data      string       // directory for saved boxes
+	ephemeral bool         // what is saved goes when this process ends
+	watching  step.Watcher // is told of its steps; may be nil
+	made      time.Time    // when the first box was made
 
 	saving func(dir string) error // called before a box is saved; may be nil
 	steps  *stepping              // nil if no steps are recorded

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
+	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // Options configure a [Driver].
@@ -26,6 +27,8 @@ type Options struct {
 	Gateway program.Program
 	Keeper  program.Program
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	Judge   gatewayclient.Judge // see [gatewayclient.Options]
+	Watch   step.Watcher        // see [step.Options]
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Spares  int

@@ -85,7 +85,7 @@ func (l *Life) record(id paddock.ID, how *recording, commands bool) (err error) 
 		return nil
 	}
 	held := func(ctx context.Context) ([]boxinit.Change, error) { return l.Box().held(ctx) }
-	if l.steps, err = newStepping(id, how, held, commands); err != nil {
+	if l.steps, err = newStepping(id, how, held, commands, l.watching); err != nil {
 		return err
 	}
 	l.plan.witness, l.plan.follower = l.steps.watch, &l.steps.seen

@@ -57,10 +57,10 @@ func (r *recording) strict() bool { return r.Mode == paddock.UndoStrict }
 
 // newStepping begins to record a sandbox. A journal that cannot be opened is an error only if everything must be recorded.
 // In the sandbox there may be commands already, if it is resumed or has the memory of another one.
-func newStepping(id paddock.ID, how *recording, held func(context.Context) ([]boxinit.Change, error), commands bool) (*stepping, error) {
+func newStepping(id paddock.ID, how *recording, held func(context.Context) ([]boxinit.Change, error), commands bool, w step.Watcher) (*stepping, error) {
 	s := &stepping{sandbox: id, how: how, held: held, ran: commands}
 	var err error
-	if s.journal, err = step.Open(how.Journal, step.Options{}); err != nil {
+	if s.journal, err = step.Open(how.Journal, step.Options{Watch: w}); err != nil {
 		s.lost = fmt.Errorf("record steps: %w", err)
 		if how.strict() {
 			return nil, s.lost
@@ -122,7 +122,7 @@ func (s *stepping) Change(c boxinit.Change) error {
 		return s.unrecorded()
 	}
 	err := told(o.recorder, &c, root, to)
-	if err == nil || s.how.strict() {
+	if err == nil || s.how.strict() || step.Refused(err) {
 		return err
 	}
 	_ = o.recorder.Missed(err.Error()) // if that fails the record is incomplete anyway

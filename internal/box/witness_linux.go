@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/step"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
@@ -112,6 +113,8 @@ func errnoFor(err error) syscall.Errno {
 		return 0
 	case paddock.KindOf(err) == paddock.Exhausted:
 		return syscall.EDQUOT
+	case step.Refused(err):
+		return syscall.EACCES
 	}
 	return syscall.EIO
 }

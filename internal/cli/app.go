@@ -235,7 +235,10 @@ func (e Interrupted) Unwrap() error { return paddock.Canceled }
 func statusOf(err error) int {
 	var start *paddock.StartError
 	var cut Interrupted
+	var stopped *stoppedError
 	switch {
+	case errors.As(err, &stopped):
+		return MonitorStatus
 	case errors.As(err, &cut):
 		return 128 + int(cut.Signal)
 	case errors.As(err, &start) && (start.Code == 126 || start.Code == 127):

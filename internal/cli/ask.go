@@ -184,46 +184,69 @@ func (k *asker) answers() []asked {
 	return append([]asked(nil), k.order...)
 }
 
-// put asks at the terminal. The screen is held.
+// put asks at the terminal about a connection. The screen is held.
 func (k *asker) put(ctx context.Context, q gatewayclient.Question) (a gatewayclient.Answer, missed bool) {
-	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	what := "connect to"
+	if q.UDP {
+		what = "send datagrams to"
+	}
+	where := OneLineOf(q.Host, 255)
+	said, missed := k.choose(ctx, k.patience,
+		fmt.Sprintf("paddock: the command wants to %s %s, port %d, and no rule allows it", what, where, q.Port),
+		"paddock: allow it once (o), always in this run (a), or deny it (d)? ", "denied", []string{"once", "always", "deny"})
+	switch said {
+	case "once":
+		return gatewayclient.AnswerOnce, false
+	case "always":
+		return gatewayclient.AnswerAlways, false
+	}
+	return gatewayclient.AnswerDeny, missed
+}
+
+// choose puts a question with these answers to the person, and returns one of them, or nothing. An answer is given by its
+// first letter too. otherwise says what becomes of it without an answer. The screen is held.
+func (k *asker) choose(ctx context.Context, patience time.Duration, about, question, otherwise string, answers []string) (said string, missed bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	in := k.source()
 	// What came before may have left the terminal in the middle of a sequence,
 	// in a strange colour or alphabet: none of it may touch the question.
 	fmt.Fprint(k.terminal, "\x18\x1b\\\x1b7\x1b[0m\x1b(B\x0f\r\n")
 	defer fmt.Fprint(k.terminal, "\x1b8")
-	what := "connect to"
-	if q.UDP {
-		what = "send datagrams to"
-	}
-	where := OneLineOf(q.Host, 255)
-	k.say(fmt.Sprintf("paddock: the command wants to %s %s, port %d, and no rule allows it", what, where, q.Port))
+	k.say(about)
 	in.begin(ctx, k.settle)
 	defer in.end()
 	for range maxTries {
-		fmt.Fprint(k.terminal, "paddock: allow it once (o), always in this run (a), or deny it (d)? ")
+		fmt.Fprint(k.terminal, question)
 		text, err := in.line(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			k.say("")
-			return gatewayclient.AnswerDeny, false
+			return "", false
 		case err != nil:
 			k.say("")
-			k.say("paddock: there was no answer in time: denied")
-			return gatewayclient.AnswerDeny, true
+			k.say("paddock: there was no answer in time: " + otherwise)
+			return "", true
 		}
-		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "o", "once":
-			return gatewayclient.AnswerOnce, false
-		case "a", "always":
-			return gatewayclient.AnswerAlways, false
-		case "d", "deny":
-			return gatewayclient.AnswerDeny, false
+		text = strings.ToLower(strings.TrimSpace(text))
+		for _, a := range answers {
+			if text == a || text == a[:1] {
+				return a, false
+			}
 		}
 	}
-	k.say("paddock: that is no answer: denied")
-	return gatewayclient.AnswerDeny, false
+	k.say("paddock: that is no answer: " + otherwise)
+	return "", false
+}
+
+// hold waits for the screen, and returns what gives it back.
+func (k *asker) hold(ctx context.Context) (release func(), err error) {
+	select {
+	case <-k.screen:
+		return func() { k.screen <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // say writes a line to a terminal that may be in any mode.

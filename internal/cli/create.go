@@ -86,6 +86,9 @@ Exit status: 0, or 125 if no sandbox was made.`,
 // asked gives what the flags ask of a server.
 func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
 	p, err := f.plan(a, changed)
+	if err == nil {
+		err = p.unmonitored()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -149,6 +149,9 @@ func (a *App) mapAll(ctx context.Context, f *mapFlags, args []string, changed fu
 		return err
 	}
 	p, err := f.plan(a, changed)
+	if err == nil {
+		err = p.unmonitored()
+	}
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ Exit status: 0; 1 if a cell of standard input failed; 125 if Paddock itself fail
 				return WithHint(fmt.Errorf("--server without a sandbox of it: %w", paddock.Invalid), "paddock repl --server %s ID", remote.Server)
 			}
 			p, err := f.plan(a, c.Flags().Changed)
+			if err == nil {
+				err = p.unmonitored()
+			}
 			if err != nil {
 				return err
 			}

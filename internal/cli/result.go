@@ -37,6 +37,7 @@ type result struct {
 	Asked   []asked           `json:"asked,omitempty"`              // what was decided at the terminal, but for what was allowed once
 	Changed []changedFile     `json:"changed,omitempty"`            // files in writable mounts that programs of this machine obey
 	Partial bool              `json:"changed_incomplete,omitempty"` // there was more than could be looked at
+	Monitor *monitored        `json:"monitor,omitempty"`            // what the monitor decided, if there was one
 	Steps   []int64           `json:"steps,omitempty"`              // numbers of the steps in the journal that changed something; see paddock undo
 	Notes   []policy.Problem  `json:"notes,omitempty"`              // on the policy file: what is probably not meant, or has no effect
 }

@@ -18,6 +18,7 @@ import (
 
 type runFlags struct {
 	specFlags
+	monitorFlags
 	audit    auditFlags
 	script   string
 	file     string
@@ -115,6 +116,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
 	fs.Lookup("json").NoOptDefVal = "-"
 	f.audit.register(fs)
+	f.registerMonitor(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	f.registerPublish(fs)
 	registerStrip(fs, &f.strip)
@@ -203,7 +205,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return err
 	}
 	defer ports.refuse()
-	asker, err := f.asking(a, p)
+	asker, err := f.listening(a, p, changed)
 	if err != nil {
 		return err
 	}
@@ -227,6 +229,12 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if !f.noCache {
 		defer a.closeCaches(a.caches(p))
 	}
+
+	mon, err := f.monitoring(ctx, a, p, asker, events, changed)
+	if err != nil {
+		return errors.Join(err, events.close(false))
+	}
+	defer mon.close()
 
 	if p.steps, err = a.recording(ctx, p, f.undo); err != nil {
 		return err
@@ -265,6 +273,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return Because(starting, err)
 	}
 	events.watch(ctx, b)
+	mon.begin(p, b)
 	if f.verbose {
 		for _, n := range r.Notes {
 			fmt.Fprintf(a.Stderr, "paddock: note: %s\n", OneLine(n.In(p.file.Name)))
@@ -285,7 +294,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	var exit paddock.Exit
 	spent, err := limit.spend(starting, b, p.spec.Policy.Network.Mode)
 	if err == nil {
-		exit, err = a.runScript(starting, f, b, relay, s, args, r, asker)
+		exit, err = a.judgedScript(starting, f, b, relay, s, args, r, asker, mon)
 	}
 	ports.end(a)
 	seen := b.seen()
@@ -295,11 +304,13 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
 	defer cancelGone()
+	mon.closing()
 	left := b.close(gone)
+	mon.over(exit, err)
 	if seen != nil {
 		r.Limits, r.Usage, r.Control, r.Refused = &seen.Limits, &seen.Usage, seen.Enforced, seen.Refused
 	}
-	r.Asked = asker.answers()
+	r.Asked, r.Monitor = asker.answers(), mon.result()
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
@@ -307,7 +318,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
 	}
-	if over != "" && Because(starting, nil) == nil {
+	if stopped := mon.failure(); stopped != nil {
+		err = stopped
+	} else if over != "" && Because(starting, nil) == nil {
 		return a.overspent(over, seen, r)
 	}
 	if err != nil {
@@ -351,6 +364,14 @@ func (a *App) overspent(why string, seen *paddock.Status, r *result) error {
 	}
 	allowed(a.Stderr, r.Asked)
 	return ExitStatus(overBudget)
+}
+
+// judgedScript runs a script or a command if the monitor allows it.
+func (a *App) judgedScript(ctx context.Context, f *runFlags, b *oneShot, relay *relay, s script, args []string, r *result, asker *asker, mon *monitoring) (paddock.Exit, error) {
+	if err := mon.exec(ctx, s.command(b.tier, args)); err != nil {
+		return paddock.Exit{}, err
+	}
+	return a.runScript(ctx, f, b, relay, s, args, r, asker)
 }
 
 // listen lists the signals that this run wants.

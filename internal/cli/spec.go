@@ -105,6 +105,8 @@ type plan struct {
 	ports  bool          // ports of the sandbox are to be reached
 	audit  audit.Sink    // nil records nothing
 	steps  *step.Journal // what a run that records steps reads; nil records nothing
+	judge  gatewayclient.Judge
+	watch  step.Watcher // of steps; may be nil
 
 	journal string // directory of the journal of steps; empty if there can be none
 	ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer

@@ -70,6 +70,7 @@ type File struct {
 	KeyAgents    []paddock.KeyAgent // forward_agent, without sockets
 	Audit        []paddock.AuditKind
 	AllowMissing []paddock.Control
+	Monitor      *Monitor // nil if the file does not say
 
 	// Notes are settings that are probably a mistake or have no effect. They are not errors.
 	Notes []Problem

@@ -58,6 +58,7 @@ func version1() *shape {
 		{"network", networkShape()},
 		{"forward_agent", forwardShape()},
 		{"audit", &shape{kind: list, doc: "Kinds of events that are recorded of every process in the sandbox.", elem: &shape{kind: text, oneOf: namesOf(paddock.AuditKinds()), read: readAudit}}},
+		{"monitor", monitorShape()},
 		{"allow_missing", &shape{kind: list, doc: "Controls whose absence or weakness is accepted: less isolation, by name.", elem: &shape{kind: text, oneOf: namesOf(controls), read: readMissing}}},
 	}}
 }

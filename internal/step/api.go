@@ -18,8 +18,34 @@ type Options struct {
 
 	Strict bool // of all steps; see About
 
+	// Watch is told of steps while they happen. Nil is nobody.
+	Watch Watcher
+
 	// Sync makes what is acknowledged survive a power failure. Without it, it survives the end of the process.
 	Sync bool
+}
+
+// A Watcher is told of steps while they happen.
+type Watcher interface {
+	// Change is told of a change: before it, if it destroys something that was there before the step, and otherwise before or
+	// after it. An error refuses a change before which it is told, which [Refused] recognizes, and has no effect
+	// afterwards. While it waits, so do all changes of the sandbox.
+	Change(Watched) error
+
+	// Ended is told of a step that has ended and is in the journal. The next step does not begin before it returns.
+	Ended(*Record)
+}
+
+// A Watched is a change of one path, as it is told.
+type Watched struct {
+	Root int  // index in the roots of the step
+	Path Text // of a move: the new path
+	Verb Verb // Created, Removed, Moved or Edited
+	From Text // of a move
+	// FromRoot is the index of the root that From is below.
+	FromRoot int
+
+	Done bool // it may have been made already, so an error does not refuse it
 }
 
 // An About describes a step that begins.

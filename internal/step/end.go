@@ -38,6 +38,9 @@ func (r *Recorder) End(ctx context.Context, o Outcome) (*Record, error) {
 	if err := r.close(true); err != nil {
 		return nil, fmt.Errorf("end step %d: %w", r.number, err)
 	}
+	if w := r.j.opts.Watch; w != nil {
+		w.Ended(rec)
+	}
 	return rec, nil
 }
 

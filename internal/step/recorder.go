@@ -143,6 +143,11 @@ func (r *Recorder) change(at key, partial bool) error {
 		}
 		was = n.was // what it shares its contents with
 	}
+	if r.saved[was] == nil { // for the first time
+		if err := r.watch(Watched{Root: at.root, Path: Text(at.path), Verb: Edited}); err != nil {
+			return err
+		}
+	}
 	entry, err := r.save(at, was, partial)
 	if err != nil || entry == nil {
 		return err
@@ -172,7 +177,10 @@ func (r *Recorder) Remove(root int, path string) error {
 		}
 	}
 	if is == original {
-		var err error
+		err := r.watch(Watched{Root: root, Path: Text(path), Verb: Removed})
+		if err != nil {
+			return err
+		}
 		if first, err = r.save(at, was, false); err != nil {
 			return err
 		}
@@ -209,6 +217,7 @@ func (r *Recorder) Create(root int, path string) error {
 		return err
 	}
 	defer r.mu.Unlock()
+	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
 	if dir, ok := r.cache(at, false); ok {
 		return r.leave(dir, whyRebuilt)
 	}
@@ -222,6 +231,7 @@ func (r *Recorder) Link(fromRoot int, from string, root int, path string) error 
 		return err
 	}
 	defer r.mu.Unlock()
+	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
 	e := &entry{Op: opLink, Root: root, Path: Text(path)}
 	is, was, n := r.names.find(other)
 	if is == made && n != nil && n.link {
@@ -256,6 +266,9 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 	}
 	is, was, _ := r.names.find(src)
 	isTo, wasTo, _ := r.names.find(at)
+	if err := r.watch(Watched{Root: root, Path: Text(path), Verb: Moved, FromRoot: fromRoot, From: Text(from), Done: how == Free}); err != nil && how != Free {
+		return err
+	}
 	if is == unknown || isTo == unknown {
 		return r.leave(at, whyMany)
 	}
@@ -305,6 +318,28 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 		r.unlinked(&b)
 	}
 	return err
+}
+
+// watch tells the watcher of a change.
+func (r *Recorder) watch(w Watched) error {
+	if r.j.opts.Watch == nil {
+		return nil
+	}
+	if err := r.j.opts.Watch.Change(w); err != nil {
+		return &refusedError{err}
+	}
+	return nil
+}
+
+// A refusedError is an error of the watcher.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// Refused reports whether an error of a Recorder means that the watcher refused a change.
+func Refused(err error) bool {
+	var r *refusedError
+	return errors.As(err, &r)
 }
 
 // unlinked forgets a file of which the last name goes: its number may come to be that of another one.

@@ -67,6 +67,11 @@ func (b backend) Request(ctx context.Context, f decide.Flow, q decide.Request) i
 			v.Reason = reason
 		}
 	}
+	if v.Allow && s.rules.At(v.Rule).Answer == nil {
+		if reason := g.judge.flow(ctx, f, v.Rule >= 0); reason != "" {
+			v = decide.Verdict{Rule: v.Rule, Reason: reason}
+		}
+	}
 	d := inspect.Decision{Verdict: v, Cut: j.cut}
 	if v.Allow {
 		d.Rule = s.rules.At(v.Rule)
@@ -210,6 +215,23 @@ func (b backend) Secrets(f decide.Flow) *secret.Set {
 		return nil
 	}
 	return s.secrets.Bound(bound)
+}
+
+// Use judges the use of secrets.
+func (b backend) Use(ctx context.Context, f decide.Flow, names []string) error {
+	if b.g.judge == nil {
+		return nil
+	}
+	f, err := b.g.named(f)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if reason := b.g.judge.secret(ctx, f, name); reason != "" {
+			return &inspect.Refusal{Verdict: decide.Verdict{Rule: -1, Reason: reason}}
+		}
+	}
+	return nil
 }
 
 // Failed reports a connection without a valid request.

@@ -127,6 +127,9 @@ func (c *connection) admit() error {
 	if !v.Allow {
 		return &refusal{c.flow, v}
 	}
+	if reason := c.g.judge.flow(c.ctx, c.flow, v.Rule >= 0); reason != "" {
+		return &refusal{c.flow, decide.Verdict{Rule: v.Rule, Reason: reason}}
+	}
 	if c.spliced && c.meter != nil {
 		if err := c.meter.request(); err != nil {
 			return &refusal{c.flow, decide.Verdict{Rule: v.Rule, Reason: err.Error()}}

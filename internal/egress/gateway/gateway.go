@@ -39,6 +39,9 @@ type Options struct {
 	// Ask decides where no rule does; nil denies. ctx ends when the answer is no longer needed.
 	Ask func(ctx context.Context, q gatewayclient.Question) gatewayclient.Answer
 
+	// Judge decides about what is allowed; nil asks nobody.
+	Judge func(ctx context.Context, q gatewayclient.Question) gatewayclient.Judgement
+
 	// Traffic counts the bytes between the sandbox and the world. It may be nil.
 	Traffic Traffic
 
@@ -58,6 +61,7 @@ type Gateway struct {
 	buffers buffers
 	teller  *teller
 	asker   *asker
+	judge   *judge
 	live    live
 	reached live // connections that carry requests
 	now     atomic.Pointer[state]
@@ -113,7 +117,7 @@ func New(o Options) (*Gateway, error) {
 	g.now.Store(s)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.teller = newTeller(o.Sandbox, o.Event)
-	g.asker = newAsker(g)
+	g.asker, g.judge = newAsker(g), newJudge(g)
 	g.dns = netstack.DNSServer{Table: table, Lookup: g.mayLookUp}
 	g.proxy = inspect.New(inspect.Options{Backend: backend{g}, Authority: o.Authority, Roots: o.Roots})
 	return g, nil

@@ -47,7 +47,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan queued, 16), questions: map[uint64]chan gatewayclient.Answer{}, dials: map[uint64]context.CancelFunc{}}
+	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan queued, 16), questions: map[uint64]chan gatewayclient.Message{}, dials: map[uint64]context.CancelFunc{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	ready, err := p.begin()
 	if err != nil {
@@ -80,9 +80,9 @@ type process struct {
 	sending sync.Mutex // held while a packet is sent
 
 	mu        sync.Mutex
-	asked     uint64                               // guarded by mu; last question
-	questions map[uint64]chan gatewayclient.Answer // guarded by mu
-	dials     map[uint64]context.CancelFunc        // guarded by mu
+	asked     uint64                                // guarded by mu; last question
+	questions map[uint64]chan gatewayclient.Message // guarded by mu
+	dials     map[uint64]context.CancelFunc         // guarded by mu
 }
 
 // A traffic counts in the memory that the owner reads.
@@ -127,7 +127,13 @@ func (p *process) begin() (gatewayclient.Ready, error) {
 func (p *process) make(c gatewayclient.Config, conns int) (*Gateway, error) {
 	o := Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event, Traffic: p.traffic, MaxConns: conns}
 	if c.Ask {
-		o.Ask = p.ask
+		o.Ask = func(ctx context.Context, q gatewayclient.Question) gatewayclient.Answer { return p.ask(ctx, q).Answer }
+	}
+	if c.Judge {
+		o.Judge = func(ctx context.Context, q gatewayclient.Question) gatewayclient.Judgement {
+			m := p.ask(ctx, q)
+			return gatewayclient.Judgement{Allow: m.Answer == gatewayclient.AnswerOnce, Reason: m.Error}
+		}
 	}
 	if len(c.Hosts) > 0 {
 		o.Dialer.Lookup = lookup(c.Hosts)
@@ -423,9 +429,9 @@ func (p *process) rest() {
 	}
 }
 
-// ask makes the owner ask a person.
-func (p *process) ask(ctx context.Context, q gatewayclient.Question) gatewayclient.Answer {
-	answer := make(chan gatewayclient.Answer, 1)
+// ask makes the owner ask a person, or the judge.
+func (p *process) ask(ctx context.Context, q gatewayclient.Question) gatewayclient.Message {
+	answer := make(chan gatewayclient.Message, 1)
 	p.mu.Lock()
 	p.asked++
 	id := p.asked
@@ -437,14 +443,14 @@ func (p *process) ask(ctx context.Context, q gatewayclient.Question) gatewayclie
 		delete(p.questions, id)
 	}()
 	if p.send(gatewayclient.Message{Op: gatewayclient.OpAsk, ID: id, Question: &q}) != nil {
-		return "" // the owner has gone
+		return gatewayclient.Message{} // the owner has gone
 	}
 	select {
 	case a := <-answer:
 		return a
 	case <-ctx.Done():
 		_ = p.send(gatewayclient.Message{Op: gatewayclient.OpUnask, ID: id}) // the owner has gone
-		return ""
+		return gatewayclient.Message{}
 	}
 }
 
@@ -453,6 +459,6 @@ func (p *process) answer(m gatewayclient.Message) {
 	defer p.mu.Unlock()
 	if c := p.questions[m.ID]; c != nil {
 		delete(p.questions, m.ID)
-		c <- m.Answer
+		c <- m
 	}
 }

@@ -28,6 +28,10 @@ type Config struct {
 	// StartProcess sets it.
 	Ask bool `json:"ask,omitempty"`
 
+	// Judge says that the owner judges what is allowed: each first connection to a host and port, and each first use of a
+	// secret there. StartProcess sets it.
+	Judge bool `json:"judge,omitempty"`
+
 	// UID and GID are the user and group of the gateway where the owner is root. Zero picks a number that no other
 	// process has.
 	UID int `json:"uid,omitempty"`
@@ -41,6 +45,8 @@ type Callbacks struct {
 	// Ask answers a question where no rule decides. It is called concurrently. ctx ends when the answer is no longer
 	// needed.
 	Ask func(context.Context, Question) Answer
+	// Judge answers a question about what is allowed. It is called concurrently. ctx ends as for Ask.
+	Judge func(context.Context, Question) Judgement
 	// Ended is called once if the gateway ends by itself, with the reason.
 	Ended func(error)
 }

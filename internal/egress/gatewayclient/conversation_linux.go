@@ -209,13 +209,13 @@ func (g *Process) ask(m Message) error {
 	if m.Question == nil {
 		return fmt.Errorf("a question without one: %w", paddock.Invalid)
 	}
-	q := Question{Sandbox: g.config.Sandbox, Host: printable(m.Question.Host, nameMax), Port: m.Question.Port, UDP: m.Question.UDP}
+	q := Question{Sandbox: g.config.Sandbox, Host: printable(m.Question.Host, nameMax), Port: m.Question.Port, UDP: m.Question.UDP, Judge: m.Question.Judge, Rule: m.Question.Rule, Secret: printable(m.Question.Secret, nameMax)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.asked[m.ID] != nil {
 		return fmt.Errorf("a question asked twice: %w", paddock.Invalid)
 	}
-	if g.owner.Ask == nil || len(g.asked) >= questionsMax {
+	if q.Judge && g.owner.Judge == nil || !q.Judge && g.owner.Ask == nil || len(g.asked) >= questionsMax {
 		select {
 		case g.out <- outgoing{message: Message{Op: OpAnswer, ID: m.ID}}: // no
 		default: // no answer means no, too
@@ -225,12 +225,20 @@ func (g *Process) ask(m Message) error {
 	ctx, cancel := context.WithCancel(g.ctx)
 	g.asked[m.ID] = cancel
 	g.wg.Go(func() {
-		a := g.owner.Ask(ctx, q)
+		answer := Message{Op: OpAnswer, ID: m.ID}
+		if q.Judge {
+			j := g.owner.Judge(ctx, q)
+			if answer.Error = printable(j.Reason, textMax); j.Allow {
+				answer.Answer = AnswerOnce
+			}
+		} else {
+			answer.Answer = g.owner.Ask(ctx, q)
+		}
 		cancel()
 		g.mu.Lock()
 		delete(g.asked, m.ID)
 		g.mu.Unlock()
-		_ = g.send(outgoing{message: Message{Op: OpAnswer, ID: m.ID, Answer: a}}) // the gateway may have gone
+		_ = g.send(outgoing{message: answer}) // the gateway may have gone
 	})
 	return nil
 }

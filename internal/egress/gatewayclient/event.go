@@ -1,6 +1,7 @@
 package gatewayclient
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"time"
@@ -60,12 +61,32 @@ func (e Event) Refusal() paddock.Refusal {
 	return paddock.Refusal{Time: e.Time, What: what, Target: e.Target(), Rule: e.Reason, Remedy: e.Hint, Count: max(e.Count, 1)}
 }
 
-// A Question asks a person about a connection that no rule covers.
+// A Question asks a person about a connection that no rule covers, or a judge about one that is allowed.
 type Question struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	Host    string `json:"host"`
 	Port    uint16 `json:"port"`
 	UDP     bool   `json:"udp,omitempty"`
+
+	// Of a question to the judge: a rule allows it, or else a person did; and the name of the secret that is about to be put
+	// into a request to the host, or empty for the first connection to it.
+	Judge  bool   `json:"judge,omitempty"`
+	Rule   bool   `json:"rule,omitempty"`
+	Secret string `json:"secret,omitempty"`
+}
+
+// A Judge decides about what the rules, or a person, allow. It may deny.
+type Judge interface {
+	// Judge answers a question. It is called concurrently, and ctx ends when the answer is no longer needed.
+	Judge(ctx context.Context, q Question) Judgement
+	// Told is called with each event, one after another. It must not block.
+	Told(e Event)
+}
+
+// A Judgement is the answer of a judge. The zero Judgement denies.
+type Judgement struct {
+	Allow  bool
+	Reason string // of a denial
 }
 
 // An Answer is a person's answer to a Question. The zero Answer denies.

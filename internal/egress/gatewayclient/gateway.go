@@ -33,6 +33,9 @@ type Options struct {
 
 	// Ask decides about a connection that no rule covers. Nil denies it.
 	Ask func(context.Context, Question) Answer
+	// Judge decides about what the rules, or a person, allow: the first connection to each host and port, and the first use
+	// of each secret there. It may deny. Nil asks nobody.
+	Judge Judge
 	// Audit records decisions. It may be nil.
 	Audit audit.Sink
 
@@ -45,7 +48,8 @@ type Options struct {
 // A Gateway is the network of one sandbox as its owner sees it. It may start several gateway processes, one after the
 // other; names and placeholders keep their meaning.
 type Gateway struct {
-	ask func(context.Context, Question) Answer
+	ask   func(context.Context, Question) Answer
+	judge Judge
 
 	mu      sync.Mutex
 	audit   audit.Sink // guarded by mu
@@ -69,7 +73,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	w := &Gateway{ask: o.Ask, audit: o.Audit, config: Config{
+	w := &Gateway{ask: o.Ask, judge: o.Judge, audit: o.Audit, config: Config{
 		Sandbox: o.Sandbox, Policy: o.Policy, Seed: make([]byte, seedSize), Hosts: o.Hosts, Roots: o.Roots, UID: o.User, GID: o.User,
 	}}
 	_, _ = rand.Read(w.config.Seed) // never fails
@@ -165,7 +169,11 @@ func (w *Gateway) Follow(sink audit.Sink) {
 func (w *Gateway) Start(ctx context.Context, program *os.File) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	g, err := StartProcess(ctx, program, w.config, Callbacks{Event: w.event, Ask: w.ask, Ended: w.lost})
+	calls := Callbacks{Event: w.event, Ask: w.ask, Ended: w.lost}
+	if w.judge != nil {
+		calls.Judge = w.judge.Judge
+	}
+	g, err := StartProcess(ctx, program, w.config, calls)
 	if err != nil {
 		return err
 	}
@@ -349,6 +357,9 @@ func (w *Gateway) event(e Event) {
 		if s != nil {
 			s.Record(AuditEvent(e))
 		}
+	}
+	if w.judge != nil {
+		w.judge.Told(e)
 	}
 }
 

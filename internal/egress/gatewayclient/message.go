@@ -22,7 +22,7 @@ const (
 	OpDial    = "dial"    // Host and Port; replied to with a socket
 	OpCancel  = "cancel"  // the dial ID is no longer wanted
 	OpChannel = "channel" // the file is an end for a Dialer's other side
-	OpAnswer  = "answer"  // to question ID
+	OpAnswer  = "answer"  // to question ID; Error has the reason of a judge
 	OpClose   = "close"   // tell what is not told yet, and end
 )
 

@@ -52,6 +52,7 @@ type exchange struct {
 	mu    sync.Mutex
 	names []string // guarded by mu; of the used secrets
 	limit error    // guarded by mu; error of the meter
+	back  error    // guarded by mu; why a secret must not be used, so that nothing more is sent
 	over  bool     // guarded by mu; the answer has begun, so no informational answer may follow
 }
 
@@ -149,7 +150,9 @@ func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.use(names...)
+	if err := e.use(names...); err != nil {
+		return nil, err
+	}
 	if out.Body != http.NoBody {
 		if err := e.putSecrets(out); err != nil {
 			return nil, err
@@ -164,7 +167,7 @@ func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 
 // putSecrets puts secrets into the body and updates its length.
 func (e *exchange) putSecrets(out *http.Request) error {
-	body, keeps, left := e.set.Body(out.Header, out.Body, func(name string) { e.use(name) })
+	body, keeps, left := e.set.Body(out.Header, out.Body, func(name string) { _ = e.use(name) }) // the reader of the body asks for the error
 	out.Body, e.note = body, left
 	if keeps {
 		return nil
@@ -178,6 +181,9 @@ func (e *exchange) putSecrets(out *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("read the body of the request: %w", err)
 	}
+	if err := e.kept(); err != nil {
+		return err
+	}
 	if err := body.Close(); err != nil {
 		return fmt.Errorf("read the body of the request: %w", err)
 	}
@@ -186,10 +192,30 @@ func (e *exchange) putSecrets(out *http.Request) error {
 	return nil
 }
 
-func (e *exchange) use(names ...string) {
+// use notes that secrets are put in, if the backend agrees. It asks once for each.
+func (e *exchange) use(names ...string) error {
+	e.mu.Lock()
+	fresh := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(e.names, n) })
+	e.names = append(e.names, names...)
+	e.mu.Unlock()
+	if len(fresh) == 0 {
+		return e.kept()
+	}
+	err := e.s.p.o.Backend.Use(e.ctx, e.flow, fresh)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.names = append(e.names, names...)
+	if err != nil {
+		e.names = slices.DeleteFunc(e.names, func(n string) bool { return slices.Contains(fresh, n) })
+		e.back = errors.Join(e.back, err)
+	}
+	return e.back
+}
+
+// kept returns why the request is kept back, if it is.
+func (e *exchange) kept() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.back
 }
 
 // inform forwards informational answers.
@@ -244,6 +270,8 @@ func (e *exchange) failed(err error) error {
 	switch cause := context.Cause(e.ctx); {
 	case limit != nil:
 		err = limit
+	case e.kept() != nil:
+		err = e.kept()
 	case errors.Is(cause, errCut):
 		err = cause
 	case e.s.front != nil && e.s.front.broken() != nil:
@@ -276,6 +304,9 @@ type countedBody struct {
 // Read counts the bytes that it returns.
 func (c *countedBody) Read(b []byte) (int, error) {
 	n, err := c.body.Read(b)
+	if kept := c.e.kept(); kept != nil {
+		return 0, kept
+	}
 	if n > 0 {
 		if err := c.e.count(n, true); err != nil {
 			return 0, err

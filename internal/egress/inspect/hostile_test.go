@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -71,6 +72,47 @@ func TestASecretGoesOutAndDoesNotComeBack(t *testing.T) {
 		}
 		if o := w.last(); !slices.Equal(o.Secrets, []string{"KEY"}) || o.Err != nil {
 			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// A secret that must not be used stays outside, in whichever part of a request it is, and so does the rest of the request.
+func TestASecretThatIsRefusedIsNotSent(t *testing.T) {
+	both(t, func(t *testing.T, http2 bool) {
+		var leaked atomic.Bool
+		w := secure(t, func(_ http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			if strings.Contains(string(b)+r.URL.RawQuery+r.Header.Get("X-Key"), value) {
+				leaked.Store(true)
+			}
+		})
+		p := w.bind(paddock.SecretHeader, paddock.SecretQuery, paddock.SecretBody)
+		w.unused = &Refusal{Verdict: decide.Verdict{Rule: -1, Reason: "the monitor keeps it back"}}
+		long := strings.Repeat("x", 300<<10)
+		for part, r := range map[string]*http.Request{
+			"query": request(t, "GET", w.url("/?k="+p), nil), "header": request(t, "GET", w.url("/"), nil),
+			"body": request(t, "POST", w.url("/"), strings.NewReader(`{"key":"`+p+`"}`)), "long body": request(t, "POST", w.url("/"), strings.NewReader(`{"x":"`+long+`","key":"`+p+`"}`)),
+		} {
+			if part == "header" {
+				r.Header.Set("X-Key", p)
+			}
+			if r.Body != nil {
+				r.Header.Set("Content-Type", "application/json")
+			}
+			response, body := get(t, w.client(http2), r)
+			if response.StatusCode != http.StatusForbidden || !strings.Contains(body, "the monitor keeps it back") {
+				t.Errorf("%s: %d, %s", part, response.StatusCode, body)
+			}
+			if o := w.last(); len(o.Secrets) != 0 || o.Err == nil {
+				t.Errorf("%s: %+v", part, o)
+			}
+		}
+		if leaked.Load() {
+			t.Error("the destination has it")
+		}
+		w.unused = nil
+		if response, _ := get(t, w.client(http2), request(t, "GET", w.url("/?k="+p), nil)); response.StatusCode != http.StatusOK || !leaked.Load() {
+			t.Errorf("what may be used was not: %d", response.StatusCode)
 		}
 	})
 }

@@ -21,6 +21,9 @@ type Backend interface {
 	Dial(ctx context.Context, f decide.Flow, via string) (net.Conn, error)
 	// Secrets returns the secrets bound to f, or nil. It is called only where the proxy terminates TLS.
 	Secrets(f decide.Flow) *secret.Set
+	// Use is called before secrets with these names are put into a request to f. An error, such as a *Refusal, keeps the
+	// request back. It may wait until ctx ends.
+	Use(ctx context.Context, f decide.Flow, names []string) error
 	// Failed records a connection or request that could not be judged. reason says why, for example that the program
 	// does not accept the certificate. f is zero if a client of the proxy did not name a destination.
 	Failed(f decide.Flow, reason string)

@@ -37,7 +37,10 @@ type world struct {
 	rules func(decide.Request) Decision
 	set   *secret.Set
 
+	unused error // why no secret may be used
+
 	mu       sync.Mutex
+	used     []string
 	asked    []decide.Request
 	outcomes []Outcome
 	failures []string
@@ -73,6 +76,13 @@ func (w *world) Dial(ctx context.Context, _ decide.Flow, via string) (net.Conn, 
 }
 
 func (w *world) Secrets(decide.Flow) *secret.Set { return w.set }
+
+func (w *world) Use(_ context.Context, _ decide.Flow, names []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.used = append(w.used, names...)
+	return w.unused
+}
 
 func (w *world) Failed(_ decide.Flow, reason string) {
 	w.mu.Lock()

@@ -52,6 +52,7 @@ type Options struct {
 	// no rule decides, addresses of names, certificates that are trusted besides
 	// the system's, and who is told what is decided.
 	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	Judge gatewayclient.Judge // see [gatewayclient.Options]
 	Hosts map[string][]netip.Addr
 	Roots []byte
 	Audit audit.Sink

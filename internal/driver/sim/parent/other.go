@@ -30,6 +30,7 @@ type Options struct {
 	// not here: a spec that asks for one is refused.
 	Gateway func() (*os.File, error)
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	Judge   gatewayclient.Judge // see [gatewayclient.Options]
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Audit   audit.Sink

@@ -1,0 +1,680 @@
+package monitor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// A Judge gives verdicts beside the rules. It is called concurrently.
+type Judge interface {
+	// Kind is a word for the record, such as "command".
+	Kind() string
+	// Judge answers an input, the JSON of an Input. An error is a denial. Its text holds no text of the sandbox's choosing.
+	Judge(ctx context.Context, input []byte) (Answer, error)
+}
+
+// Options configure a Monitor. Zero values are the defaults.
+type Options struct {
+	Sandbox string
+	Tier    string
+	Policy  string // digest of the sandbox's policy
+	Task    string // that the user stated
+
+	NoRules bool     // leaves out the built-in rules
+	Judge   Judge    // nil is none
+	Moments []Moment // at which the judge is asked; the rules are asked at all. Nil is all
+
+	// Known are hosts that give packages out. The rules do not take them for new.
+	Known []string
+
+	Timeout  time.Duration // of one answer of the judge: 10 s
+	History  int           // earlier steps in an input: 10
+	Removed  int           // paths removed by a step from which on it is judged: 100
+	Measured Measured
+
+	Secrets map[string]string // name to value; no input holds a value
+
+	// Count counts what is left in the directories that the sandbox can write, when many files were removed. It has a bound of its
+	// own, and reports whether it counted all. Nil counts nothing.
+	Count func() (n int, whole bool)
+
+	Record func(audit.Event) // of each decision; nil records nothing
+}
+
+// Bounds of a Monitor.
+const (
+	defaultTimeout = 10 * time.Second
+	defaultHistory = 10
+	maxHistory     = 100
+	defaultRemoved = 100
+	judgesAtOnce   = 4
+	maxCached      = 1024
+	maxEffects     = 20      // questions about effects that one step may put to the judge
+	maxKnown       = 100_000 // paths that a step made
+	maxReached     = 10_000  // hosts that were reached
+)
+
+// judgeOfRules is the judge of decisions by the built-in rules.
+const judgeOfRules = "rules"
+
+// A Monitor judges one sandbox. It is safe for concurrent use.
+type Monitor struct {
+	o      Options
+	rules  []rule
+	re     *patterns
+	redact *strings.Replacer
+	slots  chan struct{} // holds an element for each question that is with the judge
+
+	mu      sync.Mutex
+	steps   []Step            // guarded by mu: ended ones
+	now     *present          // guarded by mu: nil before the first command
+	last    int               // guarded by mu: number of the last step
+	reached map[string]bool   // guarded by mu: hosts that an earlier step reached
+	cached  map[string]Answer // guarded by mu
+	counts  map[Verdict]int   // guarded by mu
+}
+
+// present is the step that goes on.
+type present struct {
+	step    Step
+	text    string          // whole
+	made    map[string]bool // what it made: "root/path"
+	next    int             // removals at which it is judged again
+	judged  int             // removals at which it was judged last
+	effects int             // questions to the judge
+}
+
+// New makes a Monitor.
+func New(o Options) *Monitor {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.History <= 0 {
+		o.History = defaultHistory
+	}
+	o.History = min(o.History, maxHistory)
+	o.Known = slices.Clone(o.Known)
+	for i := range o.Known {
+		o.Known[i] = strings.ToLower(o.Known[i])
+	}
+	if o.Removed <= 0 {
+		o.Removed = defaultRemoved
+	}
+	m := &Monitor{
+		o: o, redact: redactor(o.Secrets), slots: make(chan struct{}, judgesAtOnce), re: newPatterns(),
+		reached: map[string]bool{}, cached: map[string]Answer{}, counts: map[Verdict]int{},
+	}
+	if !o.NoRules {
+		m.rules = rules()
+	}
+	return m
+}
+
+// Sandbox sets what is known of the sandbox once it is made.
+func (m *Monitor) Sandbox(id, tier string, measured Measured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.o.Sandbox, m.o.Tier, m.o.Measured = id, tier, measured
+}
+
+// Counts returns how many decisions of each verdict there were.
+func (m *Monitor) Counts() map[Verdict]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := make(map[Verdict]int, len(m.counts))
+	for v, n := range m.counts {
+		counts[v] = n
+	}
+	return counts
+}
+
+// Exec judges a command that is about to start. A command that is allowed, or allowed by a person, must be told to Begin.
+func (m *Monitor) Exec(ctx context.Context, args []string, dir string) Decision {
+	m.mu.Lock()
+	in := m.input(Exec)
+	in.Step = Step{Number: m.last + 1, Guest: StepGuest{Command: slices.Clone(args), Dir: dir}}
+	if m.now != nil {
+		in.Earlier = m.earlier(m.now.step)
+	}
+	f := m.facts(in, commandText(args))
+	m.mu.Unlock()
+	return m.decide(ctx, f, fmt.Sprintf("%q %q", args, dir))
+}
+
+// Begin notes that a command starts: from now on, effects are its own.
+func (m *Monitor) Begin(args []string, dir string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.over(-1)
+	m.last++
+	m.now = &present{
+		step: Step{Number: m.last, Running: true, Guest: StepGuest{Command: slices.Clone(args[:min(len(args), audit.MaxCount+1)]), Dir: dir}},
+		text: commandText(args), made: map[string]bool{}, next: m.o.Removed,
+	}
+	if m.o.Measured.Files {
+		m.now.step.Files = &Files{}
+	}
+	if m.o.Measured.Network {
+		m.now.step.Network = &NetworkUse{}
+	}
+}
+
+// over ends the present step. The caller holds m.mu.
+func (m *Monitor) over(exit int) {
+	if m.now == nil {
+		return
+	}
+	s := m.now.step
+	s.Running, s.Exit = false, exit
+	for _, h := range s.Guest.Hosts {
+		if !h.Refused && len(m.reached) < maxReached {
+			m.reached[h.Host] = true
+		}
+	}
+	m.steps = append(m.steps, s)
+	if len(m.steps) > m.o.History {
+		m.steps = slices.Delete(m.steps, 0, len(m.steps)-m.o.History)
+	}
+	m.now = nil
+}
+
+// Ended notes that the present command has ended.
+func (m *Monitor) Ended(exit int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.over(exit)
+}
+
+// current returns the present step, or one for what happens while no command runs. The caller holds m.mu.
+func (m *Monitor) current() *present {
+	if m.now == nil {
+		m.last++
+		m.now = &present{step: Step{Number: m.last, Running: true}, made: map[string]bool{}, next: m.o.Removed}
+		if m.o.Measured.Files {
+			m.now.step.Files = &Files{}
+		}
+		if m.o.Measured.Network {
+			m.now.step.Network = &NetworkUse{}
+		}
+	}
+	return m.now
+}
+
+// Host judges the first connection to a destination.
+func (m *Monitor) Host(ctx context.Context, d Destination) Decision {
+	m.mu.Lock()
+	p := m.current()
+	in := m.input(Host)
+	in.Destination = &d
+	f := m.facts(in, p.text)
+	m.mu.Unlock()
+	found := m.decide(ctx, f, fmt.Sprintf("%q %d %t", d.Guest.Host, d.Port, d.UDP))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.use(m.current(), d.Guest.Host, d.Port, found.Verdict != Allow && found.Verdict != Ask)
+	return found
+}
+
+// Secret judges the use of a secret for a destination.
+func (m *Monitor) Secret(ctx context.Context, name string, d Destination) Decision {
+	m.mu.Lock()
+	p := m.current()
+	in := m.input(Secret)
+	in.Destination, in.Secret = &d, name
+	f := m.facts(in, p.text)
+	m.mu.Unlock()
+	found := m.decide(ctx, f, fmt.Sprintf("%q %q %d", name, d.Guest.Host, d.Port))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := &m.current().step; found.Verdict == Allow && !slices.Contains(s.Secrets, name) && len(s.Secrets) < maxNames {
+		s.Secrets = append(s.Secrets, name)
+	}
+	return found
+}
+
+// use notes that a step tries to reach a host. The caller holds m.mu.
+func (m *Monitor) use(p *present, host string, port uint16, refused bool) *HostUsed {
+	g := &p.step.Guest
+	for i := range g.Hosts {
+		if h := &g.Hosts[i]; h.Host == host && h.Port == port {
+			h.Refused = h.Refused && refused
+			return h
+		}
+	}
+	if len(g.Hosts) >= maxHosts {
+		g.Cut = true
+		return nil
+	}
+	g.Hosts = append(g.Hosts, HostUsed{Host: audit.Text(host, maxText), Port: port, New: !m.reached[host], Refused: refused})
+	return &g.Hosts[len(g.Hosts)-1]
+}
+
+// A Flow is what the gateway tells of a connection or request that it carried or refused.
+type Flow struct {
+	Host           string
+	Port           uint16
+	Refused        bool
+	Sent, Received int64
+	Secrets        []string
+}
+
+// Flow notes traffic. If much was sent to a new host, it returns what judges that.
+func (m *Monitor) Flow(w Flow) (judge func(context.Context) Decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.current()
+	h := m.use(p, w.Host, w.Port, w.Refused)
+	if n := p.step.Network; n != nil {
+		n.Sent, n.Received = plus(n.Sent, w.Sent), plus(n.Received, w.Received)
+		if w.Refused {
+			n.Refused++
+		}
+	}
+	for _, s := range w.Secrets[:min(len(w.Secrets), maxNames)] {
+		if !slices.Contains(p.step.Secrets, s) && len(p.step.Secrets) < maxNames {
+			p.step.Secrets = append(p.step.Secrets, s)
+		}
+	}
+	judged := false
+	var used HostUsed
+	if h != nil {
+		before := h.Sent
+		h.Sent = plus(h.Sent, w.Sent)
+		judged = h.New && before < muchSent && h.Sent >= muchSent
+		used = *h
+	}
+	if !judged {
+		return nil
+	}
+	f := m.facts(m.input(Effect), p.text)
+	f.flow = &used
+	p.effects++
+	return func(ctx context.Context) Decision { return m.decide(ctx, f, "") }
+}
+
+func plus(a, b int64) int64 {
+	if s := max(a, 0) + max(b, 0); s >= 0 {
+		return s
+	}
+	return math.MaxInt64
+}
+
+// What a Change did.
+const (
+	Created = "created"
+	Edited  = "edited"
+	Removed = "removed"
+	Moved   = "moved"
+	Emptied = "emptied"
+)
+
+// A Change is a change of one path of a directory of the host, told before or right after it is made.
+type Change struct {
+	Root int    // number of the directory
+	Path string // below it
+	What string // one of the constants
+	From string // of Moved: the earlier path, in the same directory
+}
+
+// Change notes a change, and judges it if it is of a kind that matters, or the one removal too many. Until it returns, a
+// change that destroys something is not made.
+func (m *Monitor) Change(ctx context.Context, c Change) Decision {
+	m.mu.Lock()
+	p := m.current()
+	fresh, many := m.tally(p, &c)
+	if fresh == nil && !many || p.step.Files == nil {
+		m.mu.Unlock()
+		return Decision{Verdict: Allow}
+	}
+	p.effects++
+	count := m.o.Count
+	m.mu.Unlock()
+	n, whole := 0, false
+	if many && count != nil {
+		n, whole = count()
+	}
+	m.mu.Lock()
+	if many {
+		p.step.Files.Present, p.step.Files.Partial = n, !whole
+	}
+	in := m.input(Effect)
+	f := m.facts(in, p.text)
+	f.fresh = fresh
+	m.mu.Unlock()
+	return m.decide(ctx, f, "")
+}
+
+// tally counts a change. It returns the path if it matters by itself, and whether there are so many removals that the step is
+// to be judged. The caller holds m.mu.
+func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, many bool) {
+	files := p.step.Files
+	if files == nil {
+		return nil, false
+	}
+	id := func(path string) string { return fmt.Sprintf("%d/%s", c.Root, path) }
+	made := p.made[id(c.Path)]
+	switch c.What {
+	case Created:
+		files.Created++
+		if len(p.made) < maxKnown {
+			p.made[id(c.Path)] = true
+		}
+	case Removed:
+		delete(p.made, id(c.Path))
+		switch {
+		case made:
+			return nil, false // nothing that was there before the step
+		case rebuildable(c.Path):
+			files.Rebuilt++
+		default:
+			files.Removed++
+		}
+	case Moved:
+		if p.made[id(c.From)] {
+			delete(p.made, id(c.From))
+			p.made[id(c.Path)] = true
+		}
+		files.Changed++
+	case Emptied:
+		files.Emptied++
+	default:
+		if !made {
+			files.Changed++
+		}
+	}
+	if gone := files.Removed + files.Emptied; gone >= p.next && c.What == Removed {
+		many, p.next, p.judged = true, p.next+p.next/2+1, gone
+	}
+	return m.notable(p, c), many
+}
+
+// notable keeps a path that matters. The caller holds m.mu.
+func (m *Monitor) notable(p *present, c *Change) *Notable {
+	n := Notable{Path: audit.Text(c.Path, maxText), Kind: notableKind(c.Path), What: c.What}
+	if c.What == Moved && n.Kind == "" {
+		n.Path, n.Kind = audit.Text(c.From, maxText), notableKind(c.From)
+		if n.Kind != kindRepository {
+			n.Kind = ""
+		}
+	} else if n.Kind == kindRepository && c.What != Removed {
+		n.Kind = "" // git writes it all the time
+	}
+	if n.Kind == "" || m.within(p, c) && n.Kind != kindKey {
+		return nil
+	}
+	g := &p.step.Guest
+	if slices.Contains(g.Notable, n) {
+		return nil
+	}
+	if len(g.Notable) < maxNotable {
+		g.Notable = append(g.Notable, n)
+	} else { // the newest is always there
+		g.Notable[maxNotable-1], g.Cut = n, true
+	}
+	if n.Kind == kindKey {
+		return nil // it matters only together with a connection
+	}
+	return &n
+}
+
+// within reports whether a path is in a tree that the step itself made, such as a clone of a repository or an unpacked
+// archive: nothing of the user's acts on it. The caller holds m.mu.
+func (m *Monitor) within(p *present, c *Change) bool {
+	dir := c.Path
+	for {
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			return false
+		}
+		dir = dir[:i]
+		base := dir[strings.LastIndexByte(dir, '/')+1:]
+		if strings.HasPrefix(base, ".") || base == "workflows" || base == "hooks" || base == "actions" {
+			continue // such as .github, which it may have made for this very file
+		}
+		if p.made[fmt.Sprintf("%d/%s", c.Root, dir)] {
+			return true
+		}
+	}
+}
+
+// A Summary is what a step, or a review, did as a whole.
+type Summary struct {
+	Files   Files
+	Notable []Notable
+	Exit    int
+	Command []string // of Apply
+}
+
+// End judges a step that has ended by its record, which knows more than what was told while it ran.
+func (m *Monitor) End(ctx context.Context, s Summary) Decision {
+	m.mu.Lock()
+	p := m.current()
+	files := s.Files
+	if p.step.Files != nil { // what was told is not forgotten, even if it was put back
+		files.Rebuilt = max(files.Rebuilt, p.step.Files.Rebuilt)
+		files.Present, files.Partial = p.step.Files.Present, p.step.Files.Partial
+	}
+	gone := files.Removed + files.Emptied
+	judged := gone >= m.o.Removed && gone > p.judged
+	count := m.o.Count
+	m.mu.Unlock()
+	if judged && count != nil {
+		n, whole := count()
+		files.Present, files.Partial = n, !whole
+	}
+	m.mu.Lock()
+	if p.step.Files != nil {
+		p.step.Files = &files
+	}
+	if !judged || p.step.Files == nil {
+		m.mu.Unlock()
+		return Decision{Verdict: Allow}
+	}
+	in := m.input(Effect)
+	f := m.facts(in, p.text)
+	m.mu.Unlock()
+	return m.decide(ctx, f, "")
+}
+
+// Apply judges the changes of a review before they are applied to the host's files.
+func (m *Monitor) Apply(ctx context.Context, s Summary) Decision {
+	m.mu.Lock()
+	in := m.input(Apply)
+	in.Measured.Files = true
+	if m.now != nil {
+		in.Earlier = m.earlier(m.now.step)
+	}
+	files := s.Files
+	in.Step = Step{Number: m.last + 1, Files: &files, Guest: StepGuest{Command: slices.Clone(s.Command), Notable: slices.Clone(s.Notable)}}
+	f := m.facts(in, commandText(s.Command))
+	m.mu.Unlock()
+	return m.decide(ctx, f, "")
+}
+
+// NotableOf returns a path with its kind and what was done to it, if the path is of a kind that matters.
+func NotableOf(path, what string) (Notable, bool) {
+	n := Notable{Path: audit.Text(path, maxText), Kind: notableKind(path), What: what}
+	if n.Kind == kindRepository && what != Removed && what != Moved {
+		n.Kind = ""
+	}
+	return n, n.Kind != ""
+}
+
+// Rebuildable reports whether a path is in a directory that tools rebuild, by its name.
+func Rebuildable(path string) bool { return rebuildable(path) }
+
+// input begins the input of a moment. The caller holds m.mu.
+func (m *Monitor) input(at Moment) *Input {
+	in := &Input{
+		Moment: at, Sandbox: m.o.Sandbox, Tier: m.o.Tier, Policy: m.o.Policy, Task: m.o.Task, Measured: m.o.Measured, Earlier: slices.Clone(m.steps),
+	}
+	if m.now != nil {
+		in.Step = m.now.step
+		in.Step.Guest.Notable, in.Step.Guest.Hosts = slices.Clone(in.Step.Guest.Notable), slices.Clone(in.Step.Guest.Hosts)
+		in.Step.Secrets = slices.Clone(in.Step.Secrets)
+		if f := in.Step.Files; f != nil {
+			g := *f
+			in.Step.Files = &g
+		}
+		if n := in.Step.Network; n != nil {
+			g := *n
+			in.Step.Network = &g
+		}
+	}
+	return in
+}
+
+// earlier returns the earlier steps together with one that has not ended. The caller holds m.mu.
+func (m *Monitor) earlier(s Step) []Step {
+	list := append(slices.Clone(m.steps), s)
+	return list[max(0, len(list)-m.o.History):]
+}
+
+func (m *Monitor) facts(in *Input, text string) *facts {
+	return &facts{Input: in, re: m.re, text: text, bare: bare(text), removed: m.o.Removed, known: m.o.Known}
+}
+
+// decide asks the rules and the judge, and records the stricter verdict. A key that is not empty is what the answer of the
+// judge is kept for.
+func (m *Monitor) decide(ctx context.Context, f *facts, key string) Decision {
+	d := judgeRules(m.rules, f)
+	if m.asks(f) && d.Verdict != Pause { // nothing is stricter
+		if j := m.ask(ctx, f, key); j.Verdict.rank() > d.Verdict.rank() || d.Verdict == Allow {
+			d = j
+		}
+	}
+	m.mu.Lock()
+	d.Moment, d.Step = f.Moment, f.Step.Number
+	m.counts[d.Verdict]++
+	m.mu.Unlock()
+	m.record(f, d)
+	return d
+}
+
+// asks reports whether the judge is asked.
+func (m *Monitor) asks(f *facts) bool {
+	if m.o.Judge == nil || len(m.o.Moments) > 0 && !slices.Contains(m.o.Moments, f.Moment) {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return f.Moment != Effect || m.now == nil || m.now.effects <= maxEffects
+}
+
+// ask asks the judge. Whatever goes wrong is a denial.
+func (m *Monitor) ask(ctx context.Context, f *facts, key string) Decision {
+	d := Decision{Judge: m.o.Judge.Kind()}
+	in := f.clean(m.redact)
+	text, err := json.Marshal(in) //nolint:gosec // the member secret is a name
+	if err != nil {
+		return d.failed(err)
+	}
+	digest := ""
+	if key != "" {
+		digest = m.digest(&in, key)
+		m.mu.Lock()
+		a, ok := m.cached[digest]
+		m.mu.Unlock()
+		if ok {
+			d.Verdict, d.Reason, d.Score, d.Cached = a.Verdict, a.Reason, a.Score, true
+			return d
+		}
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout)
+	defer cancel()
+	a, err := m.put(ctx, text)
+	d.Latency = time.Since(began)
+	if err == nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it did not answer within %s: %w", m.o.Timeout, paddock.Timeout)
+	}
+	if err != nil {
+		return d.failed(err)
+	}
+	if digest != "" {
+		m.mu.Lock()
+		if len(m.cached) >= maxCached {
+			clear(m.cached)
+		}
+		m.cached[digest] = a
+		m.mu.Unlock()
+	}
+	d.Verdict, d.Reason, d.Score = a.Verdict, a.Reason, a.Score
+	return d
+}
+
+// put puts a question to the judge when it is its turn.
+func (m *Monitor) put(ctx context.Context, text []byte) (Answer, error) {
+	select {
+	case m.slots <- struct{}{}:
+		defer func() { <-m.slots }()
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
+	return m.o.Judge.Judge(ctx, text)
+}
+
+func (d Decision) failed(err error) Decision {
+	d.Verdict, d.Failed, d.Score = Deny, true, 1
+	d.Reason = "the monitor gave no verdict, so it is denied: " + audit.Text(strings.ReplaceAll(strings.TrimSuffix(err.Error(), ": "+paddock.KindOf(err).Error()), "\n", "; "), audit.MaxWhy/2)
+	return d
+}
+
+// digest returns what an answer depends on as far as it is kept: the moment, what is asked, the policy, the task, and what
+// the sandbox has done so far that makes the same command another one.
+func (m *Monitor) digest(in *Input, key string) string {
+	h := sha256.New()
+	state := ""
+	for _, s := range in.Earlier {
+		for _, n := range s.Guest.Notable {
+			state += n.Kind + "\x00"
+		}
+		if name := m.re.keyFile(bare(commandText(s.Guest.Command))); name != "" {
+			state += name + "\x00"
+		}
+		if s.Files != nil && s.Files.Removed >= m.o.Removed {
+			state += "removed\x00"
+		}
+	}
+	for _, part := range []string{string(in.Moment), key, in.Policy, in.Task, in.Sandbox, state, fmt.Sprint(in.Step.Guest.Command, in.Step.Guest.Notable)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// record records a decision.
+func (m *Monitor) record(f *facts, d Decision) {
+	if m.o.Record == nil {
+		return
+	}
+	j := &audit.Judgement{
+		Moment: string(f.Moment), Verdict: string(d.Verdict), Judge: d.Judge, Rule: d.Rule, Reason: m.redact.Replace(d.Reason), Score: int(math.Round(d.Score * 1000)),
+		Latency: d.Latency, Cached: d.Cached, Failed: d.Failed, Secret: f.Secret, Step: f.Step.Number,
+	}
+	if f.Destination != nil {
+		j.Host, j.Port = m.redact.Replace(f.Destination.Guest.Host), f.Destination.Port
+	}
+	e := audit.Event{Time: time.Now(), Sandbox: f.Sandbox, Kind: audit.Judged, Judgement: j}
+	if f.Moment == Exec {
+		for _, a := range f.Step.Guest.Command {
+			e.Args = append(e.Args, m.redact.Replace(a))
+		}
+		e.Dir = m.redact.Replace(f.Step.Guest.Dir)
+	}
+	m.o.Record(e)
+}
