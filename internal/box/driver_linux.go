@@ -92,6 +92,11 @@ type Options struct {
 
 	// Steps records what each command of an ephemeral sandbox changes in its writable mounts. Nil records nothing.
 	Steps *step.Journal
+
+	// Layers has directories that take what changes in mounts with Overlay of an ephemeral sandbox, by the source of the
+	// mount. In each are directories upper and work. They are the caller's, who reads and removes them when the sandbox
+	// is gone. One serves one sandbox.
+	Layers map[string]string
 }
 
 // An environ is an environment by name.

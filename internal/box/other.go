@@ -33,6 +33,7 @@ type Options struct {
 	Scope   func() error
 	Audit   audit.Sink
 	Steps   *step.Journal
+	Layers  map[string]string
 }
 
 // A Runtime is a tier's part in the process that owns a box, which runs on Linux only.

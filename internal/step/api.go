@@ -82,6 +82,7 @@ type Request struct {
 
 	Sandbox string // for the record of the undo
 	Tier    paddock.Tier
+	Command []string
 }
 
 // A Place is a path that an undo looked at.

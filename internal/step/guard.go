@@ -126,7 +126,7 @@ func (u *undo) guard(x *item, at key, s *State) (why string) {
 		return fmt.Sprintf("with it the directory would be a repository of git, and git would obey its %s", name)
 	}
 	if s.Kind == Symlink && u.inGit(at) && !x.c.Seen {
-		return "a link below .git was not there under this name before the step"
+		return u.either("a link below .git was not there under this name before the step", "it is a link below .git, which no sandbox may make")
 	}
 	rule, hit, bare := u.match(at)
 	judged := hit == protect.Protected && set.Content(rule) == protect.Config && s.Kind == File
@@ -138,7 +138,9 @@ func (u *undo) guard(x *item, at key, s *State) (why string) {
 	case bare && !judged:
 		// When the journal saw it the directory may not have been one, and so a sandbox may have written it.
 		return u.protected(rule) + ", because its directory is a repository of git now, and may not have been one before the step"
-	case !x.c.Seen:
+	case u.review != nil && !judged:
+		return u.protected(rule) + ", so what a sandbox puts there is not applied"
+	case u.review == nil && !x.c.Seen:
 		return u.protected(rule) + ", and the journal did not see it under this name"
 	case judged:
 		return u.judge(x, at, s)
@@ -180,7 +182,7 @@ func (u *undo) judge(x *item, at key, s *State) string {
 		where.Top = full[:i]
 	}
 	if err := gitconfigcheck.Judge(old, restored, where); err != nil {
-		return fmt.Sprintf("the configuration of git from before is refused: %v", err)
+		return fmt.Sprintf("the configuration of git%s is refused: %v", u.either(" from before", ""), err)
 	}
 	return ""
 }
@@ -211,7 +213,7 @@ func (u *undo) protected(rule string) string {
 func (u *undo) mayRemove(at key) string {
 	rule, hit, _ := u.match(at)
 	if hit == protect.Protected && u.q.Protect.Content(rule) == protect.None {
-		return u.protected(rule) + ", so no sandbox made it"
+		return u.protected(rule) + u.either(", so no sandbox made it", ", so no sandbox may remove it")
 	}
 	return ""
 }

@@ -110,6 +110,10 @@ type Change struct {
 	// contents of its own.
 	Pack int64 `json:"pack,omitempty"`
 
+	// BaseKept and BasePack are the same for the contents of After, of a proposal.
+	BaseKept int   `json:"base_kept,omitempty"`
+	BasePack int64 `json:"base_pack,omitempty"`
+
 	// Seen means that the recorder saw Before under the path that it had when the step began.
 	Seen bool `json:"seen,omitempty"`
 

@@ -117,6 +117,8 @@ type undo struct {
 	res *Result
 	rec *Recorder // of the undo itself
 
+	review *stock // contents of the proposal that is applied; nil if steps are undone
+
 	roots map[Root]int // of records, without their targets, by the roots of rec
 	bad   map[Root]string
 
@@ -159,8 +161,13 @@ func (r Root) bare() Root { return Root{Path: r.Path, Ino: r.Ino} }
 func (u *undo) begin(recs []*Record) error {
 	u.roots, u.bad = map[Root]int{}, map[Root]string{}
 	about := About{Sandbox: u.q.Sandbox, Tier: u.q.Tier, Kind: kindUndo, Start: time.Now()}
+	if u.review != nil {
+		about.Kind, about.Command = kindApply, u.q.Command
+	}
 	for _, rec := range recs {
-		about.Undoes = append(about.Undoes, rec.Number)
+		if u.review == nil {
+			about.Undoes = append(about.Undoes, rec.Number)
+		}
 		for _, root := range rec.Roots {
 			b := root.bare()
 			if _, known := u.roots[b]; known || u.bad[b] != "" {
@@ -219,11 +226,13 @@ func (u *undo) end(failed error) (*Result, error) {
 func (u *undo) step(rec *Record) (err error) {
 	u.of, u.items, u.names = rec, nil, newNames(len(u.rec.trees))
 	u.inodes, u.staged = nil, 0
-	if u.has, err = u.j.stock(u.ctx, rec); err != nil {
-		return fmt.Errorf("step %d: %w", rec.Number, err)
-	}
-	if err := u.overlaps(rec); err != nil {
-		return err
+	if u.has = u.review; u.has == nil {
+		if u.has, err = u.j.stock(u.ctx, rec); err != nil {
+			return fmt.Errorf("step %d: %w", rec.Number, err)
+		}
+		if err := u.overlaps(rec); err != nil {
+			return err
+		}
 	}
 	u.came = map[key]bool{}
 	for i := range rec.Changes {
@@ -367,6 +376,14 @@ func (x *item) back() bool {
 	return x.did && !x.temp
 }
 
+// either returns words for an undo, or for the application of a proposal.
+func (u *undo) either(undo, apply string) string {
+	if u.review != nil {
+		return apply
+	}
+	return undo
+}
+
 // wanted reports whether the request is about a path.
 func (u *undo) wanted(root int, p Text) bool {
 	full := path.Join(string(u.of.Roots[root].Path), string(p))
@@ -403,7 +420,7 @@ func (u *undo) take(c *Change) error {
 		return nil
 	}
 	if c.Why != "" {
-		u.conflict(x, "the step cannot be undone here: "+c.Why, "restore it from elsewhere, such as a backup")
+		u.conflict(x, u.either("the step cannot be undone here: ", "")+c.Why, u.either("restore it from elsewhere, such as a backup", byHand))
 		return nil
 	}
 	for _, k := range []key{at, x.to} {
@@ -444,9 +461,9 @@ func (u *undo) take(c *Change) error {
 		}
 		switch {
 		case !now.Exists():
-			u.conflict(x, "it was removed, or moved away, after the step", moreWay)
+			u.conflict(x, u.either("it was removed, or moved away, after the step", "it was removed here meanwhile"), u.either(moreWay, byHand))
 		default:
-			u.conflict(x, "it was changed after the step", moreWay)
+			u.conflict(x, u.either("it was changed after the step", "it was changed here meanwhile"), u.either(moreWay, byHand))
 		}
 		return nil
 	}
@@ -1176,7 +1193,7 @@ func (u *undo) settle(x *item, at key, b *State) error {
 	uid, gid := -1, -1
 	if os.Geteuid() == 0 {
 		uid, gid = int(t.uid), int(t.gid)
-		if x.c.Seen || b.UID == t.uid {
+		if x.c.Seen || u.review != nil || b.UID == t.uid { // a proposal has the owner that the host's file has
 			uid, gid = int(b.UID), int(b.GID)
 		}
 	}
