@@ -120,7 +120,7 @@ func clear(root *os.Root, dir string) error {
 			if err := empty(at, name); err != nil {
 				return err
 			}
-			fd, err := sys.OpenDirAt(at, name)
+			fd, err := sys.OpenAt(at, name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 			if errors.Is(err, syscall.ENOENT) {
 				continue
 			}
