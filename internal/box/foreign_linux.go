@@ -102,7 +102,7 @@ func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.Fil
 		maps[owner] = ns
 	}
 	if err := sys.IDMap(f, ns, true); err != nil {
-		if !m.Write && m.Kind == boxinit.MountBind {
+		if !m.Writable() && m.Kind == boxinit.MountBind {
 			return nil // to be read as any user may
 		}
 		return fmt.Errorf("mount %s: its file system cannot map owners (id-mapped mounts), so a root caller cannot share it for writing; "+

@@ -163,7 +163,7 @@ func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 		if rest, ok := strings.CutPrefix(target, "~/"); ok && m.Cache {
 			target = filepath.Join(l.Config.User.Home, rest)
 		}
-		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write || m.Overlay, IsFile: !st.IsDir(), Owned: true, Cache: m.Cache})
+		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true, Cache: m.Cache})
 		if m.Overlay {
 			if !st.IsDir() {
 				return nil, fmt.Errorf("mount %s: only a directory has a layer for changes; mount the one that it is in: %w", m.Source, paddock.Unsupported)
@@ -509,7 +509,7 @@ func (l *Layout) ownFiles() error {
 	}
 	for _, own := range l.own {
 		for _, m := range slices.Clone(l.Config.Mounts) {
-			if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer {
+			if m.Kind != boxinit.MountBind || !m.Writable() || m.Device || m.Layer {
 				continue
 			}
 			if hostroot.Within(m.Source, own) {
@@ -575,7 +575,7 @@ func (l *Layout) rights() {
 		switch {
 		case m.Kind == boxinit.MountPrivate, m.Kind == boxinit.MountBind && m.Layer:
 			private = append(private, m.Target)
-		case m.Kind == boxinit.MountBind && m.Write && !m.Device:
+		case m.Kind == boxinit.MountBind && m.Writable() && !m.Device:
 			c.Trees = append(c.Trees, boxinit.Tree{Path: m.Target, Protected: true, Source: m.Source, Cache: m.Cache})
 		}
 	}

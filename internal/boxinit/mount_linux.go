@@ -164,7 +164,7 @@ func attrs(m Mount) int {
 // restrictions; those of the host stay.
 func setAttrs(f *os.File, m Mount) error {
 	set := uint64(attrs(m))
-	if m.Kind == MountOverlay || m.Upper != "" {
+	if m.Kind == MountOverlay {
 		set |= sys.ReadOnly
 	}
 	return sys.SetMountAttr(f, set, true)
@@ -507,6 +507,7 @@ func layered(root *os.File, m Mount, lower, layer *os.File) (*os.File, error) {
 	here += workDir
 	err = errors.Join(attachAt(root, workDir+"/lower", lower), attachAt(root, workDir+"/layer", layer))
 	var merged *os.File
+	m.Write = true
 	if err == nil {
 		merged, err = sys.NewMount("overlay", attrs(m),
 			sys.Option{Key: "lowerdir", Value: here + "/lower"},

@@ -28,6 +28,7 @@ type runFlags struct {
 	ask      bool
 	noCache  bool
 	undo     string
+	review   bool
 	publish  listFlag
 
 	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
@@ -70,6 +71,11 @@ With --undo on, what the command changes in directories of yours is recorded,
 and paddock undo brings back what was before. --undo strict also refuses a
 change that could not be undone, such as of a file above 256 MiB, before it is
 made.
+
+With --review, what the command changes in directories of yours goes to a layer
+over them, and nothing in them changes. At the end there is a proposal: paddock
+diff shows it, paddock apply makes the changes, and paddock discard throws them
+away. docs/use/review.md tells more.
 
 With --publish PORT, connections to that port of this machine, at 127.0.0.1 and
 ::1, reach the same port of the sandbox; HOSTPORT:PORT publishes it as another
@@ -115,6 +121,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	registerStrip(fs, &f.strip)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
+	registerReview(fs, &f.review)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -212,6 +219,11 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		defer a.closeCaches(a.caches(p))
 	}
 
+	review, err := a.reviewing(ctx, f, p, args)
+	if err != nil {
+		return err
+	}
+	defer review.close(a)
 	if p.steps, err = a.recording(ctx, p, f.undo); err != nil {
 		return err
 	}
@@ -252,7 +264,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		fmt.Fprintf(a.Stderr, "paddock: %s\n", OneLine(b.choice()))
 		a.surroundings(a.Stderr, p, b.tier, proxy)
 		for _, m := range p.spec.Mounts {
-			if m.Overlay {
+			if m.Overlay && p.layers == nil {
 				fmt.Fprintf(a.Stderr, "paddock: note: %s is seen through an overlay: what changes there stays inside and vanishes with the sandbox\n", OneLine(m.Source))
 			}
 		}
@@ -276,6 +288,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
 	r.Steps = a.recorded(gone, p.steps, b, f.verbose)
+	r.Proposal = review.propose(ctx, a, b, exit, left)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
 	}

@@ -173,6 +173,7 @@ Exit status: that of the shell; 125 if Paddock itself failed.`,
 	f.registerPublish(fs)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
+	registerReview(fs, &f.review)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c

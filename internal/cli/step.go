@@ -356,7 +356,8 @@ func (a *App) diffCommand() *cobra.Command {
 		Use:   "diff [flags] [STEP[..STEP]] [PATH...]",
 		Short: "Show what steps changed, as a unified diff",
 		Long: `Show what a step changed, or what the steps from the first number to the second
-changed together. Without a number it is the last step of this directory.
+changed together. Without a number it is the last step of this directory, or the
+newest proposal of paddock run --review, if that is newer.
 
 The contents after a step are not kept. They are shown where the file is still
 as the step left it, or where a later step kept them.
@@ -373,6 +374,9 @@ Exit status: 0, or 125 if there is no such step.`,
 				return err
 			}
 			defer j.Close()
+			if done, err := a.diffProposal(c.Context(), j, args, asJSON); done || err != nil {
+				return err
+			}
 			first, last, paths, err := a.stepRange(c.Context(), j, args)
 			if err != nil {
 				return err
@@ -381,13 +385,7 @@ Exit status: 0, or 125 if there is no such step.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return PrintJSON(a.Stdout, differencesJSON(list))
-			}
-			for i := range list {
-				a.printDifference(&list[i])
-			}
-			return nil
+			return a.printDifferences(list, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list: each path, how it changed, and the diff of its contents")
@@ -485,6 +483,16 @@ func (a *App) lastStep(ctx context.Context, j *step.Journal, fits func(*step.Rec
 	}
 	return nil, WithHint(fmt.Errorf("no step in the journal changed %s: %w", f.Directory, paddock.NotFound),
 		"`paddock steps --all` lists the steps of all directories; only sandboxes on this machine with a writable directory are recorded")
+}
+
+func (a *App) printDifferences(list []step.Difference, asJSON bool) error {
+	if asJSON {
+		return PrintJSON(a.Stdout, differencesJSON(list))
+	}
+	for i := range list {
+		a.printDifference(&list[i])
+	}
+	return nil
 }
 
 func (a *App) printDifference(d *step.Difference) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ type Application struct {
 	// Paths limits it to these paths of the host (absolute) and what is below them. Empty means all.
 	Paths []string
 
-	// Protect has the names that a sandbox may not write, and that are not applied either. Nil is the built-in set.
-	Protect *protect.Set
+	// Unprotect has names that are applied although no sandbox may write them.
+	Unprotect []string
 
 	// Pick is asked about each path, in order, if it is set.
 	Pick func(*Offer) (Choice, error)
@@ -63,11 +64,14 @@ func (j *Journal) Apply(ctx context.Context, v *Reviews, q Application) (_ *Appl
 	if err != nil {
 		return nil, err
 	}
-	req := &Request{Paths: q.Paths, Protect: q.Protect, Sandbox: rec.Sandbox, Tier: rec.Tier, Command: []string{"apply", fmt.Sprint(q.Number)}}
-	if req.Protect == nil {
-		if req.Protect, err = protect.New(nil, nil); err != nil {
-			return nil, err
+	for _, p := range q.Paths {
+		if !path.IsAbs(p) || path.Clean(p) != p {
+			return nil, fmt.Errorf("the path %q is not absolute and clean: %w", p, paddock.Invalid)
 		}
+	}
+	req := &Request{Paths: q.Paths, Sandbox: rec.Sandbox, Tier: rec.Tier, Command: []string{"apply", strconv.FormatInt(q.Number, 10)}}
+	if req.Protect, err = protect.New(rec.Protect, q.Unprotect); err != nil {
+		return nil, err
 	}
 	has, err := v.stock(ctx, rec)
 	if err != nil {

@@ -78,7 +78,7 @@ func (v *Reviews) Begin(ctx context.Context, a About) (_ *Layers, err error) {
 	if len(a.Roots) == 0 || len(a.Roots) > maxRoots {
 		return nil, fmt.Errorf("%d directories; a review has 1 to %d: %w", len(a.Roots), maxRoots, paddock.Invalid)
 	}
-	l := &Layers{v: v, name: strings.ToLower(rand.Text()), head: header{Version: logVersion, Number: 1, Kind: kindReview, Command: command(a.Command), Start: time.Now().Round(0)}}
+	l := &Layers{v: v, name: strings.ToLower(rand.Text()), head: header{Version: logVersion, Number: 1, Kind: kindReview, Command: command(a.Command), Protect: a.Protect, Start: time.Now().Round(0)}}
 	if err := v.root.Mkdir(layerPath(l.name), 0o700); err != nil {
 		return nil, err
 	}
@@ -128,6 +128,9 @@ func (l *Layers) Abandon() error {
 	err := clear(l.v.root, layerPath(l.name))
 	return errors.Join(err, l.close())
 }
+
+// Leave leaves the layers as they are, for [Reviews.Salvage]. It does nothing after Propose.
+func (l *Layers) Leave() error { return l.close() }
 
 func (l *Layers) close() (err error) {
 	if l.lock != nil {

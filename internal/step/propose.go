@@ -89,6 +89,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	}
 	r.lost = incomplete
 	p.x = &ending{r: r, rec: r.record(out), now: map[key]place{}, none: map[int]bool{}}
+	p.x.rec.Protect = head.Protect
 	rec, err := p.record()
 	if err != nil {
 		return nil, errors.Join(err, r.Abandon())

@@ -159,6 +159,8 @@ type Record struct {
 	Secrets    []string  `json:"secrets,omitempty"`    // names of secrets that were used
 	Concurrent []int64   `json:"concurrent,omitempty"` // steps that ran at the same time in the same directories
 
+	Protect []string `json:"protect,omitempty"` // names that are protected besides the built-in ones, of a proposal
+
 	Bytes      int64   `json:"bytes,omitempty"`      // contents that were kept, before deduplication
 	Incomplete bool    `json:"incomplete,omitempty"` // the recorder was killed, or could not note everything
 	Undoes     []int64 `json:"undoes,omitempty"`     // steps that this one undid
