@@ -97,6 +97,10 @@ type Options struct {
 	// mount. In each are directories upper and work. They are the caller's, who reads and removes them when the sandbox
 	// is gone. One serves one sandbox.
 	Layers map[string]string
+
+	// Changing is called with the source of a mount in Layers and a path below it, before commands change what they see
+	// there. The sandbox reports it, so it may be forged.
+	Changing func(source, path string)
 }
 
 // An environ is an environment by name.
@@ -283,6 +287,9 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, 
 	if d.site.o.Steps != nil {
 		steps = &stepping{journal: d.site.o.Steps, sandbox: spec.ID, tier: d.tier.Name}
 		p.plan.witness = steps.watch
+	}
+	if d.site.o.Changing != nil && steps == nil {
+		p.plan.witness = (&layered{changing: d.site.o.Changing}).watch
 	}
 	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, turn: make(chan struct{}, 1)}
 	if steps != nil {

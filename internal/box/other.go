@@ -34,6 +34,8 @@ type Options struct {
 	Audit   audit.Sink
 	Steps   *step.Journal
 	Layers  map[string]string
+
+	Changing func(source, path string)
 }
 
 // A Runtime is a tier's part in the process that owns a box, which runs on Linux only.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -50,6 +51,17 @@ func (a *App) reviews(ctx context.Context) (*step.Reviews, error) {
 type review struct {
 	reviews *step.Reviews
 	layers  *step.Layers
+	wg      sync.WaitGroup
+	stop    context.CancelFunc // of the watch; nil before it
+	full    error              // why the watch ended the command; for others when it has ended
+}
+
+// because returns why the command was ended, if this review did it.
+func (r *review) because(err error) error {
+	if r != nil && r.full != nil {
+		return r.full
+	}
+	return err
 }
 
 // reviewing puts a layer over each directory of this machine that the run may write.
@@ -96,8 +108,36 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
-	p.layers = l.Dirs()
-	return &review{v, l}, nil
+	p.layers, p.changing = l.Dirs(), l.Changing
+	return &review{reviews: v, layers: l}, nil
+}
+
+// mostLayered is how much layers may take if no limit is given: what a proposal can keep.
+const mostLayered = 8 << 30
+
+// watch ends a run whose layers come to take too much.
+func (r *review) watch(ctx context.Context, limit int64, end context.CancelCauseFunc) {
+	if r == nil {
+		return
+	}
+	if limit <= 0 {
+		limit = mostLayered
+	}
+	ctx, r.stop = context.WithCancel(ctx)
+	r.wg.Go(func() {
+		r.layers.Watch(ctx, limit, func() {
+			r.full = WithHint(fmt.Errorf("the command was ended: what it changed takes more than %d MiB: %w", limit>>20, paddock.Exhausted), "raise --disk, which is at most 8G for a review")
+			end(r.full)
+		})
+	})
+}
+
+// unwatch ends the watch.
+func (r *review) unwatch() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.wg.Wait()
 }
 
 // close removes the layers of a run of which there is no proposal.
@@ -105,6 +145,7 @@ func (r *review) close(a *App) {
 	if r == nil {
 		return
 	}
+	r.unwatch()
 	if err := errors.Join(r.layers.Abandon(), r.reviews.Close()); err != nil {
 		a.complain(fmt.Errorf("remove the layers of a review: %w", err))
 	}
@@ -118,6 +159,7 @@ func (r *review) propose(ctx context.Context, a *App, b *oneShot, exit paddock.E
 	if r == nil {
 		return 0
 	}
+	r.unwatch()
 	if left != nil {
 		fmt.Fprintln(a.Stderr, "paddock: note: the proposal is made when the sandbox is gone, by the next `paddock review`")
 		if err := r.layers.Leave(); err != nil {
@@ -140,13 +182,24 @@ func (r *review) propose(ctx context.Context, a *App, b *oneShot, exit paddock.E
 
 // tellProposal tells what a proposal is, and what to type next.
 func (a *App) tellProposal(r *step.Record) {
-	fmt.Fprintf(a.Stderr, "paddock: proposal %d: %s, none of it is done yet\n", r.Number, proposedWords(len(r.Changes)))
-	for i := range r.Changes {
-		if i == shownChanges {
-			fmt.Fprintf(a.Stderr, "  and %d more\n", len(r.Changes)-shownChanges)
+	fmt.Fprintf(a.Stderr, "paddock: proposal %d: %s, none of it is done yet\n", r.Number, pathWords(len(r.Changes), "would change", "would change"))
+	shown := 0
+	for i := 0; i < len(r.Changes); shown++ {
+		c := &r.Changes[i]
+		end := i + 1
+		for end < len(r.Changes) && takesAlong(c, &r.Changes[end]) {
+			end++
+		}
+		if shown == shownChanges {
+			fmt.Fprintf(a.Stderr, "  and %d more\n", len(r.Changes)-i)
 			break
 		}
-		fmt.Fprintf(a.Stderr, "  %s\n", a.proposed(r, &r.Changes[i]))
+		line := proposed(r, c)
+		if inside := end - i - 1; inside > 0 {
+			line += ", with " + pathWords(inside, "in it", "in it")
+		}
+		fmt.Fprintf(a.Stderr, "  %s\n", line)
+		i = end
 	}
 	a.tellMissing(r, 3)
 	fmt.Fprintf(a.Stderr, "hint: `paddock diff` shows it; `paddock apply %d [PATH…]` makes the changes, with -i one by one; `paddock discard %d` throws them away\n", r.Number, r.Number)
@@ -166,15 +219,22 @@ func (a *App) tellMissing(r *step.Record, most int) {
 	}
 }
 
-func proposedWords(n int) string {
+// pathWords says what of so many paths is.
+func pathWords(n int, one, many string) string {
 	if n == 1 {
-		return "1 path would change"
+		return "1 path " + one
 	}
-	return fmt.Sprintf("%d paths would change", n)
+	return fmt.Sprintf("%d paths %s", n, many)
+}
+
+// takesAlong reports whether a change is in a directory that comes or goes as a whole, with all that is in it.
+func takesAlong(dir, c *step.Change) bool {
+	comes, goes := dir.Before.Kind == step.Dir && !dir.After.Exists(), dir.After.Kind == step.Dir && !dir.Before.Exists()
+	return (comes || goes) && c.Root == dir.Root && strings.HasPrefix(string(c.Path), string(dir.Path)+"/")
 }
 
 // proposed is a line about one path of a proposal.
-func (a *App) proposed(r *step.Record, c *step.Change) string {
+func proposed(r *step.Record, c *step.Change) string {
 	mark := "M"
 	switch {
 	case !c.Before.Exists():
@@ -432,12 +492,12 @@ func (a *App) tellApplied(n int64, result *step.Applied) {
 	}
 	switch {
 	case result.Step != 0:
-		fmt.Fprintf(a.Stderr, "paddock: %d paths were applied (step %d; `paddock undo` takes that back)\n", len(result.Restored), result.Step)
+		fmt.Fprintf(a.Stderr, "paddock: %s (step %d; `paddock undo` takes that back)\n", pathWords(len(result.Restored), "was applied", "were applied"), result.Step)
 	case len(result.Conflicts) == 0:
 		fmt.Fprintln(a.Stderr, "paddock: nothing was applied")
 	}
 	if result.Stays > 0 {
-		fmt.Fprintf(a.Stderr, "paddock: %d paths are left in proposal %d\n", result.Stays, n)
+		fmt.Fprintf(a.Stderr, "paddock: %s in proposal %d\n", pathWords(result.Stays, "is left", "are left"), n)
 	}
 }
 
@@ -620,6 +680,10 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 	if err := v.Discard(ctx, numbers...); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "paddock: discarded %d proposals\n", len(numbers))
+	what := "proposals"
+	if len(numbers) == 1 {
+		what = "proposal"
+	}
+	fmt.Fprintf(a.Stderr, "paddock: discarded %d %s\n", len(numbers), what)
 	return nil
 }

@@ -273,6 +273,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.noteWeaker(b.tier, auto.Tried(b.passed))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
+	review.watch(starting, p.spec.Limits.Disk, cancel)
 	ports.serve(a, b)
 	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
 	ports.end(a)
@@ -292,7 +293,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
 	}
-	if err != nil {
+	if err = review.because(err); err != nil {
 		if seen != nil {
 			refusals(a.Stderr, seen.Refused)
 		}

@@ -101,12 +101,13 @@ type plan struct {
 
 	workspace string // absolute path; empty where there is none
 
-	limits budget.Limits     // the tier sim's own
-	ports  bool              // ports of the sandbox are to be reached
-	audit  audit.Sink        // nil records nothing
-	steps  *step.Journal     // nil records nothing
-	layers map[string]string // of mounts whose changes are reviewed
-	ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	limits   budget.Limits             // the tier sim's own
+	ports    bool                      // ports of the sandbox are to be reached
+	audit    audit.Sink                // nil records nothing
+	steps    *step.Journal             // nil records nothing
+	layers   map[string]string         // of mounts whose changes are reviewed
+	changing func(source, path string) // is told before something changes there
+	ask      func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }
 
 // plan turns flags and files into a Spec. changed tells which flags were given.

@@ -217,7 +217,7 @@ func listSteps(out io.Writer, list []step.Record) error {
 	fmt.Fprintln(w, "STEP\tTIME\tTIER\tEXIT\tCHANGED\tCOMMAND")
 	for _, s := range list {
 		exit := strconv.Itoa(s.Exit)
-		if s.Exit < 0 || s.Kind == "undo" {
+		if s.Exit < 0 || s.Kind == "undo" || s.Kind == "apply" {
 			exit = "-"
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", s.Number, s.Begin.Local().Format("2006-01-02 15:04:05"), OneLine(string(s.Tier)), exit, s.Changed, stepWords(&s))
@@ -232,6 +232,9 @@ func stepWords(r *step.Record) string {
 		words = append(words, string(w))
 	}
 	text := OneLineOf(strings.Join(words, " "), 60)
+	if r.Kind == "apply" {
+		text = "paddock " + text
+	}
 	if len(r.Undoes) > 0 {
 		var list []string
 		for _, n := range r.Undoes {
@@ -306,7 +309,7 @@ func (a *App) showStep(r *step.Record) {
 	fmt.Fprintf(w, "step %d: %s\n", r.Number, stepWords(r))
 	fmt.Fprintf(w, "  sandbox  %s (%s)\n", OneLine(r.Sandbox), OneLine(string(r.Tier)))
 	fmt.Fprintf(w, "  time     %s, %s\n", r.Begin.Local().Format(time.RFC3339), r.End.Sub(r.Begin).Round(time.Millisecond))
-	if r.Kind != "undo" {
+	if r.Kind != "undo" && r.Kind != "apply" {
 		fmt.Fprintf(w, "  exit     %d\n", r.Exit)
 	}
 	fmt.Fprintf(w, "  record   sha256:%s\n", r.Digest)

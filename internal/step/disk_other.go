@@ -104,3 +104,5 @@ func clear(*os.Root, string) error { return no() }
 func furnish(string, string) error { return no() }
 
 func awaitLock(context.Context, *os.File) error { return no() }
+
+func weigh(context.Context, string, int) (int64, int, error) { return 0, 0, no() }

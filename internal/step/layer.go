@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -61,6 +62,9 @@ type Layers struct {
 	name string
 	lock *os.File
 	head header
+
+	mu    sync.Mutex
+	bases *bases // guarded by mu
 }
 
 // layerPath is a path of the directory of layers of one command.
@@ -129,10 +133,42 @@ func (l *Layers) Abandon() error {
 	return errors.Join(err, l.close())
 }
 
+// Watch calls over if the layers come to take more than most bytes on their disk, or to have more files than a proposal can
+// have. It returns then, or when ctx ends. A layer is measured again and again, so it may take more for a moment.
+func (l *Layers) Watch(ctx context.Context, most int64, over func()) {
+	dirs := l.Dirs()
+	pause := watchPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		start := time.Now()
+		bytes, files, limit := int64(0), 0, 4*l.v.opts.Changes
+		for _, dir := range dirs {
+			b, n, err := weigh(ctx, dir, limit)
+			if err != nil {
+				continue // it is gone, or the end has come
+			}
+			bytes, files = bytes+b, files+n
+		}
+		if bytes > most || files >= limit {
+			over()
+			return
+		}
+		pause = max(watchPause, 10*time.Since(start))
+	}
+}
+
+// watchPause is how long after a measurement the next one begins, at least.
+const watchPause = time.Second
+
 // Leave leaves the layers as they are, for [Reviews.Salvage]. It does nothing after Propose.
 func (l *Layers) Leave() error { return l.close() }
 
 func (l *Layers) close() (err error) {
+	l.bases.close()
 	if l.lock != nil {
 		err = l.lock.Close()
 	}
@@ -151,7 +187,9 @@ type Proposer struct {
 // nothing changed. After an error the layers stay, and [Reviews.Salvage] tries again.
 func (l *Layers) Propose(ctx context.Context, p Proposer) (*Record, error) {
 	l.head.Sandbox, l.head.Tier = cut(p.Sandbox), p.Tier
-	rec, err := l.v.propose(ctx, l.name, &l.head, Outcome{Exit: p.Exit}, false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rec, err := l.v.propose(ctx, l.name, &l.head, Outcome{Exit: p.Exit}, false, l.bases)
 	if err != nil {
 		err = fmt.Errorf("make a proposal of %s: %w", filepath.Join(l.v.dir, layerPath(l.name)), err)
 	}
@@ -201,7 +239,7 @@ func (v *Reviews) salvage(ctx context.Context, name string) (*Record, error) {
 			return nil, clear(v.root, layerPath(name))
 		}
 	}
-	return v.propose(ctx, name, head, Outcome{Exit: -1}, true)
+	return v.propose(ctx, name, head, Outcome{Exit: -1}, true, nil)
 }
 
 // about reads what a layer is of.

@@ -58,12 +58,13 @@ type proposing struct {
 	x     *ending
 	n     int          // of roots; the tree of a layer has the number of its root, and n more
 	moved map[int]bool // roots that are other directories now
+	known *bases       // nil if none were saved
 	seen  int          // names that were looked at
 	hash  int64        // bytes that may still be read to tell a base
 }
 
 // propose makes a proposal of layers.
-func (v *Reviews) propose(ctx context.Context, name string, head *header, out Outcome, incomplete bool) (*Record, error) {
+func (v *Reviews) propose(ctx context.Context, name string, head *header, out Outcome, incomplete bool, known *bases) (*Record, error) {
 	about := About{Sandbox: head.Sandbox, Tier: head.Tier, Kind: kindReview, Start: head.Start}
 	for _, root := range head.Roots {
 		about.Roots = append(about.Roots, Root{Path: root.Path, Target: root.Target})
@@ -75,7 +76,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	if err != nil {
 		return nil, err
 	}
-	p := &proposing{ctx: ctx, r: r, n: len(head.Roots), moved: map[int]bool{}, hash: hashBudget}
+	p := &proposing{known: known, ctx: ctx, r: r, n: len(head.Roots), moved: map[int]bool{}, hash: hashBudget}
 	for i := range head.Roots {
 		p.moved[i] = r.trees[i].ino != head.Roots[i].Ino
 		t, err := openTree(filepath.Join(v.dir, layerPath(name, strconv.Itoa(i), "upper")))
@@ -279,7 +280,9 @@ func (p *proposing) add(root int, at string, now, base State) error {
 	case p.moved[root]:
 		c.Why = whyOther
 	case base.Exists() && base.Kind != Dir && !p.r.forged(&base):
-		c.Why = whyWhile
+		if err := p.recall(&c); err != nil {
+			return err
+		}
 	}
 	// The identity of what is to come is that of nothing. It has the owner of what it replaces.
 	b.Dev, b.Ino, b.Change, b.Links, b.Racy = 0, 0, 0, 0, false
@@ -291,6 +294,34 @@ func (p *proposing) add(root int, at string, now, base State) error {
 	}
 	p.x.size += len(at)
 	p.x.rec.Changes = append(p.x.rec.Changes, c)
+	return nil
+}
+
+// recall takes the base of a file that was changed here while the command ran, if it was saved before that.
+func (p *proposing) recall(c *Change) error {
+	s, name := p.known.find(key{c.Root, string(c.Path)})
+	if name == "" {
+		c.Why = whyWhile
+		return nil
+	}
+	now, err := p.known.tree.stat(name)
+	if err != nil || now.Kind != File {
+		c.Why = whyWhile
+		return err
+	}
+	e := &entry{State: now}
+	at := key{len(p.r.trees), name}
+	p.r.trees = append(p.r.trees, p.known.tree)
+	e, err = p.keep(at, now)
+	p.r.trees = p.r.trees[:at.root]
+	if err != nil {
+		return err
+	}
+	if e.State.Digest != s.Digest || e.Kept == 0 {
+		c.Why = whyWhile
+		return nil
+	}
+	c.After, c.BaseKept, c.BasePack = s, e.Kept, e.Pack
 	return nil
 }
 

@@ -436,3 +436,41 @@ func TestADirectoryThatWasExchangedIsAConflict(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+func TestTextThatWasChangedWhileTheCommandRanIsMergedIfItsBaseWasSaved(t *testing.T) {
+	const text = "1\n2\n3\n4\n5\n6\n7\n8\n"
+	r := layered(t, Options{}, map[string]string{"told": text, "late": text, "large": strings.Repeat("x", 2<<20), "gone": text, "d/x": text})
+	for _, name := range []string{"told", "told", "large", "gone", "d", "missing", "d/x/../../told", "/etc/passwd", ""} {
+		r.l.Changing(r.dir, name)
+	}
+	r.l.Changing("/elsewhere", "told")
+	plant(t, r.upper, map[string]string{"told": "one\n" + text[2:], "late": "one\n" + text[2:], "large": "y"})
+	whiteout(t, r.upper+"/gone")
+	plant(t, r.dir, map[string]string{"told": text + "9\n", "late": text + "9\n", "large": "z", "gone": text + "9\n"})
+	r.l.Changing(r.dir, "late") // a forged report: the guest changed it before
+	rec := r.propose(t)
+	a := r.apply(t, Application{Number: rec.Number})
+	var conflicts []string
+	for _, c := range a.Conflicts {
+		conflicts = append(conflicts, string(c.Path))
+	}
+	slices.Sort(conflicts)
+	if !slices.Equal(conflicts, []string{"gone", "large", "late"}) {
+		t.Errorf("conflicts %+v", a.Conflicts)
+	}
+	for name, want := range map[string]string{"told": "one\n" + text[2:] + "9\n", "late": text + "9\n", "large": "z", "gone": text + "9\n", "d/x": text} {
+		if got := content(t, r.dir+"/"+name); got != want {
+			t.Errorf("%s is %.100q", name, got)
+		}
+	}
+}
+
+func TestALayerThatTakesTooMuchIsTold(t *testing.T) {
+	r := layered(t, Options{}, nil)
+	plant(t, r.upper, map[string]string{"d/large": strings.Repeat("x", 2<<20)})
+	told := false
+	r.l.Watch(t.Context(), 1<<20, func() { told = true })
+	if !told {
+		t.Error("it is not")
+	}
+}

@@ -34,12 +34,13 @@ type Options struct {
 	// keeper. It must then call box.Main first.
 	Keeper program.Program
 
-	Ask    func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
-	Hosts  map[string][]netip.Addr                                            // see box.Options
-	Roots  []byte                                                             // see box.Options
-	Audit  audit.Sink                                                         // see box.Options
-	Steps  *step.Journal                                                      // see box.Options
-	Layers map[string]string                                                  // see box.Options
+	Ask      func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
+	Hosts    map[string][]netip.Addr                                            // see box.Options
+	Roots    []byte                                                             // see box.Options
+	Audit    audit.Sink                                                         // see box.Options
+	Steps    *step.Journal                                                      // see box.Options
+	Layers   map[string]string                                                  // see box.Options
+	Changing func(source, path string)                                          // see box.Options
 
 	Spares int // see box.Options
 
@@ -49,7 +50,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Changing: o.Changing,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

@@ -3,6 +3,7 @@ package steptest
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,10 +24,11 @@ type reviewed struct {
 	layers    *step.Layers
 	sandbox   paddock.Sandbox
 	was       map[string]string // the whole workspace before
+	seen      int               // an inotify descriptor that tells of changes in the workspace
 }
 
 // OpenLayered opens a driver whose sandboxes have layers.
-type OpenLayered func(state string, layers map[string]string) (paddock.Driver, error)
+type OpenLayered func(state string, l *step.Layers) (paddock.Driver, error)
 
 // reviewScripts change everything in a way that a plain copy of the workspace can follow. They move no FIFO in a
 // directory: mv copies a directory that was there before, and there a FIFO's mode cannot be kept on gvisor.
@@ -159,6 +161,37 @@ func ReviewGit(t *testing.T, base paddock.Spec, open OpenLayered) {
 	}
 }
 
+// ReviewMeanwhile promises that text is merged which the user changed after a command did, and that what cannot be merged
+// is left as the user has it.
+func ReviewMeanwhile(t *testing.T, base paddock.Spec, open OpenLayered) {
+	t.Helper()
+	lines := strings.Repeat("line\n", 20)
+	s := beginReview(t, base, open, func(work string) {
+		for _, name := range []string{"merged", "conflict", "untouched"} {
+			if err := os.WriteFile(filepath.Join(work, name), []byte(lines), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	s.run(t, `sed -i 1s/line/theirs/ merged conflict`)
+	s.same(t, "after the command")
+	for name, text := range map[string]string{"merged": lines + "ours\n", "conflict": "ours\n" + lines[5:], "untouched": "ours\n"} {
+		if err := os.WriteFile(filepath.Join(s.work, name), []byte(text), 0o644); err != nil { //nolint:gosec // a test's own file
+			t.Fatal(err)
+		}
+	}
+	rec := s.propose(t)
+	a := s.apply(t, step.Application{Number: rec.Number}, 1)
+	if len(a.Conflicts) == 1 && a.Conflicts[0].Path != "conflict" {
+		t.Errorf("%+v", a.Conflicts)
+	}
+	for name, want := range map[string]string{"merged": "theirs\n" + lines[5:] + "ours\n", "conflict": "ours\n" + lines[5:], "untouched": "ours\n"} {
+		if got, err := os.ReadFile(filepath.Join(s.work, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+}
+
 // beginReview makes a sandbox with a workspace and a layer over it.
 func beginReview(t *testing.T, spec paddock.Spec, open OpenLayered, prepare ...func(work string)) *reviewed {
 	t.Helper()
@@ -190,11 +223,12 @@ func beginReview(t *testing.T, spec paddock.Spec, open OpenLayered, prepare ...f
 	}
 	t.Cleanup(func() { s.journal.Close() })
 	settled(t, s.work)
+	s.seen = watched(t, s.work)
 	s.was = exactly(t, s.work)
 	if s.layers, err = s.reviews.Begin(t.Context(), step.About{Command: []string{"test"}, Roots: []step.Root{{Path: step.Text(s.work), Target: "/work"}}}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := open(filepath.Join(dir, "state"), s.layers.Dirs())
+	d, err := open(filepath.Join(dir, "state"), s.layers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,6 +323,31 @@ func (s *reviewed) apply(t *testing.T, q step.Application, conflicts int) *step.
 func (s *reviewed) same(t *testing.T, when string) {
 	t.Helper()
 	differ(t, when, exactly(t, s.work), s.was)
+	event := make([]byte, 64<<10)
+	if n, err := syscall.Read(s.seen, event); err != syscall.EAGAIN { //nolint:errorlint // of this system
+		t.Errorf("%s something was opened for writing or changed: %q, %v", when, event[:max(n, 0)], err)
+	}
+}
+
+// watched returns a descriptor that can be read when something in a workspace was opened for writing, or changed.
+func watched(t *testing.T, work string) int {
+	t.Helper()
+	fd, err := syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	const all = syscall.IN_MODIFY | syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CREATE | syscall.IN_DELETE | syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO | syscall.IN_DELETE_SELF
+	err = filepath.WalkDir(work, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			_, err = syscall.InotifyAddWatch(fd, path, all)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
 }
 
 func differ(t *testing.T, when string, got, want map[string]string) {
