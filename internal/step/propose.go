@@ -380,8 +380,10 @@ func (p *proposing) keep(at key, s State) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch why {
-	case whyStep, whySize, whyDisk:
+	switch {
+	case why == errMoving.Error() && at.root >= p.n && at.root < 2*p.n: // paddock was killed, and the sandbox is ending
+		return nil, fmt.Errorf("%q: %w: try again when its command has ended: %w", at.path, errMoving, paddock.Conflict)
+	case why == whyStep, why == whySize, why == whyDisk:
 		return nil, fmt.Errorf("%q cannot be kept: %s; `paddock discard` frees what other proposals have: %w", at.path, why, paddock.Exhausted)
 	}
 	if why != "" {
