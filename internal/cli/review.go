@@ -319,7 +319,7 @@ Exit status: 0, or 125 if there is no such proposal.`,
 				return err
 			}
 			if asJSON {
-				return PrintJSON(a.Stdout, list)
+				return PrintJSON(a.Stdout, append([]step.Record{}, list...))
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(a.Stderr, "paddock: there are no proposals here; paddock run --review --workspace . makes one")
@@ -671,7 +671,7 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 			return WithHint(fmt.Errorf("%.40q is not the number of a proposal: %w", text, paddock.Invalid), "`paddock review` lists the proposals for this directory")
 		}
 		if _, err := v.Read(ctx, n); errors.Is(err, paddock.NotFound) {
-			return WithHint(fmt.Errorf("proposal %d: %w", n, paddock.NotFound), "`paddock review --all` lists the proposals")
+			return WithHint(fmt.Errorf("there is no proposal %d: %w", n, paddock.NotFound), "`paddock review --all` lists the proposals")
 		}
 		numbers = append(numbers, n)
 	}

@@ -97,7 +97,7 @@ func (j *Journal) Apply(ctx context.Context, v *Reviews, q Application) (_ *Appl
 func (v *Reviews) proposal(number int64) (*Record, error) {
 	rec, err := v.read(number, true)
 	if errors.Is(err, paddock.NotFound) {
-		return nil, fmt.Errorf("proposal %d: %w", number, paddock.NotFound)
+		return nil, fmt.Errorf("there is no proposal %d: %w", number, paddock.NotFound)
 	}
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (t *tree) unlock(string, uint32) error { return no() }
 
 func (t *tree) laid(string, *State) (laid, error) { return laid{}, no() }
 
-func clear(*os.Root, string) error { return no() }
+func removeLayer(*os.Root, string) error { return no() }
 
 func furnish(string, string) error { return no() }
 

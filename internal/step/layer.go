@@ -129,7 +129,7 @@ func (l *Layers) Abandon() error {
 	if l.name == "" {
 		return nil
 	}
-	err := clear(l.v.root, layerPath(l.name))
+	err := removeLayer(l.v.root, layerPath(l.name))
 	return errors.Join(err, l.close())
 }
 
@@ -232,11 +232,11 @@ func (v *Reviews) salvage(ctx context.Context, name string) (*Record, error) {
 	}
 	head, err := v.about(name)
 	if err != nil { // it was killed before a sandbox could have it, or it is removed
-		return nil, clear(v.root, layerPath(name))
+		return nil, removeLayer(v.root, layerPath(name))
 	}
 	if n := v.proposed(name); n > 0 {
 		if _, err := v.read(n, false); err == nil {
-			return nil, clear(v.root, layerPath(name))
+			return nil, removeLayer(v.root, layerPath(name))
 		}
 	}
 	return v.propose(ctx, name, head, Outcome{Exit: -1}, true, nil)
@@ -349,5 +349,5 @@ func (v *Reviews) DiscardLayer(name string) error {
 	if held, err := tryLock(f); err != nil || !held {
 		return errors.Join(err, fmt.Errorf("the command of the layer %s may run: %w", name, paddock.Conflict))
 	}
-	return clear(v.root, layerPath(name))
+	return removeLayer(v.root, layerPath(name))
 }

@@ -80,9 +80,9 @@ func (t *tree) laid(path string, s *State) (l laid, err error) {
 	return l, err
 }
 
-// clear removes a directory in a root with all that is in it, of which a sandbox may have made any tree: deep ones are
+// removeLayer removes a directory in a root with all that is in it, of which a sandbox may have made any tree: deep ones are
 // moved up before they are removed, so that no path and no number of open files grows with them.
-func clear(root *os.Root, dir string) error {
+func removeLayer(root *os.Root, dir string) error {
 	top, err := root.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -96,7 +96,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 		return nil, errors.Join(err, r.Abandon())
 	}
 	if len(rec.Changes) == 0 && len(rec.Left) == 0 {
-		return nil, errors.Join(r.Abandon(), clear(v.root, layerPath(name)))
+		return nil, errors.Join(r.Abandon(), removeLayer(v.root, layerPath(name)))
 	}
 	if err := p.x.store(ctx); err != nil {
 		return nil, errors.Join(err, r.Abandon())
@@ -105,7 +105,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	if err := errors.Join(v.put(ctx, rec, r.fresh), r.close(true)); err != nil {
 		return nil, err
 	}
-	return rec, clear(v.root, layerPath(name))
+	return rec, removeLayer(v.root, layerPath(name))
 }
 
 func (p *proposing) record() (*Record, error) {
