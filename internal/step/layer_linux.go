@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -165,6 +166,13 @@ func furnish(dir, lower string) error {
 	if err != nil {
 		return err
 	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	if at := mountBelow(string(table), lower); at != "" {
+		return fmt.Errorf("something is mounted at %q, which a layer over %s does not show; unmount it, or name directories that hold no mount: %w", at, lower, paddock.Unsupported)
+	}
 	for _, name := range []string{"", "upper", "work"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			return err
@@ -234,4 +242,17 @@ func weigh(ctx context.Context, dir string, most int) (bytes int64, files int, e
 		sys.Close(fd)
 	}
 	return bytes, files, nil
+}
+
+// mountBelow returns a place of a table of mounts that is in a directory, or nothing.
+func mountBelow(table, dir string) string {
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(table) {
+		if fields := strings.Fields(line); len(fields) > 5 {
+			if at := unescape.Replace(fields[4]); at != dir && within(at, dir) {
+				return at
+			}
+		}
+	}
+	return ""
 }

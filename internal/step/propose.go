@@ -45,6 +45,7 @@ const (
 	whyWhile   = "it was changed here while the command ran"
 	whyOther   = "the directory is another one than when the command ran"
 	whySpecial = "sockets and devices are not taken over"
+	whyMount   = "another file system is mounted there, of which the command saw nothing"
 	whyStrange = "the layer says something about it that Paddock does not know"
 )
 
@@ -197,6 +198,9 @@ func (p *proposing) entry(root int, at string, below, opaque bool) error {
 		}
 	}
 	switch {
+	case base.Dev != 0:
+		p.left(key{root, at}, whyMount)
+		return nil
 	case l.strange:
 		p.left(key{root, at}, whyStrange)
 		return nil
@@ -230,6 +234,10 @@ func (p *proposing) gone(root int, at string) error {
 		return err
 	}
 	if !base.Exists() {
+		return nil
+	}
+	if base.Dev != 0 {
+		p.left(key{root, at}, whyMount)
 		return nil
 	}
 	if err := p.add(root, at, State{}, base); err != nil || base.Kind != Dir {
