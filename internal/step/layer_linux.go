@@ -3,6 +3,7 @@ package step
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -72,6 +72,12 @@ func (t *tree) laid(path string, s *State) (l laid, err error) {
 			return nil
 		}
 		all, err := sys.AttributesAt(dir, name)
+		if errors.Is(err, syscall.EACCES) { // they are read as contents are
+			if err := sys.ChmodAt(dir, name, a.Mode&0o7777|0o700); err != nil {
+				return err
+			}
+			all, err = sys.AttributesAt(dir, name)
+		}
 		if err != nil {
 			return err
 		}
@@ -92,7 +98,7 @@ func removeLayer(root *os.Root, dir string) error {
 		return err
 	}
 	defer top.Close()
-	at, moved := int(top.Fd()), 0
+	at := int(top.Fd())
 	var empty func(fd int, name string) error
 	empty = func(fd int, name string) error {
 		if a, err := sys.AttrAt(fd, name); err != nil || a.Mode&syscall.S_IFMT != syscall.S_IFDIR {
@@ -107,8 +113,7 @@ func removeLayer(root *os.Root, dir string) error {
 		if fd == at {
 			return nil // with what is in it, in its turn
 		}
-		moved++
-		return sys.RenameAt(fd, name, at, ".moved-"+strconv.Itoa(moved))
+		return sys.RenameAt(fd, name, at, rand.Text())
 	}
 	for {
 		names, err := top.Readdirnames(-1)

@@ -46,6 +46,7 @@ const (
 	whyOther   = "the directory is another one than when the command ran"
 	whySpecial = "sockets and devices are not taken over"
 	whyMount   = "another file system is mounted there, of which the command saw nothing"
+	whyClosed  = "this user may not read the directory"
 	whyStrange = "the layer says something about it that Paddock does not know"
 )
 
@@ -143,6 +144,16 @@ func (p *proposing) names(at key, upper bool) ([]string, error) {
 	return names, context.Cause(p.ctx)
 }
 
+// below lists a directory of the host. One that may not be read is left out.
+func (p *proposing) below(root int, dir string) ([]string, error) {
+	names, err := p.names(key{root, dir}, false)
+	if errors.Is(err, paddock.Denied) {
+		p.left(key{root, dir}, whyClosed)
+		return nil, nil
+	}
+	return names, err
+}
+
 // directory looks at a directory that is in a layer. below means that there is one on the host too; opaque that what is
 // in that one is gone unless it is in the layer.
 func (p *proposing) directory(root int, dir string, below, opaque bool) error {
@@ -158,7 +169,7 @@ func (p *proposing) directory(root int, dir string, below, opaque bool) error {
 	if !below || !opaque {
 		return nil
 	}
-	old, err := p.names(key{root, dir}, false)
+	old, err := p.below(root, dir)
 	if err != nil {
 		return err
 	}
@@ -248,7 +259,7 @@ func (p *proposing) gone(root int, at string) error {
 
 // inside proposes that all goes that is in a directory of the host.
 func (p *proposing) inside(root int, dir string) error {
-	names, err := p.names(key{root, dir}, false)
+	names, err := p.below(root, dir)
 	if err != nil {
 		return err
 	}

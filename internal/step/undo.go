@@ -200,8 +200,9 @@ func (u *undo) begin(recs []*Record) error {
 		return err
 	}
 	u.rec.room = max(u.rec.room, u.j.reserve()) // the next step trims, and an undo must be possible in a full journal
-	u.rec.whole = true                          // what cannot be kept is a conflict, so that redo brings back what undo says it does
-	for b, i := range u.roots {                 // between the two looks
+	// What cannot be kept is a conflict, so that redo brings back what undo says it does. A proposal is applied all the same.
+	u.rec.whole = u.review == nil
+	for b, i := range u.roots { // between the two looks
 		if u.rec.trees[i].ino != b.Ino {
 			return errors.Join(fmt.Errorf("the directory %q was exchanged: %w", b.Path, paddock.Conflict), u.rec.Abandon())
 		}
