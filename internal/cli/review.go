@@ -83,7 +83,7 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 		st, err := os.Stat(m.Source)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("--review: %w: %w", err, paddock.NotFound)
 		case !st.IsDir():
 			return nil, WithHint(fmt.Errorf("--review: %s is a single file: %w", OneLine(m.Source), paddock.Unsupported), "mount the directory that it is in")
 		case target(*m) == "/":
@@ -113,19 +113,22 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 // mostLayered is how much layers may take if no limit is given: what a proposal can keep.
 const mostLayered = 8 << 30
 
-// watch ends a run whose layers come to take too much.
-func (r *review) watch(ctx context.Context, limit int64, end context.CancelCauseFunc) {
+// watch removes the sandbox of a run whose layers come to take too much.
+func (r *review) watch(ctx context.Context, limit int64, b *oneShot) {
 	if r == nil {
 		return
 	}
 	if limit <= 0 {
 		limit = mostLayered
 	}
-	ctx, r.stop = context.WithCancel(ctx)
+	watching, stop := context.WithCancel(ctx)
+	r.stop = stop
 	r.wg.Go(func() {
-		r.layers.Watch(ctx, limit, func() {
+		r.layers.Watch(watching, limit, func() {
 			r.full = WithHint(fmt.Errorf("the command was ended: what it changed takes more than %d MiB: %w", limit>>20, paddock.Exhausted), "raise --disk, which is at most 8G for a review")
-			end(r.full)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
+			defer cancel()
+			_ = b.Remove(ctx) // what is left the removal at the end tells
 		})
 	})
 }

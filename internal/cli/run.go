@@ -273,7 +273,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.noteWeaker(b.tier, auto.Tried(b.passed))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
-	review.watch(starting, p.spec.Limits.Disk, cancel)
+	review.watch(starting, p.spec.Limits.Disk, b)
 	ports.serve(a, b)
 	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
 	ports.end(a)

@@ -81,7 +81,7 @@ func (j *Journal) Apply(ctx context.Context, v *Reviews, q Application) (_ *Appl
 	if err := u.begin([]*Record{rec}); err != nil {
 		return nil, err
 	}
-	a := &applying{u: u, rec: rec, has: has, parts: map[int]bool{}, notes: map[int]string{}}
+	a := &applying{u: u, rec: rec, has: has, shows: q.Pick != nil, parts: map[int]bool{}, notes: map[int]string{}}
 	chosen, err := a.choose(q.Pick)
 	if err == nil {
 		err = u.step(chosen)
@@ -114,6 +114,7 @@ type applying struct {
 	rec   *Record
 	has   *stock
 	took  []int          // changes that were chosen, by index in rec; those of the record that is applied are in this order
+	shows bool           // texts are shown
 	parts map[int]bool   // of which only a part was chosen
 	notes map[int]string // what is to be told of them
 }
@@ -133,24 +134,37 @@ func (a *applying) goal(c *Change) (g goal, err error) {
 	if b.Kind != File || w.Kind != File && w.Exists() {
 		return g, nil
 	}
-	g.now, g.text = a.text(c.Kept, c.Pack, b.Size)
 	if !w.Exists() {
+		if a.shows {
+			g.now, g.text = a.text(c.Kept, c.Pack, b.Size)
+		}
 		return g, nil
 	}
 	at, why := a.u.place(c.Root, c.Path)
-	if why != "" || c.Why != "" {
-		g.text = false
+	if why != "" {
 		return g, nil
 	}
-	base, known := a.text(c.BaseKept, c.BasePack, w.Size)
-	g.old, g.text = base, g.text && known
 	now, err := a.u.stat(at)
-	if err != nil || now.Kind != File {
+	if err != nil {
 		return g, err
 	}
+	if c.Why != "" { // it is no base that the present is compared with
+		if a.shows && now.Kind == File && now.Size <= baseText {
+			g.now, g.text = a.text(c.Kept, c.Pack, b.Size)
+			here, _, err := a.u.tree(at).text(at.path, now, baseText)
+			g.old, g.text = slices.Clone(here), g.text && err == nil && !isBinary(here)
+		}
+		return g, nil
+	}
 	same, now, err := a.u.is(at, now, w)
-	if same || err != nil {
+	if err != nil || same && !a.shows {
 		return g, err
+	}
+	base, known := a.text(c.BaseKept, c.BasePack, w.Size)
+	g.now, g.text = a.text(c.Kept, c.Pack, b.Size)
+	g.old, g.text = base, g.text && known
+	if same || now.Kind != File {
+		return g, nil
 	}
 	if !g.text || now.Size > baseText {
 		return g, nil
@@ -165,7 +179,7 @@ func (a *applying) goal(c *Change) (g goal, err error) {
 	}
 	merged, clean := merge(base, here, g.now)
 	if !clean {
-		g.why = whyBoth
+		g.old, g.why = slices.Clone(here), whyBoth
 		return g, nil
 	}
 	g.old, g.now = slices.Clone(here), merged
@@ -330,14 +344,15 @@ func difference(root Text, g *goal) Difference {
 	if !c.Before.Exists() {
 		to = "/dev/null"
 	}
-	switch {
-	case g.why != "":
+	if g.why != "" {
 		d.Why = g.why
+	}
+	switch {
 	case !slices.Contains(d.Kinds, Edited) && !slices.Contains(d.Kinds, Created) && !slices.Contains(d.Kinds, Removed):
 	case g.text:
 		d.Text = unified(from, to, g.old, g.now)
 	case c.Before.Kind == File || c.After.Kind == File:
-		d.Binary = c.Why == ""
+		d.Binary = d.Why == ""
 	}
 	return d
 }
@@ -402,7 +417,7 @@ func (v *Reviews) Propositions(ctx context.Context, number int64, paths []string
 		u.roots[root.bare()] = i
 		u.rec.trees = append(u.rec.trees, t)
 	}
-	a := &applying{u: u, rec: rec, has: has}
+	a := &applying{u: u, rec: rec, has: has, shows: true}
 	var list []Difference
 	for i := range rec.Changes {
 		if err := context.Cause(ctx); err != nil {

@@ -265,6 +265,12 @@ func TestWhatWasChangedMeanwhileIsMergedOrAConflict(t *testing.T) {
 	if err != nil || len(list) != 1 || !strings.Contains(list[0].Text, "-1\n+one\n 2\n") || strings.Contains(list[0].Text, "+9") {
 		t.Errorf("%+v, %v", list, err)
 	}
+	for name, why := range map[string]string{"conflict": whyBoth, "during": whyWhile} {
+		list, err := r.v.Propositions(t.Context(), rec.Number, []string{r.dir + "/" + name})
+		if err != nil || len(list) != 1 || list[0].Why != why || !strings.Contains(list[0].Text, "+one\n") {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+	}
 	a := r.apply(t, Application{Number: rec.Number})
 	var conflicts []string
 	for _, c := range a.Conflicts {
