@@ -99,8 +99,7 @@ func removeLayer(root *os.Root, dir string) error {
 	}
 	defer top.Close()
 	at := int(top.Fd())
-	var empty func(fd int, name string) error
-	empty = func(fd int, name string) error {
+	empty := func(fd int, name string) error {
 		if a, err := sys.AttrAt(fd, name); err != nil || a.Mode&syscall.S_IFMT != syscall.S_IFDIR {
 			return cmp.Or(err, sys.UnlinkAt(fd, name))
 		}
@@ -184,7 +183,7 @@ func furnish(dir, lower string) error {
 		}
 	}
 	upper := filepath.Join(dir, "upper")
-	f, err := os.Open(upper) //nolint:gosec // it was just made
+	f, err := os.Open(upper)
 	if err != nil {
 		return err
 	}

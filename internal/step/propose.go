@@ -279,7 +279,7 @@ func (p *proposing) inside(root int, dir string) error {
 func (p *proposing) add(root int, at string, now, base State) error {
 	if err := validPath(at); err != nil {
 		p.left(key{root, at[:min(len(at), maxPath)]}, whyLong)
-		return nil
+		return nil //nolint:nilerr // it is left out
 	}
 	if len(p.x.rec.Changes) >= p.r.j.opts.Changes || p.x.size+len(at) > maxPathBytes {
 		p.left(key{root: root}, whyMany)
@@ -328,10 +328,9 @@ func (p *proposing) recall(c *Change) error {
 		c.Why = whyWhile
 		return err
 	}
-	e := &entry{State: now}
 	at := key{len(p.r.trees), name}
 	p.r.trees = append(p.r.trees, p.known.tree)
-	e, err = p.keep(at, now)
+	e, err := p.keep(at, now)
 	p.r.trees = p.r.trees[:at.root]
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func Review(t *testing.T, base paddock.Spec, open OpenLayered) {
 	}
 	for _, script := range reviewScripts {
 		got := s.run(t, script+"; find . | sort")
-		c := exec.CommandContext(t.Context(), "sh", "-c", "umask 022; "+script+"; find . | sort") //nolint:gosec // of this file
+		c := exec.CommandContext(t.Context(), "sh", "-c", "umask 022; "+script+"; find . | sort")
 		c.Dir = copied
 		want, err := c.Output()
 		if err != nil {
@@ -140,7 +140,7 @@ func ReviewGit(t *testing.T, base paddock.Spec, open OpenLayered) {
 	}
 	s := beginReview(t, base, open, func(work string) {
 		for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "first"}} {
-			c := exec.CommandContext(t.Context(), git, args...) //nolint:gosec // git
+			c := exec.CommandContext(t.Context(), git, args...)
 			c.Dir = work
 			if out, err := c.CombinedOutput(); err != nil {
 				t.Fatalf("git %q: %v: %s", args, err, out)
@@ -152,7 +152,7 @@ func ReviewGit(t *testing.T, base paddock.Spec, open OpenLayered) {
 	rec := s.propose(t)
 	s.apply(t, step.Application{Number: rec.Number}, 0)
 	for _, args := range [][]string{{"fsck", "--strict"}, {"log", "--format=%s"}, {"status", "--porcelain"}} {
-		c := exec.CommandContext(t.Context(), git, args...) //nolint:gosec // git
+		c := exec.CommandContext(t.Context(), git, args...)
 		c.Dir = s.work
 		out, err := c.CombinedOutput()
 		if err != nil || args[0] == "log" && string(out) != "third\nsecond\nfirst\n" || args[0] == "status" && len(out) > 0 {
@@ -176,7 +176,7 @@ func ReviewMeanwhile(t *testing.T, base paddock.Spec, open OpenLayered) {
 	s.run(t, `sed -i 1s/line/theirs/ merged conflict`)
 	s.same(t, "after the command")
 	for name, text := range map[string]string{"merged": lines + "ours\n", "conflict": "ours\n" + lines[5:], "untouched": "ours\n"} {
-		if err := os.WriteFile(filepath.Join(s.work, name), []byte(text), 0o644); err != nil { //nolint:gosec // a test's own file
+		if err := os.WriteFile(filepath.Join(s.work, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -324,7 +324,7 @@ func (s *reviewed) same(t *testing.T, when string) {
 	t.Helper()
 	differ(t, when, exactly(t, s.work), s.was)
 	event := make([]byte, 64<<10)
-	if n, err := syscall.Read(s.seen, event); err != syscall.EAGAIN { //nolint:errorlint // of this system
+	if n, err := syscall.Read(s.seen, event); err != syscall.EAGAIN {
 		t.Errorf("%s something was opened for writing or changed: %q, %v", when, event[:max(n, 0)], err)
 	}
 }
