@@ -39,7 +39,7 @@ type options struct {
 
 	hosts map[string][]netip.Addr // that sandboxes find; nil where they have no network
 	roots []byte                  // PEM, of who vouches for those
-	steps *step.Journal           // records what sandboxes change; nil records nothing
+	steps string                  // records what sandboxes change; nil records nothing
 }
 
 func main() {

@@ -121,7 +121,8 @@ func measureSteps(ctx context.Context, o options) (_ []row, err error) {
 
 // stepsOf measures one tier.
 func stepsOf(ctx context.Context, o options, t tier, top, data string) (_ []row, err error) {
-	journal, err := step.Open(filepath.Join(top, "steps"), step.Options{})
+	dir := filepath.Join(top, "steps")
+	journal, err := step.Open(dir, step.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -132,16 +133,16 @@ func stepsOf(ctx context.Context, o options, t tier, top, data string) (_ []row,
 		if err := emptyFiles(work, 100_000); err != nil {
 			return nil, err
 		}
-		with := o
+		with, undo := o, paddock.UndoOff
 		if name == "recorded" {
-			with.steps = journal
+			with.steps, undo = dir, paddock.UndoOn
 		}
 		d, err := t.open(with, "")
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, d.Close()) }()
-		p, remove, err := inSandbox(ctx, d, t, work, data)
+		p, remove, err := inSandbox(ctx, d, t, work, data, undo)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +151,7 @@ func stepsOf(ctx context.Context, o options, t tier, top, data string) (_ []row,
 			return nil, err
 		}
 		begins = append(begins, place{name, func(ctx context.Context, script string) error {
-			one, remove, err := inSandbox(ctx, d, t, work, data)
+			one, remove, err := inSandbox(ctx, d, t, work, data, undo)
 			if err != nil {
 				return err
 			}
@@ -229,13 +230,13 @@ func growthOf(ctx context.Context, o options, t tier, top string) (_ row, err er
 	if out, err := exec.CommandContext(ctx, "git", "clone", "-q", "--no-hardlinks", ".", work).CombinedOutput(); err != nil {
 		return row{}, fmt.Errorf("%w\n%s", err, out)
 	}
-	o.steps = journal
+	o.steps = dir
 	d, err := t.open(o, "")
 	if err != nil {
 		return row{}, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	p, remove, err := inSandbox(ctx, d, t, work, top)
+	p, remove, err := inSandbox(ctx, d, t, work, top, paddock.UndoOn)
 	if err != nil {
 		return row{}, err
 	}

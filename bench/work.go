@@ -102,7 +102,7 @@ func compareWork(ctx context.Context, o options) (_ []row, err error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, d.Close()) }()
-		p, remove, err := inSandbox(ctx, d, t, dir, data)
+		p, remove, err := inSandbox(ctx, d, t, dir, data, paddock.UndoOff)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
@@ -176,10 +176,10 @@ func onHost(work, data, tmp string) place {
 	}}
 }
 
-func inSandbox(ctx context.Context, d paddock.Driver, t tier, work, data string) (place, func() error, error) {
+func inSandbox(ctx context.Context, d paddock.Driver, t tier, work, data string, undo paddock.UndoMode) (place, func() error, error) {
 	spec := t.spec()
 	spec.Mounts = []paddock.Mount{{Source: data}, {Source: work, Write: true}}
-	spec.Limits = paddock.Limits{Memory: 2 << 30, Disk: 1 << 30}
+	spec.Limits, spec.Undo = paddock.Limits{Memory: 2 << 30, Disk: 1 << 30}, undo
 	sb, err := d.Create(ctx, spec)
 	if err != nil {
 		return place{}, nil, err

@@ -25,7 +25,7 @@ func (l *Layout) aliases() error {
 		return fmt.Errorf("protected names: %w: %w", err, paddock.Invalid)
 	}
 	for _, m := range l.Config.Mounts {
-		if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer || m.IsFile {
+		if m.Kind != boxinit.MountBind || !m.Writable() || m.Device || m.Layer || m.IsFile {
 			continue
 		}
 		missing := map[string]bool{}

@@ -97,6 +97,15 @@ type Options struct {
 	// Steps is the directory of the journal of steps (package step), for sandboxes with paddock.Spec.Undo. It is made if
 	// needed, for its owner only, and must be out of every sandbox's reach. Empty refuses such sandboxes.
 	Steps string
+
+	// Layers has directories that take what changes in mounts with Overlay of an ephemeral sandbox, by the source of the
+	// mount. In each are directories upper and work. They are the caller's, who reads and removes them when the sandbox
+	// is gone. One serves one sandbox.
+	Layers map[string]string
+
+	// Changing is called with the source of a mount in Layers and a path below it, before commands change what they see
+	// there. The sandbox reports it, so it may be forged.
+	Changing func(source, path string)
 }
 
 // An environ is an environment by name.
@@ -291,6 +300,9 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	if own.steps != nil {
 		own.steps.audit = d.site.o.Audit
+	}
+	if d.site.o.Changing != nil && how == nil {
+		p.plan.witness = (&layered{changing: d.site.o.Changing}).watch
 	}
 	own.plan.made = func(b *Box) {
 		if b.Group != nil {

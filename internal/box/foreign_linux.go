@@ -53,10 +53,32 @@ func openForeign(c *Configuration) error {
 		}
 		m.File = fmt.Sprintf("mount %d", i)
 		c.Files.Add(m.File, f)
+		if err := openLayer(c, m, maps); err != nil {
+			return err
+		}
 		if sent++; sent > 200 {
 			return fmt.Errorf("more than 200 mounts: %w", paddock.Invalid)
 		}
 	}
+	return nil
+}
+
+// openLayer opens the directory that takes the changes of a mount. What the box makes there belongs to the directory's
+// owner on disk.
+func openLayer(c *Configuration, m *boxinit.Mount, maps map[[2]int]*os.File) error {
+	if m.Upper == "" {
+		return nil
+	}
+	f, err := sys.CloneReal(m.Upper)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", m.Upper, notThere(err))
+	}
+	c.own.add(f)
+	if err := c.Layout.mapOwners(&boxinit.Mount{Kind: m.Kind, Source: m.Upper, Write: true}, f, maps, c.own); err != nil {
+		return err
+	}
+	m.UpperFile = m.File + " layer"
+	c.Files.Add(m.UpperFile, f)
 	return nil
 }
 
@@ -80,7 +102,7 @@ func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.Fil
 		maps[owner] = ns
 	}
 	if err := sys.IDMap(f, ns, true); err != nil {
-		if !m.Write && m.Kind == boxinit.MountBind {
+		if !m.Writable() && m.Kind == boxinit.MountBind {
 			return nil // to be read as any user may
 		}
 		return fmt.Errorf("mount %s: its file system cannot map owners (id-mapped mounts), so a root caller cannot share it for writing; "+

@@ -36,7 +36,7 @@ const sshAuthSock = "SSH_AUTH_SOCK"
 func (l *Layout) placeKeyAgents(spec *paddock.Spec) error {
 	for _, a := range spec.Policy.KeyAgents {
 		for _, m := range l.Mounts {
-			if m.Write && hostroot.Within(a.Socket, m.Source) {
+			if m.Writable() && hostroot.Within(a.Socket, m.Source) {
 				return fmt.Errorf("key agent %s: %s is in %s, which commands may change: %w", a.Kind, a.Socket, m.Source, paddock.Invalid)
 			}
 		}

@@ -39,6 +39,7 @@ type Layout struct {
 	data      string            // directory of saved sandboxes
 	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
+	layers    map[string]string // see Options.Layers
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
 	overlay, saves bool
@@ -51,7 +52,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, private: s.o.Private.Real(), builds: s.builds(), overlay: t.Overlay, saves: t.Snapshots != nil}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, private: s.o.Private.Real(), builds: s.builds(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -163,6 +164,12 @@ func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 			target = filepath.Join(l.Config.User.Home, rest)
 		}
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true, Cache: m.Cache})
+		if m.Overlay {
+			if !st.IsDir() {
+				return nil, fmt.Errorf("mount %s: only a directory has a layer for changes; mount the one that it is in: %w", m.Source, paddock.Unsupported)
+			}
+			mounts[len(mounts)-1].Upper = l.layers[m.Source]
+		}
 		if !m.Cache || l.builds == "" || !hostroot.Within(source, l.builds) { // anybody may write this word into a spec
 			if err := l.private.Refuse("mount", source); err != nil {
 				return nil, err
@@ -502,7 +509,7 @@ func (l *Layout) ownFiles() error {
 	}
 	for _, own := range l.own {
 		for _, m := range slices.Clone(l.Config.Mounts) {
-			if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer {
+			if m.Kind != boxinit.MountBind || !m.Writable() || m.Device || m.Layer {
 				continue
 			}
 			if hostroot.Within(m.Source, own) {
@@ -568,7 +575,7 @@ func (l *Layout) rights() {
 		switch {
 		case m.Kind == boxinit.MountPrivate, m.Kind == boxinit.MountBind && m.Layer:
 			private = append(private, m.Target)
-		case m.Kind == boxinit.MountBind && m.Write && !m.Device:
+		case m.Kind == boxinit.MountBind && m.Writable() && !m.Device:
 			c.Trees = append(c.Trees, boxinit.Tree{Path: m.Target, Protected: true, Source: m.Source, Cache: m.Cache})
 		}
 	}

@@ -35,6 +35,9 @@ type Options struct {
 	Scope   func() error
 	Audit   audit.Sink
 	Steps   string
+	Layers  map[string]string
+
+	Changing func(source, path string)
 }
 
 // A Runtime is a tier's part in the process that owns a box, which runs on Linux only.

@@ -55,8 +55,8 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		switch {
 		case m.Write && m.Overlay:
 			return fmt.Errorf("mount %s: changes either reach the host or stay inside: %w", m.Source, paddock.Invalid)
-		case m.Overlay:
-			return fmt.Errorf("mount %s: an overlay is not in this tier yet: %w", m.Source, paddock.Unsupported)
+		case m.Overlay && (!spec.Ephemeral || d.site.o.Layers[m.Source] == ""):
+			return fmt.Errorf("mount %s: this tier has an overlay only for a command whose changes are reviewed, as of paddock run --review: %w", m.Source, paddock.Unsupported)
 		}
 		if err := checkPath(m.Source); err != nil {
 			return fmt.Errorf("mount: %w", err)

@@ -76,6 +76,36 @@ func (m *making) witness(c *Configuration) error {
 	return nil
 }
 
+// layered tells what is about to change in mounts that have a layer.
+type layered struct {
+	changing func(source, path string)
+	trees    []WitnessedTree
+}
+
+// watch implements what Plan.witness is.
+func (l *layered) watch(trees []WitnessedTree) (Witness, error) {
+	l.trees = trees
+	return l, nil
+}
+
+// Change implements Witness.
+func (l *layered) Change(c boxinit.Change) error {
+	l.tell(c.Tree, c.Path)
+	if c.Kind.Two() {
+		l.tell(c.ToTree, c.To)
+	}
+	return nil
+}
+
+func (l *layered) tell(tree int, path string) {
+	if tree >= 0 && tree < len(l.trees) && l.trees[tree].Source != "" && path != "" {
+		l.changing(l.trees[tree].Source, path)
+	}
+}
+
+// Missed implements Witness. What is not told has no base.
+func (l *layered) Missed(string) error { return nil }
+
 // hearChanges tells w what comes on a channel, until that ends.
 func hearChanges(channel *sys.Channel, w Witness) error {
 	for {

@@ -279,8 +279,18 @@ type Mount struct {
 	Layer  bool      `json:"layer,omitempty"`   // Source is a name in the overlay made before
 	// Maybe means that the source may be missing.
 	Maybe bool `json:"maybe,omitempty"`
+
+	// Upper is a directory of the host that takes what changes in a bind, in directories upper and work, so that the
+	// source is never written. Write is false then, so that what does not know Upper writes nothing at all. UpperFile is
+	// the name of the transmitted file of it; empty means by path.
+	Upper     string `json:"upper,omitempty"`
+	UpperFile string `json:"upper_file,omitempty"`
+
 	Cache bool `json:"cache,omitempty"` // caches of build tools, which sandboxes alone write
 }
+
+// Writable reports whether commands may change what they see of a mount.
+func (m *Mount) Writable() bool { return m.Write || m.Upper != "" }
 
 // A Report is a message from the box to the host on the control descriptor.
 type Report struct {

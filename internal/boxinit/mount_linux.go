@@ -24,7 +24,7 @@ func build(mounts []Mount, files *Files, shown *view) error {
 	if err := shown.expose(); err != nil {
 		return fmt.Errorf("show the size of the sandbox: %w", err)
 	}
-	sources := make([]*os.File, len(mounts))
+	sources, layers := make([]*os.File, len(mounts)), make([]*os.File, len(mounts))
 	for i, m := range mounts {
 		f, err := source(m, files, shown)
 		if err != nil {
@@ -34,13 +34,16 @@ func build(mounts []Mount, files *Files, shown *view) error {
 			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 		sources[i] = f
+		if layers[i], err = layer(m, files); err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
 	}
 	root, err := enterable(sources[0])
 	if err != nil {
 		return err
 	}
 	for i, m := range mounts[1:] {
-		if err := step(root, m, sources[i+1]); err != nil {
+		if err := step(root, m, sources[i+1], layers[i+1]); err != nil {
 			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
@@ -59,7 +62,7 @@ func build(mounts []Mount, files *Files, shown *view) error {
 	}
 	// Close everything that building needed. The descriptors were the last access to the
 	// old tree.
-	for _, f := range sources {
+	for _, f := range append(sources, layers...) {
 		if f != nil {
 			f.Close()
 		}
@@ -168,7 +171,7 @@ func setAttrs(f *os.File, m Mount) error {
 }
 
 // step makes one mount below root.
-func step(root *os.File, m Mount, src *os.File) error {
+func step(root *os.File, m Mount, src, layer *os.File) error {
 	switch m.Kind {
 	case MountDir:
 		dir, err := walk(root, m.Target, m.Mode)
@@ -214,6 +217,14 @@ func step(root *os.File, m Mount, src *os.File) error {
 	}
 	if src == nil { // a source that may be missing
 		return nil
+	}
+	if m.Upper != "" {
+		merged, err := layered(root, m, src, layer)
+		if err != nil {
+			return err
+		}
+		defer merged.Close()
+		src = merged
 	}
 	at, err := target(root, m)
 	if err != nil {
@@ -458,6 +469,62 @@ func overlay(root *os.File, m Mount, lower *os.File) error {
 	}
 	defer merged.Close()
 	return attachAt(root, workDir+"/merged", merged)
+}
+
+// layer opens the directory that takes the changes of a mount, or nothing if there is none.
+func layer(m Mount, files *Files) (f *os.File, err error) {
+	switch {
+	case m.Upper == "":
+		return nil, nil
+	case m.UpperFile != "":
+		f = files.One(m.UpperFile)
+		if f == nil {
+			return nil, fmt.Errorf("no file %q came along: %w", m.UpperFile, paddock.Internal)
+		}
+	default:
+		if f, err = sys.CloneReal(m.Upper); err != nil {
+			return nil, err
+		}
+	}
+	return f, sys.SetMountAttr(f, sys.NoSUID|sys.NoDev, true)
+}
+
+// layered makes a mount that shows lower and puts what changes into the upper of a layer. Nothing else of both is left
+// in the tree.
+func layered(root *os.File, m Mount, lower, layer *os.File) (*os.File, error) {
+	desk, err := sys.NewMount("tmpfs", sys.NoSUID|sys.NoDev, sys.Option{Key: "mode", Value: "755"})
+	if err != nil {
+		return nil, err
+	}
+	defer desk.Close()
+	if err := attachAt(root, workDir, desk); err != nil {
+		return nil, err
+	}
+	here, err := sys.PathOf(int(root.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	here += workDir
+	err = errors.Join(attachAt(root, workDir+"/lower", lower), attachAt(root, workDir+"/layer", layer))
+	var merged *os.File
+	m.Write = true
+	if err == nil {
+		merged, err = sys.NewMount("overlay", attrs(m),
+			sys.Option{Key: "lowerdir", Value: here + "/lower"},
+			sys.Option{Key: "upperdir", Value: here + "/layer/upper"},
+			sys.Option{Key: "workdir", Value: here + "/layer/work"},
+			sys.Option{Key: "userxattr"})
+	}
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ELOOP) {
+		err = fmt.Errorf("a layer over it is not possible here: it needs overlayfs in user namespaces (Linux 5.11), no other mount below the directory, and Paddock's data directory outside of it, on a disk such as ext4: %w: %w", err, paddock.Unsupported)
+	}
+	if gone := sys.Detach(here); err == nil {
+		err = gone
+	}
+	if err != nil && merged != nil {
+		merged.Close()
+	}
+	return merged, err
 }
 
 func attachAt(root *os.File, name string, mount *os.File) error {

@@ -90,6 +90,7 @@ func commandsOfThisPackage() []command {
 		{"snapshot", (*App).snapshotCommand}, {"fork", (*App).forkCommand},
 		{"exec", (*App).execCommand}, {"attach", (*App).attachCommand}, {"logs", (*App).logsCommand}, {"ps", (*App).processesCommand},
 		{"steps", (*App).stepsCommand}, {"show", (*App).showCommand}, {"diff", (*App).diffCommand}, {"undo", (*App).undoCommand}, {"redo", (*App).redoCommand},
+		{"review", (*App).reviewCommand}, {"apply", (*App).applyCommand}, {"discard", (*App).discardCommand},
 		{"cp", (*App).copyCommand}, {"forward", (*App).forwardCommand}, {"url", (*App).urlCommand},
 	}
 }

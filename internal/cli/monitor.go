@@ -168,7 +168,7 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 	w.m = monitor.New(o)
 	w.measured.Network = p.spec.Policy.Network.Mode == paddock.NetworkList
 	p.judge, p.watch = &judged{w}, &watcher{w}
-	if f.undo == "" || !changed("undo") {
+	if !f.review && (f.undo == "" || !changed("undo")) {
 		f.undo = "on" // what is not recorded is not measured
 	}
 	return w, nil

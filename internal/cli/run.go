@@ -30,6 +30,7 @@ type runFlags struct {
 	noCache  bool
 	undo     string
 	budget   []string
+	review   bool
 	publish  listFlag
 
 	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
@@ -75,6 +76,11 @@ made.
 
 With --budget cpu=10m or network=1G, the sandbox is stopped when it has used more
 in all. It is looked at each second, so it may use a little more.
+
+With --review, what the command changes in directories of yours goes to a layer
+over them, and nothing in them changes. At the end there is a proposal: paddock
+diff shows it, paddock apply makes the changes, and paddock discard throws them
+away. docs/use/review.md tells more.
 
 With --publish PORT, connections to that port of this machine, at 127.0.0.1 and
 ::1, reach the same port of the sandbox; HOSTPORT:PORT publishes it as another
@@ -123,6 +129,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
 	registerBudget(fs, &f.budget)
+	registerReview(fs, &f.review)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -236,6 +243,11 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	defer mon.close()
 
+	review, err := a.reviewing(ctx, f, p, args)
+	if err != nil {
+		return err
+	}
+	defer review.close(a)
 	if p.steps, err = a.recording(ctx, p, f.undo); err != nil {
 		return err
 	}
@@ -281,7 +293,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		fmt.Fprintf(a.Stderr, "paddock: %s\n", OneLine(b.choice()))
 		a.surroundings(a.Stderr, p, b.tier, proxy)
 		for _, m := range p.spec.Mounts {
-			if m.Overlay {
+			if m.Overlay && p.layers == nil {
 				fmt.Fprintf(a.Stderr, "paddock: note: %s is seen through an overlay: what changes there stays inside and vanishes with the sandbox\n", OneLine(m.Source))
 			}
 		}
@@ -290,6 +302,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.noteWeaker(b.tier, auto.Tried(b.passed))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
+	review.watch(starting, p.spec.Limits.Disk, b)
 	ports.serve(a, b)
 	var exit paddock.Exit
 	spent, err := limit.spend(starting, b, p.spec.Policy.Network.Mode)
@@ -315,6 +328,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
 	r.Steps = a.recorded(gone, p.steps, b, f.verbose)
+	r.Proposal = review.propose(ctx, a, b, exit, left)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
 	}
@@ -323,7 +337,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	} else if over != "" && Because(starting, nil) == nil {
 		return a.overspent(over, seen, r)
 	}
-	if err != nil {
+	if err = review.because(err); err != nil {
 		if seen != nil {
 			refusals(a.Stderr, seen.Refused)
 		}

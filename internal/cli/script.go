@@ -176,6 +176,7 @@ Paddock itself failed.`,
 	registerUndo(fs, &f.undo)
 	registerBudget(fs, &f.budget)
 	f.registerMonitor(fs)
+	registerReview(fs, &f.review)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c

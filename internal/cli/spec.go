@@ -108,6 +108,9 @@ type plan struct {
 	judge  gatewayclient.Judge
 	watch  step.Watcher // of steps; may be nil
 
+	layers   map[string]string         // of mounts whose changes are reviewed
+	changing func(source, path string) // is told before something changes there
+
 	journal string // directory of the journal of steps; empty if there can be none
 	ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
 }

@@ -251,7 +251,7 @@ func listSteps(out io.Writer, list []step.Record) error {
 	fmt.Fprintln(w, "STEP\tTIME\tTIER\tEXIT\tCHANGED\tCOMMAND")
 	for _, s := range list {
 		exit := strconv.Itoa(s.Exit)
-		if s.Exit < 0 || s.Kind == "undo" {
+		if s.Exit < 0 || s.Kind == "undo" || s.Kind == "apply" {
 			exit = "-"
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", s.Number, s.Begin.Local().Format("2006-01-02 15:04:05"), OneLine(string(s.Tier)), exit, s.Changed, stepWords(&s))
@@ -266,6 +266,9 @@ func stepWords(r *step.Record) string {
 		words = append(words, string(w))
 	}
 	text := OneLineOf(strings.Join(words, " "), 60)
+	if r.Kind == "apply" {
+		text = "paddock " + text
+	}
 	if len(r.Undoes) > 0 {
 		var list []string
 		for _, n := range r.Undoes {
@@ -339,7 +342,7 @@ func (a *App) showStep(r *step.Record) {
 	fmt.Fprintf(w, "step %d: %s\n", r.Number, stepWords(r))
 	fmt.Fprintf(w, "  sandbox  %s (%s)\n", OneLine(r.Sandbox), OneLine(string(r.Tier)))
 	fmt.Fprintf(w, "  time     %s, %s\n", r.Begin.Local().Format(time.RFC3339), r.End.Sub(r.Begin).Round(time.Millisecond))
-	if r.Kind != "undo" {
+	if r.Kind != "undo" && r.Kind != "apply" {
 		fmt.Fprintf(w, "  exit     %d\n", r.Exit)
 	}
 	fmt.Fprintf(w, "  record   sha256:%s\n", r.Digest)
@@ -390,7 +393,8 @@ func (a *App) diffCommand() *cobra.Command {
 		Use:   "diff [flags] [STEP[..STEP]] [PATH...]",
 		Short: "Show what steps changed, as a unified diff",
 		Long: `Show what a step changed, or what the steps from the first number to the second
-changed together. Without a number it is the last step of this directory.
+changed together. Without a number it is the last step of this directory, or the
+newest proposal of paddock run --review, if that is newer.
 
 The contents after a step are not kept. They are shown where the file is still
 as the step left it, or where a later step kept them.
@@ -403,6 +407,11 @@ Exit status: 0, or 125 if there is no such step.`,
 		Args:                  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.steps(c.Context(), f, func(ctx context.Context, from stepSource) error {
+				if own, ok := from.(*ownSteps); ok && own.sandbox == "" {
+					if done, err := a.diffProposal(ctx, own.j, args, asJSON); done || err != nil {
+						return err
+					}
+				}
 				first, last, paths, err := a.stepRange(ctx, from, args)
 				if err != nil {
 					return err
@@ -411,13 +420,7 @@ Exit status: 0, or 125 if there is no such step.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return PrintJSON(a.Stdout, differencesJSON(list))
-				}
-				for i := range list {
-					a.printDifference(&list[i])
-				}
-				return nil
+				return a.printDifferences(list, asJSON)
 			})
 		},
 	}
@@ -471,6 +474,16 @@ func (a *App) stepRange(ctx context.Context, from stepSource, args []string) (fi
 	}
 	paths, err = from.paths(args)
 	return first, last, paths, err
+}
+
+func (a *App) printDifferences(list []step.Difference, asJSON bool) error {
+	if asJSON {
+		return PrintJSON(a.Stdout, differencesJSON(list))
+	}
+	for i := range list {
+		a.printDifference(&list[i])
+	}
+	return nil
 }
 
 func (a *App) printDifference(d *step.Difference) {

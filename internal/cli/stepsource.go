@@ -167,9 +167,11 @@ func (s *ownSteps) undo(ctx context.Context, q step.Request) (r *step.Result, mo
 	return r, 0, err
 }
 
-// paths returns paths of arguments as the journal has them. The last name may be a link, or gone.
-func (s *ownSteps) paths(args []string) ([]string, error) {
-	dir, err := s.a.Dir()
+func (s *ownSteps) paths(args []string) ([]string, error) { return s.a.absolute(args) }
+
+// absolute returns paths of arguments without links, but for the last name, which may be gone.
+func (a *App) absolute(args []string) ([]string, error) {
+	dir, err := a.Dir()
 	if err != nil {
 		return nil, err
 	}

@@ -35,16 +35,18 @@ type Tier struct {
 // Gear has the options of a driver for one plan. The zero Gear is for a driver that only answers
 // Info.
 type Gear struct {
-	Limits  budget.Limits
-	Audit   audit.Sink // nil records nothing
-	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
-	Judge   gatewayclient.Judge // see [gatewayclient.Options]
-	Steps   string              // directory of the journal of steps; see box.Options
-	Watch   step.Watcher        // of steps; see box.Options
-	State   string              // the directory of a server's sandboxes; empty is the tier's own
-	Live    string              // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
-	Private private.Files       // a server's own, which no sandbox may see
-	Spares  int                 // keepers that a server has ready; see box.Options
+	Limits   budget.Limits
+	Audit    audit.Sink // nil records nothing
+	Ask      func(context.Context, gatewayclient.Question) gatewayclient.Answer
+	Judge    gatewayclient.Judge       // see [gatewayclient.Options]
+	Steps    string                    // directory of the journal of steps; see box.Options
+	Layers   map[string]string         // see box.Options
+	Changing func(source, path string) // see box.Options
+	Watch    step.Watcher              // of steps; see box.Options
+	State    string                    // the directory of a server's sandboxes; empty is the tier's own
+	Live     string                    // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
+	Private  private.Files             // a server's own, which no sandbox may see
+	Spares   int                       // keepers that a server has ready; see box.Options
 }
 
 // Kept returns the tier's directories below the state directory: state for living sandboxes, and
@@ -171,7 +173,7 @@ func (t Tier) opened(p *plan) (paddock.Driver, error) {
 		return nil, WithHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
 	}
-	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask, Judge: p.judge, Watch: p.watch, Steps: p.journal})
+	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask, Judge: p.judge, Watch: p.watch, Steps: p.journal, Layers: p.layers, Changing: p.changing})
 }
 
 // asksForCommands reports whether the audit log is to record what commands do.

@@ -58,6 +58,7 @@ type About struct {
 	Roots   []Root // Path and Target
 	Start   time.Time
 	Undoes  []int64
+	Protect []string // of a review: names that are protected besides the built-in ones
 
 	// Strict means that a change that cannot be undone is refused before it is made: calls of the Recorder return
 	// [paddock.Exhausted]. Otherwise the record says that it cannot be undone. It does not concern trees that tools
@@ -111,6 +112,7 @@ type Request struct {
 	Sandbox string // for the record of the undo
 	Life    string // as well
 	Tier    paddock.Tier
+	Command []string
 }
 
 // A Place is a path that an undo looked at.

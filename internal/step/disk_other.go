@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"runtime"
 	"time"
 
@@ -91,3 +92,17 @@ func (t *tree) rewrite(context.Context, string, *State, int64, iter.Seq2[snapsho
 func (t *tree) discard(string) error { return no() }
 
 func (t *tree) empty(string) (bool, error) { return false, no() }
+
+func (t *tree) list(string, int, bool) ([]string, bool, error) { return nil, false, no() }
+
+func (t *tree) unlock(string, uint32) error { return no() }
+
+func (t *tree) laid(string, *State) (laid, error) { return laid{}, no() }
+
+func removeLayer(*os.Root, string) error { return no() }
+
+func furnish(string, string) error { return no() }
+
+func awaitLock(context.Context, *os.File) error { return no() }
+
+func weigh(context.Context, string, int) (int64, int, error) { return 0, 0, no() }

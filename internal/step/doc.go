@@ -24,6 +24,18 @@
 // compared once more, so that an edit of the last moment is put back. Undo is recorded as a step of its own, so redo is
 // the undo of that step. What cannot be kept for it is left alone, and so is what another step changed at the same time.
 //
+// # Review
+//
+// [Reviews] gives a command [Layers]: directories that take what it changes, as the upper directories of overlays. When
+// all its processes are gone, the layers are compared with the directories below them, and become a proposal: a [Record]
+// of the kind "review" in a journal of its own, where Before is what a path is to become, and After is its base.
+// [Journal.Apply] is an undo of that record, with three differences: text whose base is not there any more is merged, a
+// protected name is never written, and what cannot be kept for an undo of it is changed all the same.
+//
+// The base of a file is what it was when the command began. A file that was changed since by the time of its inode has no
+// base, unless [Layers.Changing] copied it before. That is told by the sandbox, so it only ever copies what nobody has
+// changed since the command began: a forged report cannot make a later state the base.
+//
 // # Trust
 //
 // The sandbox is hostile, and so are its reports. No call follows a link or leaves the root: paths are resolved by

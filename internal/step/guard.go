@@ -126,7 +126,7 @@ func (u *undo) guard(x *item, at key, s *State) (why string) {
 		return fmt.Sprintf("with it the directory would be a repository of git, and git would obey its %s", name)
 	}
 	if s.Kind == Symlink && u.inGit(at) && !x.c.Seen {
-		return "a link below .git was not there under this name before the step"
+		return u.either("a link below .git was not there under this name before the step", "it is a link below .git, which no sandbox may make")
 	}
 	rule, hit, bare := u.match(at)
 	judged := hit == protect.Protected && set.Content(rule) == protect.Config && s.Kind == File
@@ -138,7 +138,11 @@ func (u *undo) guard(x *item, at key, s *State) (why string) {
 	case bare && !judged:
 		// When the journal saw it the directory may not have been one, and so a sandbox may have written it.
 		return u.protected(rule) + ", because its directory is a repository of git now, and may not have been one before the step"
-	case !x.c.Seen:
+	case u.review != nil && !judged && u.harmless(at, rule, s.Kind):
+		return ""
+	case u.review != nil && !judged:
+		return u.protected(rule) + ", so what a sandbox puts there is not applied"
+	case u.review == nil && !x.c.Seen:
 		return u.protected(rule) + ", and the journal did not see it under this name"
 	case judged:
 		return u.judge(x, at, s)
@@ -180,7 +184,7 @@ func (u *undo) judge(x *item, at key, s *State) string {
 		where.Top = full[:i]
 	}
 	if err := gitconfigcheck.Judge(old, restored, where); err != nil {
-		return fmt.Sprintf("the configuration of git from before is refused: %v", err)
+		return fmt.Sprintf("the configuration of git%s is refused: %v", u.either(" from before", ""), err)
 	}
 	return ""
 }
@@ -210,10 +214,43 @@ func (u *undo) protected(rule string) string {
 // mayRemove returns why what the step made may not be removed.
 func (u *undo) mayRemove(at key) string {
 	rule, hit, _ := u.match(at)
-	if hit == protect.Protected && u.q.Protect.Content(rule) == protect.None {
+	if hit != protect.Protected {
+		return ""
+	}
+	if u.review != nil {
+		now, err := u.stat(at)
+		if err == nil && (u.harmless(at, rule, now.Kind) || now.Kind == File && u.q.Protect.Content(rule) == protect.Config) {
+			return ""
+		}
+		return u.protected(rule) + ", so no sandbox may remove it"
+	}
+	if u.q.Protect.Content(rule) == protect.None {
 		return u.protected(rule) + ", so no sandbox made it"
 	}
 	return ""
+}
+
+// harmless reports whether a sandbox may make and remove a file under a protected name, because of what it is: a directory
+// that git looks into, without what it looks for, or a sample of a hook.
+func (u *undo) harmless(at key, rule string, kind Kind) bool {
+	dir, base := at.parent(), path.Base(at.path)
+	inside := func(k key) bool {
+		if k.path == "" {
+			return false
+		}
+		_, hit, _ := u.match(k)
+		return hit == protect.Protected
+	}
+	switch content := u.q.Protect.Content(rule); {
+	case content == protect.Hooks && inside(dir):
+		return kind == File && protect.Sample(base) && path.Base(dir.path) == "hooks" && !inside(dir.parent())
+	case inside(dir):
+	case content == protect.Hooks:
+		return kind == Dir && base == "hooks"
+	case content == protect.Empty:
+		return kind == Dir
+	}
+	return false
 }
 
 // mayMove returns why a file may not be moved back.

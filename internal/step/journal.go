@@ -494,6 +494,9 @@ func (c *Change) valid(roots int) error {
 	if c.Kept < 0 || c.Kept > 1<<31-1 || c.Kept > 0 && c.Before.Kind != File || c.Pack < 0 || c.Pack > packRoom+packMost || c.Pack > 0 && c.Kept == 0 || c.Moved && (!c.Before.Exists() || !c.After.Exists()) {
 		return fmt.Errorf("the change of %q: %w", c.Path, paddock.Invalid)
 	}
+	if c.BaseKept < 0 || c.BaseKept > 1<<31-1 || c.BaseKept > 0 && (c.After.Kind != File || c.After.Size > baseText) || c.BasePack < 0 || c.BasePack > packRoom+packMost || c.BasePack > 0 && c.BaseKept == 0 {
+		return fmt.Errorf("the base of %q: %w", c.Path, paddock.Invalid)
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ type header struct {
 	Roots   []Root       `json:"roots"`
 	Start   time.Time    `json:"start"`
 	Undoes  []int64      `json:"undoes,omitempty"`
+	Protect []string     `json:"protect,omitempty"`
 }
 
 // Operations of the log.

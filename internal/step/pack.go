@@ -100,10 +100,46 @@ type stock struct {
 	store *snapshot.Store
 	has   map[int]snapshot.Contents
 	pack  *snapshot.Reader
+
+	made [][]byte // contents that were put together, by number from firstMade on
+}
+
+// firstMade is more than any number of kept contents.
+const firstMade = 1 << 40
+
+// make adds contents, and returns their number.
+func (s *stock) make(b []byte) int {
+	s.made = append(s.made, b)
+	return firstMade + len(s.made) - 1
+}
+
+// text returns contents of a size. ok is false if the store does not have them any more.
+func (s *stock) text(kept int, pack, size int64) (text []byte, ok bool) {
+	if size == 0 {
+		return nil, true
+	}
+	data, ok := s.data(kept, pack, size)
+	if kept == 0 || !ok {
+		return nil, false
+	}
+	text = make([]byte, size)
+	for e, err := range data {
+		if err != nil || e.Offset < 0 || e.Offset+int64(len(e.Bytes)) > size {
+			return nil, false
+		}
+		copy(text[e.Offset:], e.Bytes)
+	}
+	return text, true
 }
 
 // data yields the contents of a file of a size. ok is false if the store does not have them any more.
 func (s *stock) data(kept int, pack, size int64) (data iter.Seq2[snapshot.Extent, error], ok bool) {
+	if i := kept - firstMade; i >= 0 {
+		if i >= len(s.made) || int64(len(s.made[i])) != size {
+			return nil, false
+		}
+		return func(yield func(snapshot.Extent, error) bool) { yield(snapshot.Extent{Bytes: s.made[i]}, nil) }, true
+	}
 	if pack == 0 {
 		c, ok := s.has[kept]
 		return s.store.Data(c), ok

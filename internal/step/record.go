@@ -110,6 +110,10 @@ type Change struct {
 	// contents of its own.
 	Pack int64 `json:"pack,omitempty"`
 
+	// BaseKept and BasePack are the same for the contents of After, of a proposal.
+	BaseKept int   `json:"base_kept,omitempty"`
+	BasePack int64 `json:"base_pack,omitempty"`
+
 	// Seen means that the recorder saw Before under the path that it had when the step began.
 	Seen bool `json:"seen,omitempty"`
 
@@ -155,6 +159,8 @@ type Record struct {
 	Hosts      []string  `json:"hosts,omitempty"`
 	Secrets    []string  `json:"secrets,omitempty"`    // names of secrets that were used
 	Concurrent []int64   `json:"concurrent,omitempty"` // steps that ran at the same time in the same directories
+
+	Protect []string `json:"protect,omitempty"` // names that are protected besides the built-in ones, of a proposal
 
 	Bytes      int64   `json:"bytes,omitempty"`      // contents that were kept, before deduplication
 	Incomplete bool    `json:"incomplete,omitempty"` // the recorder was killed, or could not note everything

@@ -120,6 +120,8 @@ type undo struct {
 	res *Result
 	rec *Recorder // of the undo itself
 
+	review *stock // contents of the proposal that is applied; nil if steps are undone
+
 	roots map[Root]int // of records, without their targets, by the roots of rec
 	bad   map[Root]string
 
@@ -162,11 +164,15 @@ func (r Root) bare() Root { return Root{Path: r.Path, Ino: r.Ino} }
 func (u *undo) begin(recs []*Record) error {
 	u.roots, u.bad = map[Root]int{}, map[Root]string{}
 	about := About{Sandbox: u.q.Sandbox, Life: u.q.Life, Tier: u.q.Tier, Kind: kindUndo, Start: time.Now()}
-	if of := recs[0]; about.Life == "" && !slices.ContainsFunc(recs, func(r *Record) bool { return r.Sandbox != of.Sandbox || r.Life != of.Life }) {
+	if u.review != nil {
+		about.Kind, about.Command = kindApply, u.q.Command
+	} else if of := recs[0]; about.Life == "" && !slices.ContainsFunc(recs, func(r *Record) bool { return r.Sandbox != of.Sandbox || r.Life != of.Life }) {
 		about.Sandbox, about.Life = cmp.Or(about.Sandbox, of.Sandbox), of.Life
 	}
 	for _, rec := range recs {
-		about.Undoes = append(about.Undoes, rec.Number)
+		if u.review == nil {
+			about.Undoes = append(about.Undoes, rec.Number)
+		}
 		for _, root := range rec.Roots {
 			b := root.bare()
 			if _, known := u.roots[b]; known || u.bad[b] != "" {
@@ -199,8 +205,9 @@ func (u *undo) begin(recs []*Record) error {
 		return err
 	}
 	u.rec.room = max(u.rec.room, u.j.reserve()) // the next step trims, and an undo must be possible in a full journal
-	u.rec.whole = true                          // what cannot be kept is a conflict, so that redo brings back what undo says it does
-	for b, i := range u.roots {                 // between the two looks
+	// What cannot be kept is a conflict, so that redo brings back what undo says it does. A proposal is applied all the same.
+	u.rec.whole = u.review == nil
+	for b, i := range u.roots { // between the two looks
 		if u.rec.trees[i].ino != b.Ino {
 			return errors.Join(fmt.Errorf("the directory %q was exchanged: %w", b.Path, paddock.Conflict), u.rec.Abandon())
 		}
@@ -225,11 +232,13 @@ func (u *undo) end(failed error) (*Result, error) {
 func (u *undo) step(rec *Record) (err error) {
 	u.of, u.items, u.names = rec, nil, newNames(len(u.rec.trees))
 	u.inodes, u.staged = nil, 0
-	if u.has, err = u.j.stock(u.ctx, rec); err != nil {
-		return fmt.Errorf("step %d: %w", rec.Number, err)
-	}
-	if err := u.overlaps(rec); err != nil {
-		return err
+	if u.has = u.review; u.has == nil {
+		if u.has, err = u.j.stock(u.ctx, rec); err != nil {
+			return fmt.Errorf("step %d: %w", rec.Number, err)
+		}
+		if err := u.overlaps(rec); err != nil {
+			return err
+		}
 	}
 	u.came = map[key]bool{}
 	for i := range rec.Changes {
@@ -381,6 +390,14 @@ func (x *item) back() bool {
 	return x.did && !x.temp
 }
 
+// either returns words for an undo, or for the application of a proposal.
+func (u *undo) either(undo, apply string) string {
+	if u.review != nil {
+		return apply
+	}
+	return undo
+}
+
 // wanted reports whether the request is about a path.
 func (u *undo) wanted(root int, p Text) bool {
 	full := path.Join(string(u.of.Roots[root].Path), string(p))
@@ -417,7 +434,7 @@ func (u *undo) take(c *Change) error {
 		return nil
 	}
 	if c.Why != "" {
-		u.conflict(x, "the step cannot be undone here: "+c.Why, "restore it from elsewhere, such as a backup")
+		u.conflict(x, u.either("the step cannot be undone here: ", "")+c.Why, u.either("restore it from elsewhere, such as a backup", byHand))
 		return nil
 	}
 	for _, k := range []key{at, x.to} {
@@ -458,9 +475,9 @@ func (u *undo) take(c *Change) error {
 		}
 		switch {
 		case !now.Exists():
-			u.conflict(x, "it was removed, or moved away, after the step", moreWay)
+			u.conflict(x, u.either("it was removed, or moved away, after the step", "it was removed here meanwhile"), u.either(moreWay, byHand))
 		default:
-			u.conflict(x, "it was changed after the step", moreWay)
+			u.conflict(x, u.either("it was changed after the step", "it was changed here meanwhile"), u.either(moreWay, byHand))
 		}
 		return nil
 	}
@@ -1190,7 +1207,7 @@ func (u *undo) settle(x *item, at key, b *State) error {
 	uid, gid := -1, -1
 	if os.Geteuid() == 0 {
 		uid, gid = int(t.uid), int(t.gid)
-		if x.c.Seen || b.UID == t.uid {
+		if x.c.Seen || u.review != nil || b.UID == t.uid { // a proposal has the owner that the host's file has
 			uid, gid = int(b.UID), int(b.GID)
 		}
 	}

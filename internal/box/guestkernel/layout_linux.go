@@ -58,7 +58,7 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 			}
 		case boxinit.MountBind:
 			if user && slices.ContainsFunc(l.Mounts, func(u boxinit.Mount) bool { return u.Target == m.Target }) {
-				c.GuestKernel.Binds = append(c.GuestKernel.Binds, boxinit.Bind{Target: m.Target, Write: m.Write, IsFile: m.IsFile})
+				c.GuestKernel.Binds = append(c.GuestKernel.Binds, boxinit.Bind{Target: m.Target, Write: m.Writable(), IsFile: m.IsFile})
 			}
 		case boxinit.MountMask:
 			if !user && m.Maybe && slices.ContainsFunc(spec.Policy.Files.DenyRead, func(p string) bool { return filepath.Clean(p) == m.Target }) {

@@ -54,13 +54,15 @@ type Options struct {
 	// place. It must then call box.Main first.
 	Keeper program.Program
 
-	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
-	Judge gatewayclient.Judge                                                // see [gatewayclient.Options]
-	Watch step.Watcher                                                       // see box.Options
-	Hosts map[string][]netip.Addr                                            // see box.Options
-	Roots []byte                                                             // see box.Options
-	Audit audit.Sink                                                         // see box.Options
-	Steps string                                                             // see box.Options
+	Ask      func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
+	Judge    gatewayclient.Judge                                                // see [gatewayclient.Options]
+	Watch    step.Watcher                                                       // see box.Options
+	Hosts    map[string][]netip.Addr                                            // see box.Options
+	Roots    []byte                                                             // see box.Options
+	Audit    audit.Sink                                                         // see box.Options
+	Steps    string                                                             // see box.Options
+	Layers   map[string]string                                                  // see box.Options
+	Changing func(source, path string)                                          // see box.Options
 
 	Spares int // see box.Options
 
@@ -70,7 +72,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Judge: o.Judge, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Judge: o.Judge, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Changing: o.Changing,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

@@ -1,0 +1,608 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/step"
+)
+
+// registerReview adds the flag that keeps changes away from directories of this machine.
+func registerReview(fs *pflag.FlagSet, review *bool) {
+	fs.BoolVar(review, "review", false, "change nothing in directories of this machine, but propose the changes at the end, for paddock apply")
+}
+
+// reviews opens the proposals, and makes those of commands whose paddock was killed.
+func (a *App) reviews(ctx context.Context) (*step.Reviews, error) {
+	dir, err := a.Data()
+	if err != nil {
+		return nil, err
+	}
+	v, err := step.OpenReviews(filepath.Join(dir, "reviews"), step.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("the proposals: %w", err)
+	}
+	list, err := v.Salvage(ctx)
+	if err != nil {
+		a.complain(fmt.Errorf("a review that was cut off: %w", err))
+	}
+	for i := range list {
+		fmt.Fprintf(a.Stderr, "paddock: proposal %d is of a command that was cut off\n", list[i].Number)
+	}
+	return v, nil
+}
+
+// A review is one of a run that goes on. Nil is of a run that is not reviewed.
+type review struct {
+	reviews *step.Reviews
+	layers  *step.Layers
+	wg      sync.WaitGroup
+	stop    context.CancelFunc // of the watch; nil before it
+	full    error              // why the watch ended the command; for others when it has ended
+}
+
+// because returns why the command was ended, if this review did it.
+func (r *review) because(err error) error {
+	if r != nil && r.full != nil {
+		return r.full
+	}
+	return err
+}
+
+// reviewing puts a layer over each directory of this machine that the run may write.
+func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string) (*review, error) {
+	if !f.review {
+		return nil, nil
+	}
+	if f.undo != "" && f.undo != "off" {
+		return nil, WithHint(fmt.Errorf("--review and --undo: with --review there is nothing to undo: %w", paddock.Invalid), "leave --undo out; paddock apply is recorded, and paddock undo takes it back")
+	}
+	if p.spec.Tier == paddock.Sim {
+		return nil, WithHint(fmt.Errorf("--review: tier sim never changes this machine, and what it changes vanishes: %w", paddock.Unsupported), "leave --tier out, or use --tier jail")
+	}
+	var roots []step.Root
+	seen := map[string]bool{}
+	for i := range p.spec.Mounts {
+		m := &p.spec.Mounts[i]
+		if !m.Write || m.Cache {
+			continue
+		}
+		st, err := os.Stat(m.Source)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("--review: %w: %w", err, paddock.NotFound)
+		case !st.IsDir():
+			return nil, WithHint(fmt.Errorf("--review: %s is a single file: %w", OneLine(m.Source), paddock.Unsupported), "mount the directory that it is in")
+		case target(*m) == "/":
+			return nil, WithHint(fmt.Errorf("--review: the whole file tree is writable: %w", paddock.Unsupported), "use --workspace DIR, so that only a directory is")
+		case seen[m.Source]:
+			return nil, WithHint(fmt.Errorf("--review: %s is mounted twice for writing: %w", OneLine(m.Source), paddock.Invalid), "mount it once")
+		}
+		seen[m.Source] = true
+		m.Write, m.Overlay = false, true
+		roots = append(roots, step.Root{Path: step.Text(m.Source), Target: step.Text(target(*m))})
+	}
+	if len(roots) == 0 {
+		return nil, WithHint(fmt.Errorf("--review: the command can write no directory of this machine: %w", paddock.Invalid), "add --workspace DIR, or leave --review out")
+	}
+	v, err := a.reviews(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := v.Begin(ctx, step.About{Command: args, Roots: roots, Protect: p.spec.Policy.Files.Protect})
+	if err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	p.layers, p.changing = l.Dirs(), l.Changing
+	return &review{reviews: v, layers: l}, nil
+}
+
+// mostLayered is how much layers may take if no limit is given: what a proposal can keep.
+const mostLayered = 8 << 30
+
+// watch removes the sandbox of a run whose layers come to take too much.
+func (r *review) watch(ctx context.Context, limit int64, b *oneShot) {
+	if r == nil {
+		return
+	}
+	if limit <= 0 {
+		limit = mostLayered
+	}
+	watching, stop := context.WithCancel(ctx)
+	r.stop = stop
+	r.wg.Go(func() {
+		r.layers.Watch(watching, limit, func() {
+			r.full = WithHint(fmt.Errorf("the command was ended: what it changed takes more than %d MiB: %w", limit>>20, paddock.Exhausted), "raise --disk, which is at most 8G for a review")
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
+			defer cancel()
+			_ = b.Remove(ctx) // what is left the removal at the end tells
+		})
+	})
+}
+
+// unwatch ends the watch.
+func (r *review) unwatch() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.wg.Wait()
+}
+
+// close removes the layers of a run of which there is no proposal.
+func (r *review) close(a *App) {
+	if r == nil {
+		return
+	}
+	r.unwatch()
+	if err := errors.Join(r.layers.Abandon(), r.reviews.Close()); err != nil {
+		a.complain(fmt.Errorf("remove the layers of a review: %w", err))
+	}
+}
+
+// shownChanges is how many paths of a proposal the end of a run lists.
+const shownChanges = 20
+
+// propose makes a proposal when the sandbox is gone, and tells it. left is why the sandbox may not be gone.
+func (r *review) propose(ctx context.Context, a *App, b *oneShot, exit paddock.Exit, left error) int64 {
+	if r == nil {
+		return 0
+	}
+	r.unwatch()
+	if left != nil {
+		fmt.Fprintln(a.Stderr, "paddock: note: the proposal is made when the sandbox is gone, by the next `paddock review`")
+		if err := r.layers.Leave(); err != nil {
+			a.complain(err)
+		}
+		return 0
+	}
+	rec, err := r.layers.Propose(context.WithoutCancel(ctx), step.Proposer{Sandbox: string(b.ID()), Tier: b.tier, Exit: exit.Code})
+	if err != nil {
+		a.complain(WithHint(err, "nothing of the directory was changed; free space, and `paddock review` tries again"))
+		return 0
+	}
+	if rec == nil {
+		fmt.Fprintln(a.Stderr, "paddock: the command changed nothing")
+		return 0
+	}
+	a.tellProposal(rec)
+	return rec.Number
+}
+
+// tellProposal tells what a proposal is, and what to type next.
+func (a *App) tellProposal(r *step.Record) {
+	fmt.Fprintf(a.Stderr, "paddock: proposal %d: %s, none of it is done yet\n", r.Number, pathWords(len(r.Changes), "would change", "would change"))
+	shown := 0
+	for i := 0; i < len(r.Changes); shown++ {
+		c := &r.Changes[i]
+		end := i + 1
+		for end < len(r.Changes) && takesAlong(c, &r.Changes[end]) {
+			end++
+		}
+		if shown == shownChanges {
+			fmt.Fprintf(a.Stderr, "  and %d more\n", len(r.Changes)-i)
+			break
+		}
+		line := proposed(r, c)
+		if inside := end - i - 1; inside > 0 {
+			line += ", with " + pathWords(inside, "in it", "in it")
+		}
+		fmt.Fprintf(a.Stderr, "  %s\n", line)
+		i = end
+	}
+	a.tellMissing(r, 3)
+	fmt.Fprintf(a.Stderr, "hint: `paddock diff` shows it; `paddock apply %d [PATH…]` makes the changes, with -i one by one; `paddock discard %d` throws them away\n", r.Number, r.Number)
+}
+
+// tellMissing tells what of a command is not in its proposal.
+func (a *App) tellMissing(r *step.Record, most int) {
+	for i, l := range r.Left {
+		if i == most {
+			fmt.Fprintf(a.Stderr, "paddock: note: %d more paths are not in the proposal; `paddock review --json %d` lists them\n", len(r.Left)-most, r.Number)
+			break
+		}
+		fmt.Fprintf(a.Stderr, "paddock: note: %s is not in the proposal: %s\n", OneLine(rooted(r, l.Root, l.Path)), OneLine(l.Why))
+	}
+	if r.Incomplete {
+		fmt.Fprintln(a.Stderr, "paddock: note: the proposal is incomplete: the run was cut off, or there was more than a proposal can have")
+	}
+}
+
+// pathWords says what of so many paths is.
+func pathWords(n int, one, many string) string {
+	if n == 1 {
+		return "1 path " + one
+	}
+	return fmt.Sprintf("%d paths %s", n, many)
+}
+
+// takesAlong reports whether a change is in a directory that comes or goes as a whole, with all that is in it.
+func takesAlong(dir, c *step.Change) bool {
+	comes, goes := dir.Before.Kind == step.Dir && !dir.After.Exists(), dir.After.Kind == step.Dir && !dir.Before.Exists()
+	return (comes || goes) && c.Root == dir.Root && strings.HasPrefix(string(c.Path), string(dir.Path)+"/")
+}
+
+// proposed is a line about one path of a proposal.
+func proposed(r *step.Record, c *step.Change) string {
+	mark := "M"
+	switch {
+	case !c.Before.Exists():
+		mark = "D"
+	case !c.After.Exists():
+		mark = "A"
+	}
+	line := mark + " " + OneLine(rooted(r, c.Root, c.Path))
+	if c.Why != "" {
+		line += " (" + OneLine(c.Why) + ")"
+	}
+	return line
+}
+
+// proposals lists those of an argument's directory: without one, the working directory.
+func (a *App) proposals(ctx context.Context, v *step.Reviews, all bool) ([]step.Record, error) {
+	f, err := (&ownSteps{a: a, all: all}).filter()
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.List(ctx, f)
+	if err != nil {
+		a.complain(fmt.Errorf("the proposals: %w", err))
+	}
+	return list, nil
+}
+
+// proposal chooses one: that with a number, or the only one of the working directory.
+func (a *App) proposal(ctx context.Context, v *step.Reviews, args []string) (int64, []string, error) {
+	if n, err := firstNumber(args); err == nil {
+		return n, args[1:], nil
+	}
+	list, err := a.proposals(ctx, v, false)
+	if err != nil {
+		return 0, nil, err
+	}
+	switch len(list) {
+	case 0:
+		return 0, nil, WithHint(fmt.Errorf("there is no proposal for this directory: %w", paddock.NotFound), "`paddock run --review -w . -- COMMAND` makes one; `paddock review --all` lists those of all directories")
+	case 1:
+		return list[0].Number, args, nil
+	}
+	var numbers []string
+	for _, r := range list {
+		numbers = append(numbers, strconv.FormatInt(r.Number, 10))
+	}
+	return 0, nil, WithHint(fmt.Errorf("there are several proposals for this directory: %s: %w", strings.Join(numbers, ", "), paddock.Conflict), "give the number of one; `paddock review` lists them")
+}
+
+func (a *App) reviewCommand() *cobra.Command {
+	var asJSON, all bool
+	c := &cobra.Command{
+		Use:   "review [flags] [NUMBER [PATH...]]",
+		Short: "List what commands of paddock run --review would change, or show it",
+		Long: `List the proposals for this directory: what commands of paddock run --review
+would have changed. With the number of one, show it as a unified diff.
+
+A proposal is kept for 14 days. paddock apply makes its changes, and paddock
+discard throws it away.
+
+Exit status: 0, or 125 if there is no such proposal.`,
+		Example: `  paddock review
+  paddock review 3
+  paddock review 3 src`,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			v, err := a.reviews(c.Context())
+			if err != nil {
+				return err
+			}
+			defer v.Close()
+			if len(args) > 0 {
+				n, err := stepNumber(args[0])
+				if err != nil {
+					return WithHint(fmt.Errorf("%.40q is not the number of a proposal: %w", args[0], paddock.Invalid), "`paddock review` lists the proposals for this directory")
+				}
+				return a.showProposal(c.Context(), v, n, args[1:], asJSON)
+			}
+			list, err := a.proposals(c.Context(), v, all)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return PrintJSON(a.Stdout, append([]step.Record{}, list...))
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(a.Stderr, "paddock: there are no proposals here; paddock run --review --workspace . makes one")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "PROPOSAL\tTIME\tTIER\tEXIT\tPATHS\tCOMMAND")
+			for _, r := range list {
+				exit := strconv.Itoa(r.Exit)
+				if r.Exit < 0 {
+					exit = "-"
+				}
+				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", r.Number, r.Begin.Local().Format("2006-01-02 15:04:05"), OneLine(string(r.Tier)), exit, r.Changed, stepWords(&r))
+			}
+			return w.Flush()
+		},
+	}
+	fs := c.Flags()
+	fs.BoolVar(&all, "all", false, "list the proposals for all directories")
+	fs.BoolVar(&asJSON, "json", false, "answer with a JSON list; of one proposal: each path, how it would change, and the diff of its contents")
+	return c
+}
+
+func (a *App) showProposal(ctx context.Context, v *step.Reviews, n int64, args []string, asJSON bool) error {
+	paths, err := a.absolute(args)
+	if err != nil {
+		return err
+	}
+	list, err := v.Propositions(ctx, n, paths)
+	if err != nil {
+		return err
+	}
+	r, err := v.Read(ctx, n)
+	if err != nil {
+		return err
+	}
+	a.tellMissing(r, 1000)
+	return a.printDifferences(list, asJSON)
+}
+
+// diffProposal shows the newest proposal for the working directory, if no step is newer and no number of a step is given.
+func (a *App) diffProposal(ctx context.Context, j *step.Journal, args []string, asJSON bool) (done bool, err error) {
+	if len(args) > 0 && strings.Trim(args[0], "0123456789.") == "" && strings.Trim(args[0], ".") != "" {
+		return false, nil
+	}
+	v, err := a.reviews(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	list, err := a.proposals(ctx, v, false)
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	newest := list[len(list)-1]
+	f, err := (&ownSteps{a: a}).filter()
+	if err != nil {
+		return false, err
+	}
+	f.Last = 1
+	steps, err := j.List(ctx, f)
+	if err != nil {
+		a.complain(fmt.Errorf("the journal of steps: %w", err))
+	}
+	if len(steps) > 0 && steps[0].End.After(newest.End) {
+		return false, nil
+	}
+	fmt.Fprintf(a.Stderr, "paddock: this is proposal %d, of %s; it is not applied\n", newest.Number, newest.End.Local().Format(time.RFC3339))
+	return true, a.showProposal(ctx, v, newest.Number, args, asJSON)
+}
+
+type applyFlags struct {
+	interactive bool
+	unprotect   listFlag
+	json        bool
+}
+
+func (a *App) applyCommand() *cobra.Command {
+	f := &applyFlags{}
+	c := &cobra.Command{
+		Use:   "apply [flags] [NUMBER] [PATH...]",
+		Short: "Make the changes that a command of paddock run --review proposed",
+		Long: `Make the changes of a proposal: without a number, of the only one for this
+directory. With paths, only these, and what is below them. What is applied
+leaves the proposal; the rest stays until paddock discard, or for 14 days.
+
+A file is changed only if it is what it was when the command ran. Text that was
+changed since is merged, where both did not change the same lines. The rest are
+conflicts: they are shown and left as they are. Names that are protected, such
+as .git/hooks, are not applied.
+
+With -i, each change is asked about, text hunk by hunk: y applies it, n does
+not, a applies it and the rest of the file, d leaves the rest of the file, and
+q leaves all that is left.
+
+Apply is a step: paddock undo takes it back.
+
+Exit status: 0; 1 if there was a conflict; 125 if nothing could be applied.`,
+		Example: `  paddock apply
+  paddock apply src/main.go
+  paddock apply -i
+  paddock apply 3 src`,
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.apply(c.Context(), f, args)
+		},
+	}
+	fs := c.Flags()
+	fs.BoolVarP(&f.interactive, "interactive", "i", false, "ask about each change, text hunk by hunk")
+	fs.Var(&f.unprotect, "unprotect", "apply changes to a protected `name` such as .git/hooks too (repeatable)")
+	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: what was applied, the conflicts, and how many paths are left")
+	return c
+}
+
+func (a *App) apply(ctx context.Context, f *applyFlags, args []string) error {
+	if f.interactive && f.json {
+		return WithHint(fmt.Errorf("-i and --json both want standard output: %w", paddock.Invalid), "leave one out")
+	}
+	v, err := a.reviews(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	n, args, err := a.proposal(ctx, v, args)
+	if err != nil {
+		return err
+	}
+	q := step.Application{Number: n, Unprotect: f.unprotect}
+	if q.Paths, err = a.absolute(args); err != nil {
+		return err
+	}
+	if f.interactive {
+		q.Pick = newPicker(a.Stdin, a.Stdout).pick
+	}
+	j, err := a.journal(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	result, err := j.Apply(ctx, v, q)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		err = PrintJSON(a.Stdout, appliedJSON(n, result))
+	} else {
+		a.tellApplied(n, result)
+	}
+	if result.Step != 0 {
+		if r, err := j.Read(ctx, result.Step); err == nil {
+			a.tellLeft(r, 3)
+		}
+	}
+	if err == nil && len(result.Conflicts) > 0 {
+		return ExitStatus(1)
+	}
+	return err
+}
+
+func (a *App) tellApplied(n int64, result *step.Applied) {
+	for i, r := range result.Restored {
+		if i == shownPaths {
+			fmt.Fprintf(a.Stdout, "and %d more, which `paddock show %d` lists\n", len(result.Restored)-shownPaths, result.Step)
+			break
+		}
+		note := ""
+		if r.Note != "" {
+			note = " (" + OneLine(r.Note) + ")"
+		}
+		fmt.Fprintf(a.Stdout, "%s%s\n", OneLine(filepath.Join(string(r.Root), string(r.Path))), note)
+	}
+	for _, c := range result.Conflicts {
+		fmt.Fprintf(a.Stderr, "paddock: %s is left as it is: %s; %s\n", OneLine(filepath.Join(string(c.Root), string(c.Path))), OneLine(c.Why), OneLine(c.Remedy))
+	}
+	switch {
+	case result.Step != 0:
+		fmt.Fprintf(a.Stderr, "paddock: %s (step %d; `paddock undo` takes that back)\n", pathWords(len(result.Restored), "was applied", "were applied"), result.Step)
+	case len(result.Conflicts) == 0:
+		fmt.Fprintln(a.Stderr, "paddock: nothing was applied")
+	}
+	if result.Stays > 0 {
+		fmt.Fprintf(a.Stderr, "paddock: %s in proposal %d\n", pathWords(result.Stays, "is left", "are left"), n)
+	}
+}
+
+func appliedJSON(n int64, r *step.Applied) any {
+	type place struct {
+		Root   step.Text `json:"root"`
+		Path   step.Text `json:"path"`
+		Note   string    `json:"note,omitempty"`
+		Why    string    `json:"why,omitempty"`
+		Remedy string    `json:"remedy,omitempty"`
+	}
+	applied, conflicts := []place{}, []place{}
+	for _, p := range r.Restored {
+		applied = append(applied, place{Root: p.Root, Path: p.Path, Note: p.Note})
+	}
+	for _, p := range r.Conflicts {
+		conflicts = append(conflicts, place{Root: p.Root, Path: p.Path, Why: p.Why, Remedy: p.Remedy})
+	}
+	return struct {
+		Proposal  int64   `json:"proposal"`
+		Step      int64   `json:"step,omitempty"` // that the application is recorded as
+		Applied   []place `json:"applied"`
+		Conflicts []place `json:"conflicts"`
+		Left      int     `json:"left"` // paths that stay in the proposal
+	}{n, r.Step, applied, conflicts, r.Stays}
+}
+
+func (a *App) discardCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "discard [flags] [NUMBER...]",
+		Short: "Throw away what a command of paddock run --review proposed",
+		Long: `Throw proposals away: without a number, the only one for this directory. With
+--all, all of them for this directory, and layers of which no proposal could be
+made. This cannot be taken back.
+
+Exit status: 0, or 125 if there is no such proposal.`,
+		Example: `  paddock discard
+  paddock discard 3`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.discard(c.Context(), args, all)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "throw away all proposals for this directory, and all layers that were left over")
+	return c
+}
+
+func (a *App) discard(ctx context.Context, args []string, all bool) error {
+	if all && len(args) > 0 {
+		return WithHint(fmt.Errorf("a number and --all: %w", paddock.Invalid), "give one of them")
+	}
+	v, err := a.reviews(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	var numbers []int64
+	switch {
+	case all:
+		list, err := a.proposals(ctx, v, false)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			numbers = append(numbers, r.Number)
+		}
+		left, err := v.Layered()
+		for _, name := range left {
+			err = errors.Join(err, v.DiscardLayer(name))
+		}
+		if err != nil {
+			return err
+		}
+	case len(args) == 0:
+		n, _, err := a.proposal(ctx, v, nil)
+		if err != nil {
+			return err
+		}
+		numbers = append(numbers, n)
+	}
+	for _, text := range args {
+		n, err := stepNumber(text)
+		if err != nil {
+			return WithHint(fmt.Errorf("%.40q is not the number of a proposal: %w", text, paddock.Invalid), "`paddock review` lists the proposals for this directory")
+		}
+		if _, err := v.Read(ctx, n); errors.Is(err, paddock.NotFound) {
+			return WithHint(fmt.Errorf("there is no proposal %d: %w", n, paddock.NotFound), "`paddock review --all` lists the proposals")
+		}
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	if err := v.Discard(ctx, numbers...); err != nil {
+		return err
+	}
+	what := "proposals"
+	if len(numbers) == 1 {
+		what = "proposal"
+	}
+	fmt.Fprintf(a.Stderr, "paddock: discarded %d %s\n", len(numbers), what)
+	return nil
+}
