@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
 // options say what to measure with what.
@@ -39,7 +38,7 @@ type options struct {
 
 	hosts map[string][]netip.Addr // that sandboxes find; nil where they have no network
 	roots []byte                  // PEM, of who vouches for those
-	steps string                  // records what sandboxes change; nil records nothing
+	steps string                  // directory of the journal of steps; empty records nothing
 }
 
 func main() {
