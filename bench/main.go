@@ -16,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
 )
 
 // options say what to measure with what.
