@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,7 +63,7 @@ func build(mounts []Mount, files *Files, shown *view) error {
 	}
 	// Close everything that building needed. The descriptors were the last access to the
 	// old tree.
-	for _, f := range append(sources, layers...) {
+	for _, f := range slices.Concat(sources, layers) {
 		if f != nil {
 			f.Close()
 		}

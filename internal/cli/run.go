@@ -95,8 +95,8 @@ output is passed on. docs/reference/run.schema.json describes it.
 
 Exit status: that of the command, 128+n if signal n killed it (a command that
 ran out of time or memory is killed by signal 9: 137); 124 if the budget is used
-up; 126 if the command
-cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
+up; 126 if the command cannot be executed, 127 if it does not exist; 125 if
+Paddock itself failed; 123 if a monitor refused the command or ended the sandbox;
 128+n if signal n arrived before the command was started.`,
 		Example: `  paddock run -- python3 -c 'print("hello")'
   paddock run --workspace . -- make test

@@ -90,6 +90,11 @@ func endpoints() map[string]endpoint {
 		"POST " + box + "/files/chmod":   {need: "write", query: "path=/tmp/secret&mode=777"},
 		"POST " + box + "/files/symlink": {need: "write", query: "path=/tmp/l&target=secret"},
 
+		"GET " + box + "/steps":             {need: "read"},
+		"GET " + box + "/steps/{step}":      {need: "read"},
+		"GET " + box + "/steps/{step}/diff": {need: "read"},
+		"POST " + box + "/undo":             {need: "write", body: `{"steps":[1]}`},
+
 		"GET " + box + "/ports/{port}":           {need: "write"},
 		"GET " + box + "/ports/{port}/public":    {need: "read"},
 		"PUT " + box + "/ports/{port}/public":    {need: "write"},
@@ -220,7 +225,7 @@ func (w *town) belongings(tenant string) map[string]string {
 	w.must(who, "POST", box+"/processes", `{"args":["cat"],"input":true,"detached":true}`, &p)
 	var s struct{ ID string }
 	w.must(who, "POST", box+"/snapshots", `{}`, &s)
-	return map[string]string{"id": "box-" + tenant, "pid": fmt.Sprint(p.PID), "snapshot": s.ID, "key": w.ids[tenant], "token": token(tenant), "context": "x", "port": "8080"}
+	return map[string]string{"id": "box-" + tenant, "pid": fmt.Sprint(p.PID), "snapshot": s.ID, "key": w.ids[tenant], "token": token(tenant), "context": "x", "port": "8080", "step": "1"}
 }
 
 // filled fills an operation's path.
@@ -308,7 +313,7 @@ func TestNoEndpointTellsOrChangesWhatIsAnotherTenants(t *testing.T) {
 	w := newTown(t)
 	theirs := w.belongings("theirs")
 	w.belongings("ours")
-	none := map[string]string{"id": "box-nobody", "pid": theirs["pid"], "snapshot": "snap-nobody", "key": "nokeynokeynokeyx", "token": token("nobody"), "context": "x", "port": "8080"}
+	none := map[string]string{"id": "box-nobody", "pid": theirs["pid"], "snapshot": "snap-nobody", "key": "nokeynokeynokeyx", "token": token("nobody"), "context": "x", "port": "8080", "step": "1"}
 	request := regexp.MustCompile(`"request":"[^"]*"`)
 	// alike takes out what was asked for, and the request's own number.
 	alike := func(text string, ids map[string]string) string {
