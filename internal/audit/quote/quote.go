@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
 
 	"github.com/google/go-configfs-tsm/configfs/configfsi"
@@ -102,20 +103,34 @@ func (v Verifier) Verify(e Evidence, data [Size]byte) (Facts, error) {
 	if len(e.Report) > maxEvidence || len(e.Certificate) > maxEvidence {
 		return Facts{}, fmt.Errorf("the quote is larger than any: %w", paddock.Invalid)
 	}
-	var f Facts
-	var err error
-	switch e.Provider {
-	case SEV:
-		f, err = v.verifySEV(e, data)
-	case TDX:
-		f, err = v.verifyTDX(e, data)
-	default:
-		return Facts{}, fmt.Errorf("the quote is of %q, and this version knows %s and %s: %w", e.Provider, SEV, TDX, paddock.Unsupported)
-	}
+	f, err := v.dispatch(e, data)
 	if err != nil {
-		return Facts{}, fmt.Errorf("the quote of %s: %w", e.Provider, err)
+		return Facts{}, fmt.Errorf("the quote of %.40q: %w", e.Provider, err)
 	}
 	return f, nil
+}
+
+// dispatch verifies a quote by its provider. The libraries of the vendors trust lengths in a quote, and panic where they
+// lead beyond its end.
+func (v Verifier) dispatch(e Evidence, data [Size]byte) (f Facts, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		beyond, ok := p.(runtime.Error)
+		if !ok {
+			panic(p)
+		}
+		f, err = Facts{}, denied(fmt.Errorf("it is malformed: %w", beyond))
+	}()
+	switch e.Provider {
+	case SEV:
+		return v.verifySEV(e, data)
+	case TDX:
+		return v.verifyTDX(e, data)
+	}
+	return Facts{}, fmt.Errorf("this version knows %s and %s: %w", SEV, TDX, paddock.Unsupported)
 }
 
 // binds returns an error unless the bytes of a quote are data.

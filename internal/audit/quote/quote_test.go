@@ -139,10 +139,10 @@ func TestAQuoteThatProvesNothingIsRefusedWithTheReason(t *testing.T) {
 		{"a changed measurement of TDX", intel, changed(tdxQuote, 48+136), tdxBound, "denied"},
 		{"a time before its certificates", Verifier{now: at(2001)}, tdxQuote, tdxBound, "denied"},
 		{"a time behind its certificates", Verifier{now: at(2060)}, sevQuote, sevBound, "denied"},
-		{"no certificate", verifier, Evidence{SEV, good.Report, nil}, data, "denied"},
+		{"no certificate", verifier, Evidence{SEV, good.Report, nil}, data, "no certificate of the processor"},
 		{"no report", verifier, Evidence{Provider: SEV}, data, "has not the size"},
 		{"no quote", intel, Evidence{Provider: TDX}, data, "denied"},
-		{"another provider", intel, Evidence{Provider: "arm_cca_guest"}, data, `of "arm_cca_guest"`},
+		{"another provider", intel, Evidence{Provider: "arm_cca_guest"}, data, `of "arm_cca_guest": this version knows`},
 		{"a huge one", intel, Evidence{Provider: TDX, Report: make([]byte, maxEvidence+1)}, data, "larger than any"},
 	} {
 		if f, err := row.v.Verify(row.e, row.data); err == nil || !strings.Contains(err.Error(), row.want) {

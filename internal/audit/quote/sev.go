@@ -3,6 +3,7 @@ package quote
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/go-sev-guest/abi"
@@ -25,6 +26,21 @@ func (c clock) time() time.Time {
 	return c()
 }
 
+// readable returns what is wrong with a table about which the library would complain on standard output.
+func readable(table *abi.CertTable) error {
+	_, noChip := table.GetByGUIDString(abi.VcekGUID)
+	_, noCloud := table.GetByGUIDString(abi.VlekGUID)
+	if noChip != nil && noCloud != nil {
+		return errors.New("its host gives no certificate of the processor, neither VCEK nor VLEK")
+	}
+	if root, err := table.GetByGUIDString(abi.ArkGUID); err == nil && len(root) > 0 {
+		if _, err := trust.ParseCert(root); err != nil {
+			return fmt.Errorf("the root in its table of certificates: %w", err)
+		}
+	}
+	return nil
+}
+
 func (v Verifier) verifySEV(e Evidence, data [Size]byte) (Facts, error) {
 	if len(e.Report) != abi.ReportSize {
 		return Facts{}, denied(errors.New("it has not the size of a report"))
@@ -35,6 +51,9 @@ func (v Verifier) verifySEV(e Evidence, data [Size]byte) (Facts, error) {
 	}
 	var table abi.CertTable
 	if err := table.Unmarshal(e.Certificate); err != nil {
+		return Facts{}, denied(err)
+	}
+	if err := readable(&table); err != nil {
 		return Facts{}, denied(err)
 	}
 	a := &sevsnp.Attestation{Report: report, CertificateChain: table.Proto()}

@@ -2,6 +2,7 @@ package quote
 
 import (
 	"crypto/x509"
+	_ "embed"
 	"encoding/hex"
 	"errors"
 
@@ -11,7 +12,13 @@ import (
 	"github.com/google/go-tdx-guest/verify"
 )
 
-// tdxRoots are roots of Intel. Nil is that of the library.
+// intel is the root certificate of Intel for SGX and TDX, as the library has it. The library complains if it has to use
+// its own copy.
+//
+//go:embed intel.pem
+var intel []byte
+
+// tdxRoots are roots of Intel. Nil is intel.
 type tdxRoots = *x509.CertPool
 
 func (v Verifier) verifyTDX(e Evidence, data [Size]byte) (Facts, error) {
@@ -23,7 +30,14 @@ func (v Verifier) verifyTDX(e Evidence, data [Size]byte) (Facts, error) {
 	if !ok {
 		return Facts{}, denied(errors.New("it is no quote of version 4"))
 	}
-	if err := verify.TdxQuote(q, &verify.Options{Now: v.now.time(), TrustedRoots: v.tdx}); err != nil {
+	roots := v.tdx
+	if roots == nil {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(intel) {
+			return Facts{}, denied(errors.New("there is no root of Intel"))
+		}
+	}
+	if err := verify.TdxQuote(q, &verify.Options{Now: v.now.time(), TrustedRoots: roots}); err != nil {
 		return Facts{}, denied(err)
 	}
 	body := q.GetTdQuoteBody()

@@ -64,7 +64,7 @@ func TestAQuoteBindsTheRecordTheKeyAndTheNonce(t *testing.T) {
 		}
 	}
 	// The real hardware did not sign this one, and a quote is verified although nobody asks for it.
-	if code, _, stderr := verify(hardware()); code != 1 || !strings.Contains(stderr, "the quote of sev_guest: ") {
+	if code, _, stderr := verify(hardware()); code != 1 || !strings.Contains(stderr, `the quote of "sev_guest": `) {
 		t.Errorf("exit status %d, %q", code, stderr)
 	}
 	// The quote of another record is bound to that one.
