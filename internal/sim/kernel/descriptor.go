@@ -3,6 +3,7 @@ package kernel
 import (
 	"sync/atomic"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -44,6 +45,8 @@ type Desc struct {
 	File File
 	Name string // what it was opened as, for /proc and messages
 	refs atomic.Int32
+	heap *budget.Counter // where cost is counted; nil if nothing is
+	cost int64
 	lock atomic.Pointer[hold] // that it has of the file
 }
 
@@ -56,8 +59,31 @@ func (d *Desc) ref() { d.refs.Add(1) }
 func (d *Desc) unref() {
 	if d.refs.Add(-1) == 0 {
 		d.letGo()
-		d.File.Close()
+		d.shut()
 	}
+}
+
+// descCost is about what an open file takes, beside what it holds.
+const descCost = 256
+
+// pay counts an open file, and so many bytes that it holds, as heap until it is closed. Nobody has d yet. Where it is too
+// much, the file is closed and the run ends.
+func (d *Desc) pay(t *Task, held int) (*Desc, error) {
+	n := int64(descCost + held)
+	if err := t.K.heap.Add(n); err != nil {
+		d.File.Close()
+		return nil, t.Must(err)
+	}
+	d.heap, d.cost = t.K.heap, n
+	return d, nil
+}
+
+// shut closes the file, once.
+func (d *Desc) shut() {
+	if d.heap != nil {
+		_ = d.heap.Add(-d.cost)
+	}
+	d.File.Close()
 }
 
 // Hold keeps the file open until as many calls of Drop.
@@ -66,7 +92,7 @@ func (d *Desc) Hold() *Desc { d.ref(); return d }
 // Drop undoes Hold; of a Desc that nobody ever held, it closes the file.
 func (d *Desc) Drop() {
 	if d.refs.Load() == 0 {
-		d.File.Close()
+		d.shut()
 		return
 	}
 	d.unref()

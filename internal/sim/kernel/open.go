@@ -43,7 +43,7 @@ func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
 	}
 	switch i.Mode & linux.S_IFMT {
 	case linux.S_IFREG, linux.S_IFDIR:
-		return NewDesc(&diskFile{f}, path), nil
+		return NewDesc(&diskFile{f}, path).pay(t, f.Held())
 	case linux.S_IFIFO:
 		return t.openFifo(f, path)
 	case linux.S_IFCHR:
@@ -51,7 +51,7 @@ func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
 		if i.Rdev == DevTTY {
 			return t.openTTY()
 		}
-		return NewDesc(&device{i}, path), nil
+		return NewDesc(&device{i}, path).pay(t, 0)
 	}
 	_ = f.Close()
 	return nil, linux.ENXIO
@@ -217,7 +217,10 @@ func (t *Task) openFifo(f *vfs.File, path string) (*Desc, error) {
 	p.mu.Unlock()
 	k.mu.Unlock()
 	end := &fifo{file: f, p: p, read: read, write: write}
-	d := NewDesc(end, path)
+	d, err := NewDesc(end, path).pay(t, 0)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		p.mu.Lock()
 		// The other end may have come and gone again: it was there.

@@ -20,6 +20,8 @@ type pipe struct {
 	n       int             // guarded by mu
 	readers int             // guarded by mu
 	writers int             // guarded by mu
+	heap    *budget.Counter // guarded by mu: where the ring is counted; nil until a task writes
+	paid    int             // guarded by mu: what is counted of the ring
 	waiting []*Task         // guarded by mu: woken at every change
 	outside []chan struct{} // guarded by mu: those who wait and are no task
 
@@ -54,19 +56,27 @@ func (p *pipe) wait(t *Task) error {
 	return t.sleep()
 }
 
-// put takes as much of b as there is room for. p is locked.
-func (p *pipe) put(b []byte) int {
+// put takes as much of b as there is room for. p is locked. Its error is a limit.
+func (p *pipe) put(b []byte) (int, error) {
 	room := pipeSize - p.n
 	b = b[:min(len(b), room)]
 	if len(b) == 0 {
-		return 0
+		return 0, nil
 	}
 	if p.n+len(b) > len(p.buf) {
 		size := max(512, 2*len(p.buf))
 		for size < p.n+len(b) {
 			size *= 2
 		}
-		ring := make([]byte, min(size, pipeSize))
+		size = min(size, pipeSize)
+		if p.heap != nil {
+			if err := p.heap.Add(int64(size)); err != nil {
+				return 0, err
+			}
+			_ = p.heap.Add(-int64(p.paid))
+			p.paid = size
+		}
+		ring := make([]byte, size)
 		p.peekInto(ring)
 		p.buf, p.start = ring, 0
 	}
@@ -74,7 +84,15 @@ func (p *pipe) put(b []byte) int {
 	k := copy(p.buf[end:], b)
 	copy(p.buf, b[k:])
 	p.n += len(b)
-	return len(b)
+	return len(b), nil
+}
+
+// give gives the ring back, once nobody can read it any more. p is locked.
+func (p *pipe) give() {
+	if p.heap != nil {
+		_ = p.heap.Add(-int64(p.paid))
+	}
+	p.buf, p.start, p.n, p.paid = nil, 0, 0, 0
 }
 
 // peekInto copies what the ring holds to the start of b.
@@ -169,6 +187,9 @@ func (p *pipe) close(readers, writers int) {
 	p.mu.Lock()
 	p.readers -= readers
 	p.writers -= writers
+	if p.readers == 0 && p.writers == 0 {
+		p.give()
+	}
 	p.wakeAll()
 	p.mu.Unlock()
 	if p.changed != nil {
@@ -191,7 +212,15 @@ func (w *pipeWriter) Write(t *Task, b []byte) (int, error) {
 			p.mu.Unlock()
 			return done, linux.EPIPE
 		}
-		if k := p.put(b[done:]); k > 0 {
+		if p.heap == nil && t != nil {
+			p.heap = t.K.heap
+		}
+		k, err := p.put(b[done:])
+		if err != nil {
+			p.mu.Unlock()
+			return done, t.Must(err)
+		}
+		if k > 0 {
 			done += k
 			p.wakeAll()
 		}
@@ -234,7 +263,12 @@ func (w *OutsideWriter) Write(b []byte) (int, error) {
 			p.mu.Unlock()
 			return done, linux.EPIPE
 		}
-		if k := p.put(b[done:]); k > 0 {
+		k, err := p.put(b[done:])
+		if err != nil {
+			p.mu.Unlock()
+			return done, err
+		}
+		if k > 0 {
 			done += k
 			p.wakeAll()
 		}

@@ -54,6 +54,9 @@ func (h *File) Info() (Info, error) {
 	return n.info(), nil
 }
 
+// Held tells how many bytes an open file keeps in memory by itself: those of a file that is made when it is opened.
+func (h *File) Held() int { return cap(h.made) }
+
 // Read reads from the offset on, which it moves. At the end it is io.EOF.
 func (h *File) Read(p []byte) (int, error) {
 	h.mu.Lock()

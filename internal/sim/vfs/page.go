@@ -72,6 +72,11 @@ func (f *FS) writeAt(n *node, p []byte, off int64) (int, error) {
 	return done, short
 }
 
+// roomier is how much room a page gets that has so many bytes and needs more. It is little more than what is charged.
+func roomier(had, need int) int {
+	return min(pageSize, max(need, had+had/4, min(2*had, blockSize)))
+}
+
 // writePage writes into page i from byte at on, as far as there is room.
 func (f *FS) writePage(n *node, i uint64, at int, part []byte) (int, error) {
 	pg := n.pages.get(i)
@@ -108,7 +113,7 @@ func (f *FS) writePage(n *node, i uint64, at int, part []byte) (int, error) {
 	case end > have && end <= cap(pg.b):
 		pg.b = pg.b[:end]
 	case end > have:
-		b := make([]byte, end, min(pageSize, max(2*cap(pg.b), end)))
+		b := make([]byte, end, roomier(cap(pg.b), end))
 		copy(b, pg.b)
 		pg.b = b
 	}
@@ -140,7 +145,7 @@ func (f *FS) shrink(n *node, size int64) {
 		return
 	}
 	give(charge(int64(len(pg.b))) - charge(int64(cut)))
-	if pg.owner == f.owner && 4*cut >= cap(pg.b) {
+	if pg.owner == f.owner && cap(pg.b) <= roomier(cut, 0) {
 		clear(pg.b[cut:])
 		pg.b = pg.b[:cut]
 		return
