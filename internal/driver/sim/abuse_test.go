@@ -71,7 +71,7 @@ func TestAbuseEndsAndTheComputerLivesOn(t *testing.T) {
 	})
 	rows := map[string]abuse{}
 	var names []string
-	for _, row := range slices.Concat(shellAbuses(), toolAbuses(), engineAbuses()) {
+	for _, row := range slices.Concat(shellAbuses(), toolAbuses(), engineAbuses(), valueAbuses()) {
 		if _, twice := rows[row.name]; twice {
 			t.Fatalf("two abuses are called %s", row.name)
 		}

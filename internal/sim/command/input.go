@@ -74,21 +74,12 @@ func (o *Output) Close() error {
 	return nil
 }
 
-// Room returns b with room for n more bytes. What it returns is counted by its capacity until the caller shrinks the task by
-// that, or the task ends, and is within the limit "input". While b is copied, both copies are counted: both are in memory.
-// So b must come from Room, or be nil.
+// Room is [kernel.Room] for bytes of a file, within the limit "input".
 func Room(t *kernel.Task, b []byte, n int) []byte {
-	need := len(b) + n
-	if need <= cap(b) {
-		return b
+	if b == nil {
+		n = max(n, 4096)
 	}
-	t.Bound("input", int64(need), t.K.Limits.Input)
-	size := max(need, min(2*cap(b), cap(b)+cap(b)/4+64<<10), 4096)
-	t.Grow(size)
-	had := cap(b)
-	b = append(make([]byte, 0, size), b...)
-	t.Shrink(had)
-	return b
+	return kernel.Room(t, "input", max(t.K.Limits.Input, 4096), b, n)
 }
 
 // ReadAll reads a whole file, up to the limit "input".

@@ -331,7 +331,9 @@ func biCompgen(s *Shell, args []string) int {
 	if p.has['C'] {
 		s.complain("compgen: warning: -C option may not work as you expect")
 	}
-	list, err := s.candidates(&p.completion, &typed{command: "compgen", word: word, index: -1})
+	w := &typed{command: "compgen", word: word, index: -1}
+	list, err := s.candidates(&p.completion, w)
+	defer func() { s.t.Shrink(w.paid) }()
 	if s.flow != flowNone {
 		return s.status
 	}

@@ -3,6 +3,8 @@ package shell
 import (
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 const fcUsage = "fc: usage: fc [-e ename] [-lnr] [first] [last] or fc -s [pat=rep] [command]"
@@ -119,8 +121,7 @@ func (s *Shell) runAgain(rest []string) int {
 	}
 	text := s.history[i]
 	for p := 0; p < len(pairs); p += 2 {
-		text = strings.ReplaceAll(text, pairs[p], pairs[p+1])
-		s.t.Bound("string", int64(len(text)), s.t.K.Limits.String)
+		text = kernel.ReplaceAll(s.t, text, pairs[p], pairs[p+1])
 	}
 	return s.runCommand(text)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
@@ -18,6 +19,8 @@ type typed struct {
 	index          int // of the word
 	line           string
 	point          int
+
+	paid int // what the task was charged for candidates
 }
 
 // candidates gives what a word can become.
@@ -69,8 +72,12 @@ func (s *Shell) candidates(c *completion, w *typed) ([]string, error) {
 			return nil, err
 		}
 	}
-	for i := range list {
-		list[i] = c.prefix + list[i] + c.suffix
+	if c.prefix != "" || c.suffix != "" {
+		for i := range list {
+			s.t.Grow(len(c.prefix) + len(list[i]) + len(c.suffix))
+			w.paid += len(c.prefix) + len(list[i]) + len(c.suffix)
+			list[i] = c.prefix + list[i] + c.suffix
+		}
 	}
 	if len(list) == 0 && c.option("dirnames") {
 		list = s.fileNames(w.word, true)
@@ -345,19 +352,20 @@ func (s *Shell) byCommand(c *completion, w *typed) ([]string, error) {
 // filter takes away what a pattern matches, or with "!" what it does not.
 func (s *Shell) filter(list []string, pat, word string) ([]string, error) {
 	pat, keep := strings.CutPrefix(pat, "!")
-	var b strings.Builder
+	b := kernel.NewText(s.t)
+	defer b.Free()
 	for i := 0; i < len(pat); i++ {
 		switch c := pat[i]; {
 		case c == '\\' && i+1 < len(pat):
 			i++
 			if pat[i] != '&' {
-				b.WriteByte(c)
+				b.Byte(c)
 			}
-			b.WriteByte(pat[i])
+			b.Byte(pat[i])
 		case c == '&':
 			b.WriteString(word)
 		default:
-			b.WriteByte(c)
+			b.Byte(c)
 		}
 	}
 	var out []string

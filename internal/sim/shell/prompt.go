@@ -8,6 +8,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
 
@@ -29,18 +30,18 @@ func (s *Shell) Prompt(text string) string {
 }
 
 func (s *Shell) promptEscapes(text string) string {
-	var b strings.Builder
+	b := kernel.NewText(s.t)
 	now := s.t.K.Now()
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c != '\\' || i+1 == len(text) {
-			b.WriteByte(c)
+			b.Byte(c)
 			continue
 		}
 		i++
 		switch c := text[i]; c {
 		case 'a':
-			b.WriteByte(7)
+			b.Byte(7)
 		case 'd':
 			b.WriteString(now.Format("Mon Jan 02"))
 		case 'D':
@@ -49,7 +50,7 @@ func (s *Shell) promptEscapes(text string) string {
 				i += end
 			}
 		case 'e':
-			b.WriteByte(27)
+			b.Byte(27)
 		case 'h':
 			host, _, _ := strings.Cut(s.t.K.Hostname, ".")
 			b.WriteString(host)
@@ -66,9 +67,9 @@ func (s *Shell) promptEscapes(text string) string {
 		case 'l':
 			b.WriteString("tty")
 		case 'n':
-			b.WriteByte('\n')
+			b.Byte('\n')
 		case 'r':
-			b.WriteByte('\r')
+			b.Byte('\r')
 		case 's':
 			b.WriteString(path.Base(s.name))
 		case 't':
@@ -102,7 +103,7 @@ func (s *Shell) promptEscapes(text string) string {
 			b.WriteString(strconv.Itoa(len(s.history) + 1))
 		case '$':
 			if s.t.View.UID == 0 {
-				b.WriteByte('#')
+				b.Byte('#')
 			} else {
 				b.WriteString("\\$")
 			}
@@ -111,17 +112,17 @@ func (s *Shell) promptEscapes(text string) string {
 			for ; k < 3 && i+k < len(text) && text[i+k] >= '0' && text[i+k] <= '7'; k++ {
 				n = n*8 + int(text[i+k]-'0')
 			}
-			b.WriteByte(byte(n))
+			b.Byte(byte(n))
 			i += k - 1
 		case '\\':
 			b.WriteString("\\\\")
 		case '[', ']':
 		default:
-			b.WriteByte('\\')
-			b.WriteByte(c)
+			b.Byte('\\')
+			b.Byte(c)
 		}
 	}
-	return b.String()
+	return b.Text()
 }
 
 // inert writes what is put into a prompt so that its expansion gives it back.

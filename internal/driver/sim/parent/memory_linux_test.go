@@ -52,6 +52,10 @@ func hungry() map[string]string {
 		"words in flight":       `a=$(head -c 60M /dev/zero | tr '\0' x); for i in {1..40}; do : "$a$a" "$a$a" "$a$a" & done; wait`,
 		"engines of JavaScript": `for i in {1..40}; do node -e 'const a = []; for (;;) a.push("x".repeat(1e6) + a.length)' & done; wait`,
 		"stacks":                `mkfifo p; exec 3<>p; for i in {1..40}; do awk 'function f() { if (++d < 40000) f(); else getline x < "p" } BEGIN { f() }' & done; sleep 10`,
+		"a multiplied value":    `x=$(head -c 8000000 /dev/zero | tr '\0' a); w=$(printf '&%.0s' {1..300}); y=${x//*/$w}`,
+		"a multiplied list":     `w=$(head -c 100000 /dev/zero | tr '\0' a); a=({1..20000}); b=("${a[@]/#/$w}")`,
+		"multiplied fields":     `{ head -c 30M /dev/zero | tr '\0' ,; echo; } > f; join -t, f f; rm f`,
+		"what is held open":     `x=$(head -c 100000 /dev/zero | tr '\0' a); for i in {1..35}; do export v$i=$x; done; bash -c 'while exec {fd}</proc/self/environ; do :; done'`,
 		"a stream that grows":   `head -c 1G /dev/zero | gzip > z; zcat z z z z z z z z | tac; rm -f z`,
 	}
 }

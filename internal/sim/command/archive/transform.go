@@ -11,6 +11,7 @@ import (
 
 // A substitution changes names as sed's s does.
 type substitution struct {
+	t      *kernel.Task
 	re     *regex.Regexp
 	with   string
 	global bool
@@ -58,7 +59,7 @@ func newSubstitution(t *kernel.Task, expr string) (*substitution, error) {
 	if len(parts) < 2 {
 		return nil, bad
 	}
-	s := &substitution{with: parts[1], nth: 1, links: true}
+	s := &substitution{t: t, with: parts[1], nth: 1, links: true}
 	o := regex.Options{Flavour: regex.BRE, Meter: meter{t}}
 	flags := expr[i:]
 	for k := 0; k < len(flags); k++ {
@@ -92,7 +93,8 @@ func newSubstitution(t *kernel.Task, expr string) (*substitution, error) {
 
 func (s *substitution) apply(name string) string {
 	src := []byte(name)
-	var out strings.Builder
+	out := kernel.NewText(s.t)
+	defer out.Free()
 	var m []int
 	at, n := 0, 0
 	for at <= len(src) {
@@ -102,16 +104,16 @@ func (s *substitution) apply(name string) string {
 		}
 		m = found
 		n++
-		out.Write(src[at:m[0]])
+		_, _ = out.Write(src[at:m[0]]) // it does not fail
 		if n >= s.nth {
-			s.expand(&out, src, m)
+			s.expand(out, src, m)
 		} else {
-			out.Write(src[m[0]:m[1]])
+			_, _ = out.Write(src[m[0]:m[1]])
 		}
 		at = m[1]
 		if m[0] == m[1] {
 			if at < len(src) {
-				out.WriteByte(src[at])
+				out.Byte(src[at])
 			}
 			at++
 		}
@@ -120,15 +122,16 @@ func (s *substitution) apply(name string) string {
 		}
 	}
 	if at < len(src) {
-		out.Write(src[at:])
+		_, _ = out.Write(src[at:])
 	}
-	return out.String()
+	return out.Text()
 }
 
-func (s *substitution) expand(out *strings.Builder, src []byte, m []int) {
+func (s *substitution) expand(out *kernel.Builder, src []byte, m []int) {
 	fold := byte(0)
 	once := byte(0)
 	write := func(t string) {
+		s.t.Step(len(t) >> 6)
 		for i := range len(t) {
 			c := t[i : i+1]
 			switch {

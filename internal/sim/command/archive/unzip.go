@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/zip"
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -137,7 +136,7 @@ func (u *unzipper) open(name string) int {
 		u.file = n
 		err = guard(func() error {
 			var err error
-			u.r, err = zip.NewReader(bytes.NewReader(b), int64(len(b)))
+			u.r, err = listed(t, b)
 			return err
 		})
 		if err != nil && u.r == nil {
@@ -465,18 +464,20 @@ func (u *unzipper) member(f *zip.File, name string) {
 	}
 	attrs := f.ExternalAttrs >> 16
 	if attrs&linux.S_IFMT == linux.S_IFLNK && f.UncompressedSize64 < 4096 {
-		var b bytes.Buffer
+		b := held{t: t}
+		defer b.free()
 		if err := drain(t, f, &b); err != nil {
 			bad(err)
 			return
 		}
-		if err := t.View.Symlink(b.String(), name); err != nil {
+		target := string(b.b)
+		if err := t.View.Symlink(target, name); err != nil {
 			bad(err)
 			return
 		}
-		u.g.made(name, b.String())
+		u.g.made(name, target)
 		if u.quiet == 0 {
-			fmt.Fprintf(t.Out(), "    linking: %-22s  -> %s \n", u.shown(name), printable(b.String()))
+			fmt.Fprintf(t.Out(), "    linking: %-22s  -> %s \n", u.shown(name), printable(target))
 		}
 		return
 	}

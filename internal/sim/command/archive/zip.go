@@ -2,7 +2,6 @@ package archive
 
 import (
 	"archive/zip"
-	"bytes"
 	"compress/flate"
 	"errors"
 	"fmt"
@@ -144,7 +143,7 @@ func runZip(t *kernel.Task) int {
 	}
 	if !z.out {
 		if b, err := command.ReadAll(t, file); err == nil {
-			old, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+			old, err := listed(t, b)
 			if err != nil && len(b) > 0 {
 				return z.fail(3, "Zip file structure invalid (%s)", file)
 			}
@@ -260,7 +259,8 @@ func (z *zipper) add(w wanting) {
 // write makes the archive anew: what stays of the old one, and the files.
 func (z *zipper) write(file string) int {
 	t := z.t
-	var b bytes.Buffer
+	b := held{t: t}
+	defer b.free()
 	w := zip.NewWriter(&b)
 	kept := map[string]time.Time{}
 	if z.old != nil {
@@ -269,7 +269,7 @@ func (z *zipper) write(file string) int {
 			if i, ok := z.at[f.Name]; ok && !z.stale(z.files[i], f.Modified) {
 				z.at[f.Name] = -1
 			} else if ok {
-				if err := z.put(w, z.files[i], true, &b); err != nil {
+				if err := z.put(w, z.files[i], true); err != nil {
 					z.warn("could not open for reading: %s (%s)", f.Name, reason(err))
 				}
 				z.at[f.Name] = -1
@@ -288,11 +288,10 @@ func (z *zipper) write(file string) int {
 		if z.a.Has("f") && !there {
 			continue
 		}
-		if err := z.put(w, f, there, &b); err != nil {
+		if err := z.put(w, f, there); err != nil {
 			z.warn("could not open for reading: %s (%s)", f.name, reason(err))
 			continue
 		}
-		t.Bound("archive", int64(b.Len()), t.K.Limits.Archive)
 	}
 	if z.old != nil && z.old.Comment != "" {
 		_ = w.SetComment(z.old.Comment) // it was one
@@ -301,10 +300,10 @@ func (z *zipper) write(file string) int {
 		return z.fail(14, "Write error (%s)", err)
 	}
 	if z.out {
-		_, _ = t.Out().Write(b.Bytes())
+		_, _ = t.Out().Write(b.b)
 		return 0
 	}
-	if err := t.View.WriteFile(file, b.Bytes(), 0o666); err != nil {
+	if err := t.View.WriteFile(file, b.b, 0o666); err != nil {
 		return z.fail(15, "Could not create output file (%s)", file)
 	}
 	if z.a.Has("T") {
@@ -334,7 +333,7 @@ func (z *zipper) stale(f wanting, at time.Time) bool {
 	return f.info.Mtime.Unix() > at.Unix()+1
 }
 
-func (z *zipper) put(w *zip.Writer, f wanting, there bool, b *bytes.Buffer) error {
+func (z *zipper) put(w *zip.Writer, f wanting, there bool) error {
 	t := z.t
 	h := &zip.FileHeader{Name: f.name, Method: zip.Deflate}
 	h.Modified = f.info.Mtime.In(z.zone).Truncate(time.Second)
@@ -361,11 +360,13 @@ func (z *zipper) put(w *zip.Writer, f wanting, there bool, b *bytes.Buffer) erro
 		var err error
 		data, err = command.ReadAll(t, f.path)
 		t.View.Dir = own
+		defer func() { t.Shrink(cap(data)) }()
 		if err != nil {
 			return err
 		}
 	}
-	var packed bytes.Buffer
+	packed := held{t: t}
+	defer packed.free()
 	if z.level > 0 && len(data) > 0 {
 		d, err := flate.NewWriter(&packed, z.level)
 		if err != nil {
@@ -385,9 +386,9 @@ func (z *zipper) put(w *zip.Writer, f wanting, there bool, b *bytes.Buffer) erro
 	}
 	body := data
 	h.Method = zip.Store
-	if packed.Len() > 0 && packed.Len() < len(data) {
-		h.Method, body = zip.Deflate, packed.Bytes()
-		how = fmt.Sprintf("deflated %.0f%%", float64(len(data)-packed.Len())*100/float64(len(data)))
+	if len(packed.b) > 0 && len(packed.b) < len(data) {
+		h.Method, body = zip.Deflate, packed.b
+		how = fmt.Sprintf("deflated %.0f%%", float64(len(data)-len(packed.b))*100/float64(len(data)))
 	}
 	h.CRC32 = crc32.ChecksumIEEE(data)
 	h.UncompressedSize64, h.CompressedSize64 = uint64(len(data)), uint64(len(body))
@@ -398,7 +399,6 @@ func (z *zipper) put(w *zip.Writer, f wanting, there bool, b *bytes.Buffer) erro
 	if _, err := out.Write(body); err != nil {
 		return err
 	}
-	t.Step(b.Len() >> 20)
 	z.say("%s: %s (%s)", verb, f.name, how)
 	return nil
 }
@@ -411,7 +411,8 @@ func (z *zipper) delete(file string, names []string) int {
 	for _, n := range names {
 		list = append(list, compile(n))
 	}
-	var b bytes.Buffer
+	b := held{t: z.t}
+	defer b.free()
 	w := zip.NewWriter(&b)
 	n := 0
 	for _, f := range z.old.File {
@@ -440,7 +441,7 @@ func (z *zipper) delete(file string, names []string) int {
 		}
 		return 0
 	}
-	if err := z.t.View.WriteFile(file, b.Bytes(), 0o666); err != nil {
+	if err := z.t.View.WriteFile(file, b.b, 0o666); err != nil {
 		return z.fail(15, "Could not create output file (%s)", file)
 	}
 	return 0

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -72,10 +73,10 @@ func (c *compiler) builtin(e *builtinExpr) valueFn {
 		return func(m *machine) value {
 			f := format(m)
 			b := m.sprintf(m.buf[:0], f, args(m))
+			m.fresh(len(b))
 			s := string(b)
 			m.buf = b[:0]
 			m.trim()
-			m.fresh(len(s))
 			return str(s)
 		}
 	case fInt:
@@ -189,9 +190,10 @@ func (m *machine) simple(f builtin, args []value) (value, bool) {
 		}
 		return num(0), true
 	case fSprintf:
-		s := string(m.sprintf(nil, m.str(args[0]), args[1:]))
-		m.fresh(len(s))
-		return str(s), true
+		b := m.sprintf(nil, m.str(args[0]), args[1:])
+		defer m.t.Shrink(kernel.Cost(b))
+		m.fresh(len(b))
+		return str(string(b)), true
 	case fTolower, fToupper:
 		s := m.str(args[0])
 		m.fresh(len(s))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A verb is a piece of a format: text, or a conversion.
@@ -20,14 +22,20 @@ type verb struct {
 	arg, widthArg, precArg          int // n$ of them; 0 is the next
 }
 
+// maxFormats is how many bytes of formats are kept.
+const maxFormats = 256 << 10
+
 // verbs reads a format.
 func (m *machine) verbs(format string) []verb {
 	if list, ok := m.formats[format]; ok {
 		return list
 	}
-	if len(m.formats) > 200 {
+	if m.formatCost > maxFormats {
 		clear(m.formats)
+		m.t.Shrink(m.formatCost)
+		m.formatCost = 0
 	}
+	limit := m.t.K.Limits.String // a verb is of two bytes at least
 	var list []verb
 	s := format
 	for s != "" {
@@ -36,14 +44,16 @@ func (m *machine) verbs(format string) []verb {
 			i = len(s)
 		}
 		if i > 0 {
-			list = append(list, verb{text: s[:i]})
+			list = append(kernel.Room(m.t, "string", limit, list, 1), verb{text: s[:i]})
 			s = s[i:]
 			continue
 		}
 		v, n := readVerb(s)
-		list = append(list, v)
+		list = append(kernel.Room(m.t, "string", limit, list, 1), v)
 		s = s[n:]
 	}
+	m.t.Grow(len(format))
+	m.formatCost += len(format) + kernel.Cost(list)
 	m.formats[strings.Clone(format)] = list
 	return list
 }
@@ -125,7 +135,7 @@ flags:
 	return v, i + 1
 }
 
-// sprintf appends what a format makes of values.
+// sprintf appends what a format makes of values to a text that is from room, or nil.
 func (m *machine) sprintf(b []byte, format string, args []value) []byte {
 	next := 0
 	take := func(at int) value {
@@ -143,7 +153,7 @@ func (m *machine) sprintf(b []byte, format string, args []value) []byte {
 	}
 	for _, v := range m.verbs(format) {
 		if v.conv == 0 {
-			b = append(b, v.text...)
+			b = append(m.room(b, len(v.text)), v.text...)
 			continue
 		}
 		if v.starWidth {
@@ -156,17 +166,31 @@ func (m *machine) sprintf(b []byte, format string, args []value) []byte {
 			v.prec = max(-1, clampInt(take(v.precArg).num()))
 		}
 		if v.conv == '%' {
-			b = append(b, '%')
+			b = append(m.room(b, 1), '%')
 			continue
 		}
-		n := max(v.width, v.prec)
+		n := max(0, v.width, v.prec)
 		m.t.Bound("string", int64(len(b)+n), m.t.K.Limits.String)
-		m.t.Step(1 + max(0, n)>>6)
-		b = m.convert(b, &v, take(v.arg))
+		m.t.Step(1 + n>>6)
+		arg := take(v.arg)
+		n += n/3 + longestNumber
+		switch {
+		case v.conv == 's' && v.prec >= 0:
+			n += min(len(arg.s), utf8.UTFMax*v.prec)
+		case v.conv == 's':
+			n += len(arg.s)
+		}
+		b = kernel.Room(m.t, "string", m.t.K.Limits.String+int64(n), b, n) // not all of it may be used
+		had := cap(b)
+		b = m.convert(b, &v, arg)
+		m.t.Grow(cap(b) - had) // what was longer than it looked
 	}
 	m.t.Bound("string", int64(len(b)), m.t.K.Limits.String)
 	return b
 }
+
+// longestNumber is how long a number is without its padding, with room for what groups its digits.
+const longestNumber = 512
 
 func clampInt(n float64) int {
 	return int(max(-1<<30, min(1<<30, n)))

@@ -101,7 +101,9 @@ type machine struct {
 
 	regexes map[string]*matcher
 	formats map[string][]verb
-	regs    []int
+
+	formatCost int // that the task was charged for formats
+	regs       []int
 
 	key, buf, subject []byte
 	random            random

@@ -3,6 +3,8 @@ package awk
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // setRecord makes b the record. It is valid until its reader reads on.
@@ -140,25 +142,34 @@ func (m *machine) join() {
 	}
 	m.t.Bound("string", int64(size), m.t.K.Limits.String)
 	m.t.Step(size >> 6)
-	m.buf = m.buf[:0]
+	b := m.room(m.buf[:0], size)
 	for i := range m.fields {
 		if i > 0 {
-			m.buf = append(m.buf, m.ofs...)
+			b = append(m.room(b, len(m.ofs)), m.ofs...)
 		}
-		m.buf = append(m.buf, m.str(m.fields[i])...)
+		s := m.str(m.fields[i])
+		b = append(m.room(b, len(s)), s...)
 	}
+	m.buf = b
 	m.keep(len(m.buf))
 	m.line, m.made, m.lineIs = string(m.buf), true, maybe
 	m.rec = nil
 	m.trim()
 }
 
+// room pays for n more bytes of scratch space.
+func (m *machine) room(b []byte, n int) []byte {
+	return kernel.Room(m.t, "string", m.t.K.Limits.String, b, n)
+}
+
 // trim lets go of scratch space that has become large.
 func (m *machine) trim() {
 	if cap(m.buf) > 1<<20 {
+		m.t.Shrink(kernel.Cost(m.buf))
 		m.buf = nil
 	}
 	if cap(m.subject) > 1<<20 {
+		m.t.Shrink(kernel.Cost(m.subject))
 		m.subject = nil
 	}
 }
@@ -264,19 +275,25 @@ func (h *splitter) split(m *machine, s string, dst []value) []value {
 	case byContent:
 		return h.splitContent(m, s, dst)
 	case byCSV:
-		return splitCSV(s, dst)
+		return m.splitCSV(s, dst)
 	}
 	return h.splitRegex(m, s, dst, nil)
 }
 
-// more bounds a list of fields that grows: a byte may make a value of many.
+// more bounds a list of fields that grows: a byte may make a value of many. It is counted until the statement ends.
 func (m *machine) more(list []value) []value {
 	if len(list)&0x3fff == 0 {
 		m.t.Step(len(list))
 		m.t.Bound("array", int64(len(list)), m.t.K.Limits.Array)
+		size := 0x4000 * valueSize
+		m.t.Grow(size)
+		m.pending += size
 	}
 	return list
 }
+
+// valueSize is what a value takes, in a list that grows.
+const valueSize = 40
 
 func (m *machine) splitBlanks(s string, dst []value) []value {
 	i := 0
@@ -377,7 +394,7 @@ func (h *splitter) content(m *machine, s string, dst []value, tell func(x, y int
 }
 
 // splitCSV reads fields between commas, as --csv has them.
-func splitCSV(s string, dst []value) []value {
+func (m *machine) splitCSV(s string, dst []value) []value {
 	if s == "" {
 		return dst
 	}
@@ -387,11 +404,11 @@ func splitCSV(s string, dst []value) []value {
 			if i < 0 {
 				return append(dst, input(s))
 			}
-			dst = append(dst, input(s[:i]))
+			dst = m.more(append(dst, input(s[:i])))
 			s = s[i+1:]
 			continue
 		}
-		var b strings.Builder
+		var b strings.Builder // no longer than s
 		s = s[1:]
 		for {
 			i := strings.IndexByte(s, '"')
@@ -414,14 +431,14 @@ func splitCSV(s string, dst []value) []value {
 			return append(dst, input(b.String()))
 		}
 		b.WriteString(s[:i])
-		dst = append(dst, input(b.String()))
+		dst = m.more(append(dst, input(b.String())))
 		s = s[i+1:]
 	}
 }
 
 // bytesOf gives a string as bytes, valid until the next call.
 func (m *machine) bytesOf(s string) []byte {
-	m.subject = append(m.subject[:0], s...)
+	m.subject = append(kernel.Room(m.t, "record", max(m.t.K.Limits.Record, m.t.K.Limits.String), m.subject[:0], len(s)), s...)
 	return m.subject
 }
 

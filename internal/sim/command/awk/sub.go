@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // sub and gsub replace in a variable.
@@ -48,18 +50,20 @@ type piece struct {
 }
 
 // pieces reads a replacement. In those of gensub, backslash and digit is a
-// group.
-func pieces(s string, groups bool) []piece {
+// group. The list is counted.
+func (m *machine) pieces(s string, groups bool) []piece {
 	var list []piece
 	var b []byte
+	add := func(group int) {
+		list = append(kernel.Room(m.t, "string", m.t.K.Limits.String, list, 1), piece{string(b), group})
+		b = nil
+	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '&':
-			list = append(list, piece{string(b), 0})
-			b = nil
+			add(0)
 		case c == '\\' && i+1 < len(s) && groups && isDigit(s[i+1]):
-			list = append(list, piece{string(b), int(s[i+1] - '0')})
-			b = nil
+			add(int(s[i+1] - '0'))
 			i++
 		case c == '\\' && i+1 < len(s) && s[i+1] == '&':
 			b = append(b, '&')
@@ -71,7 +75,8 @@ func pieces(s string, groups bool) []piece {
 			b = append(b, c)
 		}
 	}
-	return append(list, piece{string(b), -1})
+	add(-1)
+	return list
 }
 
 // amp reports whether backslashes, if any, lead to an ampersand.
@@ -90,7 +95,8 @@ func (m *machine) substitute(re *matcher, with, s string, global bool) (string, 
 	plain := strings.IndexByte(with, '&') < 0 && strings.IndexByte(with, '\\') < 0
 	var parts []piece
 	if !plain {
-		parts = pieces(with, false)
+		parts = m.pieces(with, false)
+		defer func() { m.t.Shrink(kernel.Cost(parts)) }()
 	}
 	out := m.buf[:0]
 	n, at, last := 0, 0, -1
@@ -101,23 +107,22 @@ func (m *machine) substitute(re *matcher, with, s string, global bool) (string, 
 				break
 			}
 			k := m.charLen(s[x:])
-			out = append(out, b[at:x+k]...)
+			out = append(m.room(out, x+k-at), b[at:x+k]...)
 			at = x + k
 		} else {
 			n++
-			out = append(out, b[at:x]...)
+			out = append(m.room(out, x-at+len(with)), b[at:x]...)
 			if plain {
 				out = append(out, with...)
 			} else {
 				for _, p := range parts {
-					out = append(out, p.text...)
+					out = append(m.room(out, len(p.text)), p.text...)
 					if p.group == 0 {
-						out = append(out, b[x:y]...)
+						out = append(m.room(out, y-x), b[x:y]...)
 					}
 				}
 			}
 			at, last = y, y
-			m.t.Bound("string", int64(len(out)), m.t.K.Limits.String)
 			if !global {
 				break
 			}
@@ -126,7 +131,7 @@ func (m *machine) substitute(re *matcher, with, s string, global bool) (string, 
 					break
 				}
 				k := m.charLen(s[x:])
-				out = append(out, b[at:x+k]...)
+				out = append(m.room(out, x+k-at), b[at:x+k]...)
 				at = x + k
 			}
 		}
@@ -139,11 +144,11 @@ func (m *machine) substitute(re *matcher, with, s string, global bool) (string, 
 		}
 	}
 	if at < len(b) {
-		out = append(out, b[at:]...)
+		out = append(m.room(out, len(b)-at), b[at:]...)
 	}
 	m.buf = out
+	m.fresh(len(out))
 	r := string(out)
-	m.fresh(len(r))
 	m.trim()
 	return r, n
 }
@@ -168,9 +173,12 @@ func (c *compiler) gensub(e *builtinExpr) valueFn {
 
 // general replaces the match of a number, or all, with groups.
 func (m *machine) general(re *matcher, with, s string, which int) string {
+	m.fresh(len(s))
 	b := bytes.Clone(m.bytesOf(s))
-	parts := pieces(with, true)
-	var out []byte
+	parts := m.pieces(with, true)
+	defer func() { m.t.Shrink(kernel.Cost(parts)) }()
+	out := kernel.NewText(m.t)
+	defer out.Free()
 	n, at, last, from := 0, 0, -1, 0
 	for from <= len(b) {
 		regs := re.find(m, b, from)
@@ -186,15 +194,14 @@ func (m *machine) general(re *matcher, with, s string, which int) string {
 		}
 		n++
 		if which == 0 || n == which {
-			out = append(out, b[at:x]...)
+			_, _ = out.Write(b[at:x]) // it does not fail
 			for _, p := range parts {
-				out = append(out, p.text...)
+				out.WriteString(p.text)
 				if p.group >= 0 && 2*p.group+1 < len(regs) && regs[2*p.group] >= 0 {
-					out = append(out, b[regs[2*p.group]:regs[2*p.group+1]]...)
+					_, _ = out.Write(b[regs[2*p.group]:regs[2*p.group+1]])
 				}
 			}
 			at = y
-			m.t.Bound("string", int64(len(out)), m.t.K.Limits.String)
 			if which != 0 {
 				break
 			}
@@ -204,9 +211,9 @@ func (m *machine) general(re *matcher, with, s string, which int) string {
 			from++
 		}
 	}
-	out = append(out, b[at:]...)
-	m.fresh(len(out))
-	return string(out)
+	_, _ = out.Write(b[at:])
+	m.fresh(out.Len())
+	return out.Text()
 }
 
 // matchCall finds a match, and puts its groups into an array.

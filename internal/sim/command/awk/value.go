@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 type kind uint8
@@ -103,7 +105,9 @@ func (m *machine) appendNumber(b []byte, n float64, format string) []byte {
 	if format == "%.6g" {
 		return appendG(b, n, 6, false, false)
 	}
-	return m.sprintf(b, format, []value{num(n)})
+	s := m.sprintf(nil, format, []value{num(n)})
+	m.t.Shrink(kernel.Cost(s))
+	return append(b, s...)
 }
 
 // str gives a value as a string.

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -447,10 +448,10 @@ func (d *duplicator) block(b []byte) bool {
 	var out []byte
 	for _, c := range b {
 		if c == '\n' {
-			for ; d.column < d.cbs; d.column++ {
-				out = append(out, ' ')
+			if !d.put(out) || !d.pad(d.cbs-d.column) {
+				return false
 			}
-			d.column = 0
+			out, d.column = out[:0], 0
 			continue
 		}
 		if d.column == d.cbs {
@@ -475,12 +476,27 @@ func (d *duplicator) unblock(b []byte) bool {
 			d.spaces++
 			continue
 		}
-		for ; d.spaces > 0; d.spaces-- {
-			out = append(out, ' ')
+		if d.spaces > 0 {
+			if !d.put(out) || !d.pad(d.spaces) {
+				return false
+			}
+			out, d.spaces = out[:0], 0
 		}
 		out = append(out, c)
 	}
 	return d.put(out)
+}
+
+// pad puts n spaces, a piece at a time: a script chooses how many.
+func (d *duplicator) pad(n int64) bool {
+	piece := bytes.Repeat([]byte{' '}, int(max(0, min(n, 32<<10))))
+	for ; n > 0; n -= int64(len(piece)) {
+		d.t.Step(1)
+		if !d.put(piece[:min(n, int64(len(piece)))]) {
+			return false
+		}
+	}
+	return true
 }
 
 // put collects whole blocks.
@@ -511,11 +527,7 @@ func (d *duplicator) finish() {
 		return
 	}
 	if d.conv["block"] && d.column > 0 {
-		pad := make([]byte, max(0, d.cbs-d.column))
-		for i := range pad {
-			pad[i] = ' '
-		}
-		if !d.put(pad) {
+		if !d.pad(d.cbs - d.column) {
 			return
 		}
 	}

@@ -52,7 +52,7 @@ func runRename(t *kernel.Task) int {
 }
 
 // replaced gives a name with from replaced; false is that it does not occur.
-func replaced(a *command.Args, from, to, name string) (string, bool) {
+func replaced(t *kernel.Task, a *command.Args, from, to, name string) (string, bool) {
 	at := 0
 	if !strings.Contains(from, "/") && !strings.Contains(to, "/") {
 		at = strings.LastIndexByte(name, '/') + 1
@@ -64,7 +64,7 @@ func replaced(a *command.Args, from, to, name string) (string, bool) {
 	case from == "":
 		return head + to + tail, true
 	case a.Has("a"):
-		return head + strings.ReplaceAll(tail, from, to), true
+		return head + kernel.ReplaceAll(t, tail, from, to), true
 	case a.Has("l"):
 		i := strings.LastIndex(tail, from)
 		return head + tail[:i] + to + tail[i+len(from):], true
@@ -77,7 +77,7 @@ func renameFile(t *kernel.Task, a *command.Args, from, to, name string) int {
 		t.Errorf("%s: not accessible: %s", name, reason(err))
 		return renameFailed
 	}
-	target, ok := replaced(a, from, to, name)
+	target, ok := replaced(t, a, from, to, name)
 	if !ok || target == name {
 		return renameNothing
 	}
@@ -116,7 +116,7 @@ func renameLink(t *kernel.Task, a *command.Args, from, to, name string) int {
 		t.Errorf("%s: readlink failed: %s", name, reason(err))
 		return renameFailed
 	}
-	target, ok := replaced(a, from, to, old)
+	target, ok := replaced(t, a, from, to, old)
 	if !ok {
 		return renameNothing
 	}

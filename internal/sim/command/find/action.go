@@ -124,7 +124,7 @@ func (p *parser) exec(name string) test {
 		}
 		real := make([]string, len(args))
 		for i, a := range args {
-			real[i] = strings.ReplaceAll(a, "{}", path)
+			real[i] = kernel.ReplaceAll(f.t, a, "{}", path)
 		}
 		if ask {
 			_ = f.t.Flush() // the end of the program tells of it

@@ -306,7 +306,11 @@ func (r *runner) substitute(item string) {
 	for i, a := range r.args {
 		args[i] = a
 		if i > 0 {
-			args[i] = strings.ReplaceAll(a, r.replace, item)
+			if n := strings.Count(a, r.replace); int64(len(a))+int64(n)*int64(len(item)-len(r.replace)) > int64(r.chars) {
+				r.fail("argument list too long")
+				return
+			}
+			args[i] = strings.ReplaceAll(a, r.replace, item) // no longer than r.chars
 		}
 		if size += len(args[i]) + 1; size > r.chars {
 			r.fail("argument list too long")
@@ -429,6 +433,10 @@ func (r *runner) word() (item string, eol, ok bool) {
 					break
 				}
 				b = append(b, q)
+				if len(b) > r.chars {
+					r.fail("argument line too long")
+					return "", false, false
+				}
 			}
 		case '\\':
 			inside = true

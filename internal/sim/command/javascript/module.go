@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
@@ -85,7 +86,7 @@ func (p *program) resolve(name, from string, imported bool) (string, error) {
 			return "", err
 		}
 		if own != nil {
-			if target := conditional(own.Imports, name, imported); target != "" {
+			if target := conditional(p.t, own.Imports, name, imported); target != "" {
 				if strings.HasPrefix(target, ".") {
 					return p.find(path.Join(own.dir, target), dir, missing)
 				}
@@ -121,7 +122,7 @@ func (p *program) resolvePackage(name, from string, imported bool, missing strin
 	pkg := strings.Join(parts[:n], "/")
 	sub := "." + strings.TrimPrefix(name, pkg)
 	if own, err := p.packageOf(from); err == nil && own != nil && own.Name == pkg && own.Exports != nil {
-		if target := conditional(own.Exports, sub, imported); target != "" {
+		if target := conditional(p.t, own.Exports, sub, imported); target != "" {
 			return p.find(path.Join(own.dir, target), own.dir, missing)
 		}
 	}
@@ -135,7 +136,7 @@ func (p *program) resolvePackage(name, from string, imported bool, missing strin
 					return "", err
 				}
 				if f != nil && f.Exports != nil && string(f.Exports) != "null" {
-					target := conditional(f.Exports, sub, imported)
+					target := conditional(p.t, f.Exports, sub, imported)
 					if target == "" {
 						return "", &quickjs.Thrown{Message: fmt.Sprintf("Package subpath '%s' is not defined by \"exports\" in %s/package.json", sub, at), Code: "ERR_PACKAGE_PATH_NOT_EXPORTED"}
 					}
@@ -167,7 +168,7 @@ func (p *program) resolvePackage(name, from string, imported bool, missing strin
 const maxConditions = 20
 
 // conditional finds the target of a name in a package's exports or imports.
-func conditional(table json.RawMessage, name string, imported bool) string {
+func conditional(t *kernel.Task, table json.RawMessage, name string, imported bool) string {
 	if len(table) == 0 {
 		return ""
 	}
@@ -178,8 +179,8 @@ func conditional(table json.RawMessage, name string, imported bool) string {
 		}
 		return target(table, imported, maxConditions)
 	}
-	if t, ok := m[name]; ok {
-		return target(t, imported, maxConditions)
+	if found, ok := m[name]; ok {
+		return target(found, imported, maxConditions)
 	}
 	best := ""
 	for pattern := range m {
@@ -193,7 +194,7 @@ func conditional(table json.RawMessage, name string, imported bool) string {
 	}
 	before, after, _ := strings.Cut(best, "*")
 	star := name[len(before) : len(name)-len(after)]
-	return strings.ReplaceAll(target(m[best], imported, maxConditions), "*", star)
+	return kernel.ReplaceAll(t, target(m[best], imported, maxConditions), "*", star)
 }
 
 func hasPath(m map[string]json.RawMessage) bool {

@@ -69,6 +69,35 @@ func appendString(b []byte, s string, ascii bool) []byte {
 	return append(b, '"')
 }
 
+// punctuation is how much is written beside strings and indentation, at most: numbers, colors, commas.
+const punctuation = 128
+
+// quote is appendString that pays before it appends.
+func (m *machine) quote(b []byte, s string, ascii bool) []byte {
+	n := 6 * len(s)
+	if len(s) > 256 {
+		n = quotedLen(s, ascii)
+	}
+	return appendString(m.room(b, n+punctuation), s, ascii)
+}
+
+// quotedLen is how long a string becomes, at most.
+func quotedLen(s string, ascii bool) int {
+	n := 2 + len(s)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < 0x20, c == 0x7f, ascii && c >= utf8.RuneSelf:
+			n += 5
+		case c == '"', c == '\\':
+			n++
+		}
+	}
+	if !utf8.ValidString(s) {
+		n += 2 * len(s)
+	}
+	return n
+}
+
 func appendU(b []byte, r rune) []byte {
 	return append(b, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
@@ -81,6 +110,7 @@ func (m *machine) encode(b []byte, v value, s *style, level int) []byte {
 	if s.colors != nil {
 		return m.encodeColored(b, v, s, level)
 	}
+	b = m.room(b, punctuation)
 	switch v := v.(type) {
 	case nil:
 		return append(b, "null"...)
@@ -89,16 +119,15 @@ func (m *machine) encode(b []byte, v value, s *style, level int) []byte {
 	case float64:
 		return appendFloat(b, v)
 	case *literal:
-		return append(b, v.text...)
+		return append(m.room(b, len(v.text)), v.text...)
 	case string:
 		m.t.Step(len(v) >> 6)
-		return appendString(b, v, s.ascii)
+		return m.quote(b, v, s.ascii)
 	}
 	m.t.Step(1)
 	if level > tooDeep {
 		return append(b, "<skipped: too deep>"...)
 	}
-	m.t.Bound("string", int64(len(b)), m.t.K.Limits.String)
 	if a, ok := v.(*array); ok {
 		list := a.own()
 		if len(list) == 0 {
@@ -109,10 +138,10 @@ func (m *machine) encode(b []byte, v value, s *style, level int) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = s.newline(b, level+1)
+			b = m.newline(b, s, level+1)
 			b = m.encode(b, x, s, level+1)
 		}
-		b = s.newline(b, level)
+		b = m.newline(b, s, level)
 		return append(b, ']')
 	}
 	o, _ := v.(*object)
@@ -133,23 +162,23 @@ func (m *machine) encode(b []byte, v value, s *style, level int) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = s.newline(b, level+1)
-		b = appendString(b, t.keys[k], s.ascii)
+		b = m.newline(b, s, level+1)
+		b = m.quote(b, t.keys[k], s.ascii)
 		b = append(b, ':')
 		if s.indent != "" {
 			b = append(b, ' ')
 		}
 		b = m.encode(b, t.vals[k], s, level+1)
 	}
-	b = s.newline(b, level)
+	b = m.newline(b, s, level)
 	return append(b, '}')
 }
 
-func (s *style) newline(b []byte, level int) []byte {
+func (m *machine) newline(b []byte, s *style, level int) []byte {
 	if s.indent == "" {
 		return b
 	}
-	b = append(b, '\n')
+	b = append(m.room(b, 1+level*len(s.indent)), '\n')
 	for range level {
 		b = append(b, s.indent...)
 	}
@@ -170,7 +199,7 @@ const (
 
 func (m *machine) encodeColored(b []byte, v value, s *style, level int) []byte {
 	m.t.Step(1)
-	m.t.Bound("string", int64(len(b)), m.t.K.Limits.String)
+	b = m.room(b, punctuation)
 	const reset = "\x1b[0m"
 	bare := *s
 	bare.colors = nil
@@ -194,7 +223,7 @@ func (m *machine) encodeColored(b []byte, v value, s *style, level int) []byte {
 			if i > 0 {
 				b = append(append(append(b, c...), ','), ""...)
 			}
-			b = s.newline(b, level+1)
+			b = m.newline(b, s, level+1)
 			if s.indent == "" || i > 0 {
 				b = append(b, reset...)
 			} else {
@@ -203,7 +232,7 @@ func (m *machine) encodeColored(b []byte, v value, s *style, level int) []byte {
 			b = m.encodeColored(b, x, s, level+1)
 		}
 		b = append(b, c...)
-		b = s.newline(b, level)
+		b = m.newline(b, s, level)
 		b = append(b, c...)
 		return append(append(b, ']'), reset...)
 	}
@@ -223,10 +252,10 @@ func (m *machine) encodeColored(b []byte, v value, s *style, level int) []byte {
 		if i > 0 {
 			b = append(append(b, c...), ',')
 		}
-		b = s.newline(b, level+1)
+		b = m.newline(b, s, level+1)
 		b = append(b, reset...)
 		b = append(b, s.colors[cKey]...)
-		b = appendString(b, t.keys[k], s.ascii)
+		b = m.quote(b, t.keys[k], s.ascii)
 		b = append(b, reset...)
 		b = append(append(b, c...), ':')
 		if s.indent != "" {
@@ -236,7 +265,7 @@ func (m *machine) encodeColored(b []byte, v value, s *style, level int) []byte {
 		b = m.encodeColored(b, t.vals[k], s, level+1)
 	}
 	b = append(b, c...)
-	b = s.newline(b, level)
+	b = m.newline(b, s, level)
 	b = append(b, c...)
 	return append(append(b, '}'), reset...)
 }

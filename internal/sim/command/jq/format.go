@@ -18,9 +18,11 @@ func (m *machine) format(name string, v value) (value, error) {
 	case "csv", "tsv":
 		return m.row(name, v)
 	case "html":
-		return m.made2(html(m.toString(v))), nil
+		s := m.toString(v)
+		m.about(len(s) + 5*(strings.Count(s, "<")+strings.Count(s, ">")+strings.Count(s, "&")+strings.Count(s, "'")+strings.Count(s, `"`)))
+		return m.made2(html(s)), nil
 	case "uri":
-		return m.made2(uri(m.toString(v))), nil
+		return m.uri(m.toString(v)), nil
 	case "urid":
 		return m.unURI(v)
 	case "sh":
@@ -42,6 +44,19 @@ func (m *machine) format(name string, v value) (value, error) {
 	return nil, failf("%s is not a valid format", name)
 }
 
+// about bounds and counts a text of n bytes that is about to be made.
+func (m *machine) about(n int) {
+	m.t.Bound("string", int64(n), m.t.K.Limits.String)
+	m.alloc(n)
+}
+
+// taken makes a string of bytes.
+func (m *machine) taken(b []byte) string {
+	m.t.Step(len(b) >> 4)
+	m.about(16 + len(b))
+	return string(b)
+}
+
 // made2 counts a string that was made.
 func (m *machine) made2(s string) string {
 	m.t.Bound("string", int64(len(s)), m.t.K.Limits.String)
@@ -57,18 +72,19 @@ func html(s string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;", "'", "&apos;", `"`, "&quot;").Replace(s)
 }
 
-func uri(s string) string {
+func (m *machine) uri(s string) string {
 	const digits = "0123456789ABCDEF"
-	b := make([]byte, 0, len(s))
+	b := m.room(nil, len(s))
 	for i := range len(s) {
 		c := s[i]
+		b = m.room(b, 3)
 		if isLetter(c) || isDigit(c) || c == '-' || c == '.' || c == '~' {
 			b = append(b, c)
 		} else {
 			b = append(b, '%', digits[c>>4], digits[c&15])
 		}
 	}
-	return string(b)
+	return m.taken(b)
 }
 
 func (m *machine) unURI(v value) (value, error) {
@@ -160,8 +176,16 @@ func (m *machine) shell(v value) (value, error) {
 		switch kind(x) {
 		case 4:
 			s, _ := x.(string)
-			b = append(b, '\'')
-			b = append(b, strings.ReplaceAll(s, "'", `'\''`)...)
+			b = append(m.room(b, len(s)+3*strings.Count(s, "'")+2), '\'')
+			for s != "" {
+				i := strings.IndexByte(s, '\'')
+				if i < 0 {
+					b = append(b, s...)
+					break
+				}
+				b = append(append(b, s[:i]...), `'\''`...)
+				s = s[i+1:]
+			}
 			b = append(b, '\'')
 		case 5, 6:
 			return nil, m.wrongType(x, "can not be escaped for shell")
@@ -169,7 +193,7 @@ func (m *machine) shell(v value) (value, error) {
 			b = m.encode(b, x, &style{}, 0)
 		}
 	}
-	return m.made2(string(b)), nil
+	return m.taken(b), nil
 }
 
 func (m *machine) row(name string, v value) (value, error) {
@@ -179,6 +203,8 @@ func (m *machine) row(name string, v value) (value, error) {
 	}
 	var b []byte
 	for i, x := range a.own() {
+		m.t.Step(1)
+		b = m.room(b, punctuation)
 		if i > 0 {
 			if name == "csv" {
 				b = append(b, ',')
@@ -195,11 +221,20 @@ func (m *machine) row(name string, v value) (value, error) {
 				b = appendFloat(b, y)
 			}
 		case *literal:
-			b = append(b, y.text...)
+			b = append(m.room(b, len(y.text)), y.text...)
 		case string:
+			b = m.room(b, 2*len(y)+2) // each byte may become two
 			if name == "csv" {
 				b = append(b, '"')
-				b = append(b, strings.ReplaceAll(y, `"`, `""`)...)
+				for y != "" {
+					i := strings.IndexByte(y, '"')
+					if i < 0 {
+						b = append(b, y...)
+						break
+					}
+					b = append(append(b, y[:i+1]...), '"')
+					y = y[i+1:]
+				}
 				b = append(b, '"')
 				break
 			}

@@ -262,14 +262,13 @@ func (p *printer) print(v value) error {
 	switch {
 	case isString && o.text:
 		if o.style.ascii {
-			q := appendString(nil, s, true)
-			b = append(b, q...)
+			b = p.m.quote(b, s, true)
 			break
 		}
 		if o.nul && strings.IndexByte(s, 0) >= 0 {
 			return failf("Cannot dump a string containing NUL with --raw-output0 option")
 		}
-		b = append(b, s...)
+		b = append(p.m.room(b, len(s)), s...)
 	default:
 		b = p.m.encode(b, v, &o.style, 0)
 	}

@@ -139,6 +139,29 @@ func (m *machine) alloc(n int) {
 	}
 }
 
+// room makes room for n more bytes of a text, which are counted as made before they are there.
+func (m *machine) room(b []byte, n int) []byte {
+	need := len(b) + n
+	if need <= cap(b) {
+		return b
+	}
+	m.t.Bound("string", int64(need), m.t.K.Limits.String+punctuation)
+	size := max(need, min(2*cap(b), cap(b)+cap(b)/2+64<<10), 64)
+	m.alloc(size)
+	return append(make([]byte, 0, size), b...)
+}
+
+// more makes room for one more of what takes so many bytes, in the way of room.
+func more[T any](m *machine, list []T, bytes int) []T {
+	n := len(list)
+	if n < cap(list) {
+		return list
+	}
+	size := n + n/4 + 4
+	m.alloc(bytes * size)
+	return append(make([]T, 0, size), list...)
+}
+
 // least is how much may be made between two looks.
 const least = 16 << 20
 

@@ -553,7 +553,7 @@ func (m *machine) stringIndices(s, part string) value {
 		}
 		m.t.Step(1 + i>>6)
 		chars += utf8.RuneCountInString(s[at : at+i])
-		out = append(out, float64(chars))
+		out = append(more(m, out, 24), float64(chars))
 		at += i
 		_, n := utf8.DecodeRuneInString(s[at:])
 		at += n

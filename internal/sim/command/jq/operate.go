@@ -2,6 +2,7 @@ package jq
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -441,14 +442,17 @@ func (m *machine) split(s, sep string) value {
 	if s == "" {
 		return m.list(nil)
 	}
-	var parts []string
+	n := strings.Count(s, sep) // of nothing, one more than there are characters
+	m.t.Bound("array", int64(n), m.t.K.Limits.Array)
+	const one = 64 // about what a part takes, beside its bytes
+	m.alloc(one*(n+1) + len(s))
+	parts := make([]string, 0, n+1)
 	if sep == "" {
 		for _, r := range s {
 			parts = append(parts, string(r))
 		}
 	} else {
-		m.t.Bound("array", int64(strings.Count(s, sep)), m.t.K.Limits.Array)
-		parts = strings.Split(s, sep)
+		parts = slices.AppendSeq(parts, strings.SplitSeq(s, sep))
 	}
 	list := make([]value, len(parts))
 	for i, p := range parts {
@@ -457,7 +461,6 @@ func (m *machine) split(s, sep string) value {
 		}
 		list[i] = p
 	}
-	m.alloc(16*len(parts) + len(s))
 	return m.list(list)
 }
 

@@ -428,8 +428,8 @@ func explode(m *machine, v value, _ []value) (value, error) {
 	if !ok {
 		return nil, m.wrongType(v, "cannot be exploded")
 	}
-	list := make([]value, 0, len(s))
 	m.alloc(24 * len(s))
+	list := make([]value, 0, len(s))
 	for _, r := range s {
 		list = append(list, float64(r))
 	}
@@ -441,8 +441,9 @@ func implode(m *machine, v value, _ []value) (value, error) {
 	if !ok {
 		return nil, failf("implode input must be an array")
 	}
-	b := make([]byte, 0, a.len())
+	b := m.room(nil, a.len())
 	for _, x := range a.own() {
+		b = m.room(b, utf8.UTFMax)
 		f, ok := number(x)
 		if !ok || math.IsNaN(f) {
 			return nil, m.wrongType(x, "can't be imploded, unicode codepoint needs to be numeric")
@@ -620,7 +621,7 @@ func join(m *machine, v value, args []value) (value, error) {
 	var b []byte
 	for i, x := range list {
 		if i > 0 {
-			b = append(b, sep...)
+			b = append(m.room(b, len(sep)), sep...)
 		}
 		switch k := kind(x); k {
 		case 0:
@@ -628,7 +629,7 @@ func join(m *machine, v value, args []value) (value, error) {
 			b = m.encode(b, x, &style{}, 0)
 		case 4:
 			s, _ := x.(string)
-			b = append(b, s...)
+			b = append(m.room(b, len(s)), s...)
 		default:
 			return nil, failf("string (%s) and %s cannot be added", m.trunc(string(b)), m.operand(x))
 		}

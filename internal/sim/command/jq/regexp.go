@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -98,8 +99,8 @@ type found struct {
 	v          *object
 }
 
-// find gives the matches of an expression.
-func (m *machine) find(s string, pattern, flags value, all bool) ([]found, error) {
+// find gives the matches of an expression: the first, or all that its flags say. The caller holds them, in hits.
+func (m *machine) find(s string, pattern, flags value, hits *array) ([]found, error) {
 	src, ok := pattern.(string)
 	if !ok {
 		return nil, failf("%s cannot be matched, as it is not a string", m.operand(pattern))
@@ -114,8 +115,8 @@ func (m *machine) find(s string, pattern, flags value, all bool) ([]found, error
 	if err != nil {
 		return nil, err
 	}
+	m.alloc(len(s))
 	b := []byte(s)
-	m.alloc(len(b))
 	var out []found
 	var regs []int
 	count := &offsets{s: s}
@@ -148,11 +149,12 @@ func (m *machine) find(s string, pattern, flags value, all bool) ([]found, error
 			continue
 		}
 		hit := found{begin: x, end: y}
-		if all {
+		if hits != nil {
 			hit.v = m.matchObject(s, regs, names, count)
+			hits.v = append(more(m, hits.v, 16), hit.v)
 		}
-		out = append(out, hit)
-		if !global {
+		out = append(more(m, out, 24), hit)
+		if !global || hits == nil {
 			break
 		}
 	}
@@ -199,18 +201,16 @@ func matches(m *machine, v value, args []value) (value, error) {
 		return nil, failf("%s cannot be matched, as it is not a string", m.operand(v))
 	}
 	if args[2] == true {
-		list, err := m.find(s, args[0], args[1], false)
+		list, err := m.find(s, args[0], args[1], nil)
 		return len(list) > 0, err
 	}
-	list, err := m.find(s, args[0], args[1], true)
-	if err != nil {
+	at, hits := len(m.holds), &array{}
+	m.hold(hits)
+	defer m.release(at)
+	if _, err := m.find(s, args[0], args[1], hits); err != nil {
 		return nil, err
 	}
-	out := make([]value, len(list))
-	for i := range list {
-		out[i] = list[i].v
-	}
-	return m.list(out), nil
+	return m.list(hits.v), nil
 }
 
 // captures gives the named groups of a match.
@@ -247,14 +247,22 @@ func substitute(m *machine, n *node, e *env, v value, yield yieldFn) error {
 			if text, ok := f.(string); ok && n.native.name == "gsub" {
 				f = text + "g"
 			}
-			list, err := m.find(s, re, f, true)
+			held, hits := len(m.holds), &array{}
+			m.hold(hits)
+			defer m.release(held)
+			list, err := m.find(s, re, f, hits)
 			if err != nil {
 				return err
 			}
 			if len(list) == 0 {
 				return yield(v)
 			}
-			var results [][]byte
+			var results []*kernel.Builder
+			defer func() {
+				for _, b := range results {
+					b.Free()
+				}
+			}()
 			at := 0
 			for i := range list {
 				k := 0
@@ -265,11 +273,11 @@ func substitute(m *machine, n *node, e *env, v value, yield yieldFn) error {
 						return failf("%s and %s cannot be added", m.operand(gap), m.operand(x))
 					}
 					if k == len(results) {
-						results = append(results, nil)
+						m.alloc(64)
+						results = append(results, kernel.NewText(m.t))
 					}
-					m.alloc(len(gap) + len(text))
-					results[k] = append(append(results[k], gap...), text...)
-					m.t.Bound("string", int64(len(results[k])), m.t.K.Limits.String)
+					results[k].WriteString(gap)
+					results[k].WriteString(text)
 					m.t.Bound("array", int64(len(results)), m.t.K.Limits.Array)
 					k++
 					return nil
@@ -283,7 +291,8 @@ func substitute(m *machine, n *node, e *env, v value, yield yieldFn) error {
 				return yield(v)
 			}
 			for _, b := range results {
-				if err := yield(m.made2(string(append(b, s[at:]...)))); err != nil {
+				b.WriteString(s[at:])
+				if err := yield(m.made2(b.Text())); err != nil {
 					return err
 				}
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // formatOf gives the format that a file's suffix names.
@@ -122,7 +124,7 @@ func (w *weaver) write(v value, format string, indent int) ([]byte, error) {
 	case "base64":
 		b = []byte(base64.StdEncoding.EncodeToString([]byte(m.toString(v))))
 	case "uri":
-		b = []byte(uri(m.toString(v)))
+		b = []byte(m.uri(m.toString(v)))
 	case "sh":
 		b = append([]byte(shellWord(m.toString(v))), '\n')
 	case "shell":
@@ -196,8 +198,9 @@ func (w *weaver) writeTable(v value, format string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("csv encoding only works for arrays, got: %s", tagOf(v))
 	}
-	var b bytes.Buffer
-	out := csv.NewWriter(&b)
+	b := kernel.NewText(w.m.t)
+	defer b.Free()
+	out := csv.NewWriter(b)
 	out.Comma = w.comma(format)
 	rows := a.own()
 	text := func(v value) string {
@@ -208,12 +211,12 @@ func (w *weaver) writeTable(v value, format string) ([]byte, error) {
 	}
 	put := func(row []string) error {
 		w.m.t.Step(1 + len(row))
-		w.m.t.Bound("string", int64(b.Len()), w.m.t.K.Limits.String)
 		return out.Write(row)
 	}
 	finish := func() ([]byte, error) {
 		out.Flush()
-		return b.Bytes(), out.Error()
+		w.m.alloc(b.Len())
+		return []byte(b.String()), out.Error()
 	}
 	if len(rows) == 0 {
 		return nil, nil
@@ -385,8 +388,9 @@ func (w *weaver) writeProperties(b []byte, v value, prefix string, n *yaml.Node,
 		text = strings.NewReplacer("\\", "\\\\", "\n", "\\n", "\r", "\\r", "\t", "\\t").Replace(w.m.toString(v))
 	}
 	if prefix == "" {
-		return append(append(b, text...), '\n'), nil
+		return append(append(w.m.room(b, len(text)+1), text...), '\n'), nil
 	}
+	b = w.m.room(b, len(prefix)+len(w.o.propsSeparator)+len(text)+1)
 	return append(append(append(append(b, prefix...), w.o.propsSeparator...), text...), '\n'), nil
 }
 
@@ -440,6 +444,7 @@ func (w *weaver) writeShell(b []byte, v value, prefix string, depth int) ([]byte
 	if text != "" {
 		text = shellWord(text)
 	}
+	b = w.m.room(b, len(prefix)+len(text)+2)
 	return append(append(append(append(b, prefix...), '='), text...), '\n'), nil
 }
 
@@ -509,7 +514,8 @@ func (w *weaver) writeINI(v value) ([]byte, error) {
 				}
 				continue
 			}
-			b = append(append(append(append(b, k...), " = "...), w.m.toString(t.vals[i])...), '\n')
+			text := w.m.toString(t.vals[i])
+			b = append(append(append(append(w.m.room(b, len(k)+len(text)+4), k...), " = "...), text...), '\n')
 		}
 		return nil
 	}

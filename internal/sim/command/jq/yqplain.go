@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -160,12 +161,13 @@ func yqSub(m *machine, v value, args []value) (value, error) {
 	var out []byte
 	at := 0
 	for _, f := range found {
-		out = append(out, s[at:f[0]]...)
-		out = x.ExpandString(out, to, s, f)
+		out = append(m.room(out, f[0]-at), s[at:f[0]]...)
+		// No group is longer than the match.
+		out = x.ExpandString(m.room(out, len(to)+strings.Count(to, "$")*(f[1]-f[0])), to, s, f)
 		at = f[1]
 		m.t.Bound("string", int64(len(out)), m.t.K.Limits.String)
 	}
-	return m.made2(string(append(out, s[at:]...))), nil
+	return m.taken(append(m.room(out, len(s)-at), s[at:]...)), nil
 }
 
 func lookup(m *machine, name string) (string, bool) {
@@ -196,10 +198,10 @@ func environmentOf(text bool) oneFn {
 
 // expandEnv puts variables in place of $name and ${name}, and of ${name:-else}.
 func expandEnv(m *machine, s string) string {
-	var out strings.Builder
+	out := kernel.NewText(m.t)
 	for i := 0; i < len(s); {
 		if s[i] != '$' || i+1 == len(s) {
-			out.WriteByte(s[i])
+			out.Byte(s[i])
 			i++
 			continue
 		}
@@ -223,15 +225,15 @@ func expandEnv(m *machine, s string) string {
 			j++
 		}
 		if j == i+1 {
-			out.WriteByte('$')
+			out.Byte('$')
 		} else {
 			value, _ := lookup(m, s[i+1:j])
 			out.WriteString(value)
 		}
 		i = j
-		m.t.Bound("string", int64(out.Len()), m.t.K.Limits.String)
 	}
-	return clean([]byte(out.String()))
+	m.alloc(out.Len())
+	return clean([]byte(out.Text()))
 }
 
 func loads(format string) oneFn {

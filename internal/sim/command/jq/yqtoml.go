@@ -534,7 +534,7 @@ func (w *weaver) tomlValue(b []byte, v value, depth int) ([]byte, error) {
 	case nil:
 		return append(b, `""`...), nil
 	case string:
-		return appendString(b, x, false), nil
+		return w.m.quote(b, x, false), nil
 	case *array:
 		b = append(b, '[')
 		for i, y := range x.own() {

@@ -1,11 +1,12 @@
 package jq
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // deepestYAML is how deep values nest that are written as YAML: each level
@@ -247,8 +248,9 @@ func tagOf(v value) string {
 
 // encodeYAML writes a node.
 func (w *weaver) encodeYAML(n *yaml.Node, indent int) ([]byte, error) {
-	var b bytes.Buffer
-	e := yaml.NewEncoder(&b)
+	b := kernel.NewText(w.m.t)
+	defer b.Free()
+	e := yaml.NewEncoder(b)
 	e.SetIndent(max(indent, 1))
 	if err := e.Encode(n); err != nil {
 		return nil, err
@@ -256,9 +258,9 @@ func (w *weaver) encodeYAML(n *yaml.Node, indent int) ([]byte, error) {
 	if err := e.Close(); err != nil {
 		return nil, err
 	}
-	w.m.t.Bound("string", int64(b.Len()), w.m.t.K.Limits.String)
 	w.m.t.Step(b.Len() >> 4)
-	return b.Bytes(), nil
+	w.m.alloc(b.Len())
+	return []byte(b.String()), nil
 }
 
 // release gives back what nodes took that were made for writing.

@@ -135,6 +135,7 @@ func escapeXML(b []byte, s string) []byte {
 }
 
 func (x *xmlWriter) line(depth int) {
+	x.b = x.w.m.room(x.b, depth*len(x.indent))
 	for range depth {
 		x.b = append(x.b, x.indent...)
 	}
@@ -185,7 +186,7 @@ func (x *xmlWriter) member(name string, v value, depth int) error {
 		return nil
 	}
 	x.line(depth)
-	x.b = append(append(x.b, '<'), name...)
+	x.b = append(append(w.m.room(x.b, 2*len(name)+6), '<'), name...)
 	o, ok := v.(*object)
 	if !ok {
 		x.b = append(x.b, '>')
@@ -205,7 +206,9 @@ func (x *xmlWriter) member(name string, v value, depth int) error {
 			if !validXMLName(attribute) {
 				return fmt.Errorf("%q is no name of an attribute", attribute)
 			}
-			x.b = append(escapeXML(append(x.b, " "+attribute+`="`...), w.m.toString(t.vals[i])), '"')
+			text := w.m.toString(t.vals[i])
+			x.b = w.m.room(x.b, len(attribute)+len(text)+4)
+			x.b = append(escapeXML(append(x.b, " "+attribute+`="`...), text), '"')
 		case k == w.o.content:
 			content = w.m.toString(t.vals[i])
 		default:

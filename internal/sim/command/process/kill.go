@@ -273,7 +273,7 @@ func runPidof(t *kernel.Task) int {
 		return 1
 	}
 	if !a.Has("q") {
-		say(t, strings.Join(found, sep))
+		say(t, kernel.Join(t, found, sep))
 	}
 	return 0
 }

@@ -182,36 +182,36 @@ func (p *parallel) compile(cmd []string) bool {
 // command writes what the shell runs for a job.
 func (p *parallel) command(j *job) string {
 	args := j.args
-	var b strings.Builder
+	b := kernel.NewText(p.t)
 	if p.noArgs {
 		args = nil
 	}
 	if !p.context {
-		fill(&b, p.parts, args, j.seq, j.slot, !p.bare)
-		return strings.TrimRight(b.String(), " ")
+		fill(b, p.parts, args, j.seq, j.slot, !p.bare)
+		return strings.TrimRight(b.Text(), " ")
 	}
 	for _, word := range words(p.parts) {
 		if !has(word) {
-			fill(&b, word, args, j.seq, j.slot, true)
+			fill(b, word, args, j.seq, j.slot, true)
 			continue
 		}
 		for i := range args {
 			if i > 0 {
-				b.WriteByte(' ')
+				b.Byte(' ')
 			}
-			fill(&b, word, args[i:i+1], j.seq, j.slot, true)
+			fill(b, word, args[i:i+1], j.seq, j.slot, true)
 		}
 	}
-	return b.String()
+	return b.Text()
 }
 
 func (p *parallel) tagOf(j *job) string {
 	if p.tag == nil {
 		return ""
 	}
-	var b strings.Builder
-	fill(&b, p.tag, j.args, j.seq, j.slot, false)
-	return b.String()
+	b := kernel.NewText(p.t)
+	fill(b, p.tag, j.args, j.seq, j.slot, false)
+	return b.Text()
 }
 
 // gather takes the records of one job.
@@ -472,9 +472,9 @@ func (p *parallel) save(j *job, out, errs []byte) {
 	base := p.results
 	outName, errName, seqName := "stdout", "stderr", "seq"
 	if parts := p.marks.split(base, p.names); slices.ContainsFunc(parts, func(x part) bool { return x.is }) {
-		var b strings.Builder
-		fill(&b, parts, j.args, j.seq, j.slot, false)
-		base = b.String()
+		b := kernel.NewText(p.t)
+		fill(b, parts, j.args, j.seq, j.slot, false)
+		base = b.Text()
 		if !strings.HasSuffix(base, "/") {
 			outName, errName, seqName = base, base+".err", base+".seq"
 			base = "."

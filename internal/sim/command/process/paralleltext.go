@@ -3,6 +3,8 @@ package process
 import (
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A part is a piece of a command of parallel: text, or something that stands
@@ -124,7 +126,7 @@ func shielded(s string) string {
 
 // fill writes a template for some arguments. Where the template is asked for
 // a place that has no argument, nothing stands there.
-func fill(b *strings.Builder, parts []part, args []string, seq, slot int, quoted bool) {
+func fill(b *kernel.Builder, parts []part, args []string, seq, slot int, quoted bool) {
 	for _, p := range parts {
 		switch {
 		case !p.is:
@@ -147,7 +149,7 @@ func fill(b *strings.Builder, parts []part, args []string, seq, slot int, quoted
 			}
 			for i, a := range list {
 				if i > 0 {
-					b.WriteByte(' ')
+					b.Byte(' ')
 				}
 				if a = shape(p.kind, a); quoted {
 					a = shielded(a)

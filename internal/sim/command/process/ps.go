@@ -579,7 +579,7 @@ func runPgrep(t *kernel.Task) int {
 		}
 		out = append(out, s)
 	}
-	say(t, strings.Join(out, delim))
+	say(t, kernel.Join(t, out, delim))
 	return 0
 }
 

@@ -173,7 +173,7 @@ func runTime(t *kernel.Task) int {
 	if a.Has("q") {
 		result = ""
 	}
-	text := result + usage(format, a.Operands, time.Since(begin), t.Run.Busy()-busy, status) + "\n"
+	text := result + usage(t, format, a.Operands, time.Since(begin), t.Run.Busy()-busy, status) + "\n"
 	if _, err := t.Write(out, []byte(text)); err != nil && !errors.Is(err, linux.EPIPE) {
 		return max(status, 1)
 	}
@@ -181,24 +181,24 @@ func runTime(t *kernel.Task) int {
 }
 
 // usage writes what a command took, by a format of time(1).
-func usage(format string, args []string, real, busy time.Duration, status int) string {
-	var b strings.Builder
+func usage(t *kernel.Task, format string, args []string, real, busy time.Duration, status int) string {
+	b := kernel.NewText(t)
 	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) }
 	for i := 0; i < len(format); i++ {
 		c := format[i]
 		if i+1 == len(format) || c != '%' && c != '\\' {
-			b.WriteByte(c)
+			b.Byte(c)
 			continue
 		}
 		i++
 		if c == '\\' {
 			switch format[i] {
 			case 't':
-				b.WriteByte('\t')
+				b.Byte('\t')
 			case 'n':
-				b.WriteByte('\n')
+				b.Byte('\n')
 			case '\\':
-				b.WriteByte('\\')
+				b.Byte('\\')
 			default:
 				b.WriteString("?\\" + format[i:i+1])
 			}
@@ -206,17 +206,22 @@ func usage(format string, args []string, real, busy time.Duration, status int) s
 		}
 		switch format[i] {
 		case '%':
-			b.WriteByte('%')
+			b.Byte('%')
 		case 'C':
-			b.WriteString(strings.Join(args, " "))
+			for i, a := range args {
+				if i > 0 {
+					b.Byte(' ')
+				}
+				b.WriteString(a)
+			}
 		case 'e':
 			b.WriteString(seconds(real))
 		case 'E':
 			s := real.Seconds()
 			if s >= 3600 {
-				fmt.Fprintf(&b, "%d:%02d:%02d", int(s)/3600, int(s)/60%60, int(s)%60)
+				fmt.Fprintf(b, "%d:%02d:%02d", int(s)/3600, int(s)/60%60, int(s)%60)
 			} else {
-				fmt.Fprintf(&b, "%d:%05.2f", int(s)/60, s-float64(int(s)/60*60))
+				fmt.Fprintf(b, "%d:%05.2f", int(s)/60, s-float64(int(s)/60*60))
 			}
 		case 'U':
 			b.WriteString(seconds(busy))
@@ -233,10 +238,10 @@ func usage(format string, args []string, real, busy time.Duration, status int) s
 		case 'Z':
 			b.WriteString("4096")
 		case 'D', 'F', 'I', 'K', 'M', 'O', 'R', 'W', 'X', 'c', 'k', 'p', 'r', 's', 't', 'w':
-			b.WriteByte('0')
+			b.Byte('0')
 		default:
 			b.WriteString("?" + format[i:i+1])
 		}
 	}
-	return b.String()
+	return b.Text()
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A jsonText is text, or bytes where it is not UTF-8.
@@ -106,18 +108,24 @@ func (f *finder) jsonBlock(from, to int) {
 	f.pending = f.o.before
 	f.jsonContext(at, from)
 	list := []jsonMatch{}
+	paid := 0
 	if !f.o.invert {
 		f.each(from, to, func(start, end int) bool {
 			m := jsonMatch{Match: textOf(f.text[start:end]), Start: start - from, End: end - from}
 			if f.o.replace != nil {
-				text := textOf(f.expand(nil, start, end))
+				with := f.expand(nil, start, end)
+				f.charge(&paid, quoted(with))
+				text := textOf(with)
+				f.t.Shrink(kernel.Cost(with))
 				m.Replacement = &text
 			}
+			f.charge(&paid, 64+quoted(f.text[start:end]))
 			list = append(list, m)
 			return true
 		})
 	}
 	f.jsonLines("match", from, to, list)
+	f.t.Shrink(paid)
 	f.last, f.pending = to, f.o.after
 }
 
@@ -131,7 +139,27 @@ func (f *finder) jsonContext(from, to int) {
 	}
 }
 
+// charge counts what becomes n bytes of a message: what it is made of, and the copies that the encoder has of it.
+func (f *finder) charge(paid *int, n int) {
+	f.t.Grow(4*n + 64)
+	*paid += 4*n + 64
+}
+
+// quoted is how long a text becomes in JSON.
+func quoted(text []byte) int {
+	n := len(text)
+	for _, c := range text {
+		if c < ' ' || c == '"' || c == '\\' {
+			n += 5
+		}
+	}
+	return n
+}
+
 func (f *finder) jsonLines(kind string, from, to int, list []jsonMatch) {
+	paid := 0
+	f.charge(&paid, quoted(f.text[from:to]))
+	defer func() { f.t.Shrink(paid) }()
 	l := jsonLines{Path: textOf([]byte(f.name)), Lines: textOf(f.text[from:to]), Offset: from, Submatches: list}
 	if f.o.numbered >= 0 {
 		f.line += int64(bytes.Count(f.text[f.lined:from], []byte{f.eol}))

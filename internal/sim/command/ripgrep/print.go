@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 const (
@@ -228,7 +230,9 @@ func (f *finder) part(start, end int) {
 		f.head(at, f.lineEnd(at), at, f.o.matchMark, max(at-line, 0)+1)
 		switch {
 		case f.o.replace != nil:
-			f.paintMatch(f.expand(nil, start, end))
+			with := f.expand(nil, start, end)
+			f.paintMatch(with)
+			f.t.Shrink(kernel.Cost(with))
 		default:
 			f.paintMatch(text)
 		}
@@ -258,14 +262,14 @@ func (f *finder) replaced(from, to int) {
 		if column == 0 {
 			column = start - (bytes.LastIndexByte(f.text[:start], f.eol) + 1) + 1
 		}
-		out = append(out, f.text[done:start]...)
+		out = append(f.room(out, start-done), f.text[done:start]...)
 		out = f.expand(out, start, end)
-		f.t.Bound("record", int64(len(out)), f.t.K.Limits.Record)
 		done = end
 		matches++
 		return true
 	})
-	out = append(out, f.text[done:to]...)
+	out = append(f.room(out, to-done), f.text[done:to]...)
+	defer f.t.Shrink(kernel.Cost(out))
 	if n := len(out); n > 0 && out[n-1] == f.eol {
 		out = out[:n-1]
 	}
@@ -274,7 +278,12 @@ func (f *finder) replaced(from, to int) {
 	f.out.Byte(f.eol)
 }
 
-// expand appends what is put in place of a match.
+// room pays for n more bytes of what is to be printed.
+func (f *finder) room(b []byte, n int) []byte {
+	return kernel.Room(f.t, "record", f.t.K.Limits.Record, b, n)
+}
+
+// expand appends what is put in place of a match to a text that is from room, or nil.
 func (f *finder) expand(out []byte, start, end int) []byte {
 	text := *f.o.replace
 	regs, err := f.re.FindAt(f.text[:end], start, f.regs)
@@ -284,22 +293,22 @@ func (f *finder) expand(out []byte, start, end int) []byte {
 	f.regs = regs
 	for i := 0; i < len(text); i++ {
 		if text[i] != '$' || i+1 == len(text) {
-			out = append(out, text[i])
+			out = append(f.room(out, 1), text[i])
 			continue
 		}
 		if text[i+1] == '$' {
-			out = append(out, '$')
+			out = append(f.room(out, 1), '$')
 			i++
 			continue
 		}
 		name, n := reference(text[i+1:])
 		if n == 0 {
-			out = append(out, '$')
+			out = append(f.room(out, 1), '$')
 			continue
 		}
 		i += n
 		if g := f.group(name); g >= 0 && 2*g+1 < len(regs) && regs[2*g] >= 0 {
-			out = append(out, f.text[regs[2*g]:regs[2*g+1]]...)
+			out = append(f.room(out, regs[2*g+1]-regs[2*g]), f.text[regs[2*g]:regs[2*g+1]]...)
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -87,7 +88,7 @@ func (p *place) backup() string {
 		return p.name + suffix
 	}
 	// The name goes in with its directory, as with GNU's.
-	return strings.ReplaceAll(suffix, "*", p.name)
+	return kernel.ReplaceAll(p.m.t, suffix, "*", p.name)
 }
 
 // abandon throws the new file away.

@@ -101,6 +101,20 @@ func (m *machine) grown(b *buffer) {
 	}
 }
 
+// longer makes room for n more bytes of what becomes a line.
+func (m *machine) longer(b []byte, n int) []byte {
+	need := len(b) + n
+	if need <= cap(b) {
+		return b
+	}
+	// Both are in memory while one is copied to the other.
+	m.t.Bound("record", int64(need), m.t.K.Limits.Record)
+	size := need + need/4
+	m.t.Grow(size)
+	defer m.t.Shrink(size)
+	return slices.Grow(b, size-len(b))
+}
+
 // room checks what is about to become a line.
 func (m *machine) room(n int) {
 	if n > m.spares {
@@ -322,15 +336,7 @@ func (m *machine) copy(to, from *buffer) {
 }
 
 func (m *machine) append(to, from *buffer) {
-	if need := len(to.text) + 1 + len(from.text); need > cap(to.text) {
-		// Both are in memory while one is copied to the other.
-		m.t.Bound("record", int64(need), m.t.K.Limits.Record)
-		size := need + need/4
-		m.t.Grow(size)
-		defer m.t.Shrink(size)
-		to.text = slices.Grow(to.text, size-len(to.text))
-	}
-	to.text = append(append(to.text, m.o.delim), from.text...)
+	to.text = append(append(m.longer(to.text, 1+len(from.text)), m.o.delim), from.text...)
 	to.ended = from.ended
 	m.grown(to)
 }

@@ -4,6 +4,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
 
@@ -124,7 +125,7 @@ func (p *parser) replacement(s *substitution, text []byte) {
 	var lit []byte
 	flush := func(group int) {
 		cur.text, cur.group = lit, group
-		s.parts = append(s.parts, cur)
+		s.parts = append(kernel.Room(p.t, "source", p.t.K.Limits.Source, s.parts, 1), cur)
 		lit = nil
 		cur = part{group: -1, all: all}
 		if group > s.refs {
@@ -188,7 +189,7 @@ func (p *parser) replacement(s *substitution, text []byte) {
 	}
 	s.parts = kept
 	s.simple = s.simple && len(kept) <= 1
-	p.t.Grow(64*len(kept) + len(text))
+	p.t.Grow(len(text))
 }
 
 // substitute runs the command s.
@@ -216,10 +217,10 @@ func (m *machine) substitute(s *substitution) {
 		count++
 		prior = end
 		if count >= s.number {
-			out = append(out, line[done:start]...)
+			out = append(m.longer(out, start-done), line[done:start]...)
 			if s.simple {
 				for i := range s.parts {
-					out = append(out, s.parts[i].text...)
+					out = append(m.longer(out, len(s.parts[i].text)), s.parts[i].text...)
 				}
 			} else {
 				out = m.replace(out, s, line)
@@ -240,7 +241,7 @@ func (m *machine) substitute(s *substitution) {
 		m.spare = out
 		return
 	}
-	out = append(out, line[done:]...)
+	out = append(m.longer(out, len(line)-done), line[done:]...)
 	m.passed(out)
 	m.spare, m.space.text = line, out
 	m.grown(&m.space)
@@ -301,7 +302,7 @@ func (m *machine) replace(out []byte, s *substitution, line []byte) []byte {
 		}
 		kept = asIs
 		if len(x.text) > 0 {
-			out = written(out, x.text, x.all, first)
+			out = written(m.longer(out, len(x.text)), x.text, x.all, first)
 			first = asIs
 		}
 		if x.group < 0 {
@@ -309,7 +310,7 @@ func (m *machine) replace(out []byte, s *substitution, line []byte) []byte {
 		}
 		from, to := m.regs[2*x.group], m.regs[2*x.group+1]
 		if from < to {
-			out = written(out, line[from:to], x.all, first)
+			out = written(m.longer(out, to-from), line[from:to], x.all, first)
 		} else if x.first != asIs {
 			kept = first
 		}

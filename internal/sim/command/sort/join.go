@@ -55,6 +55,7 @@ type side struct {
 	number int
 	last   *record // that was read, to see whether the order is right
 	told   bool    // of a wrong order
+	paid   [2]int  // for the last record, and the one before it
 }
 
 type joiner struct {
@@ -254,14 +255,51 @@ func (j *joiner) next(i int) *record {
 	}
 	s.number++
 	j.t.Step(1)
+	n := fieldCount(line, j.tab)
+	j.t.Step(len(line) >> 6)
+	s.pay(j.t, recordCost(len(line), n))
 	rec := &record{line: bytes.Clone(line)}
 	rec.fields = rec.room[:0]
+	if n > len(rec.room) {
+		rec.fields = make([][]byte, 0, n)
+	}
 	rec.split(j.tab)
 	if s.last != nil {
 		j.checkOrder(i, s.last, rec)
 	}
 	s.last = rec
 	return rec
+}
+
+// recordCost is what a record takes.
+func recordCost(line, fields int) int { return line + 24*fields + 160 }
+
+// pay counts a record that is about to be there, in place of the one before the last: each is kept until the one after it is
+// read. Those of a group are counted once more.
+func (s *side) pay(t *kernel.Task, n int) {
+	t.Grow(n)
+	t.Shrink(s.paid[0])
+	s.paid = [2]int{s.paid[1], n}
+}
+
+// fieldCount tells how many fields split finds.
+func fieldCount(line []byte, tab int) int {
+	switch {
+	case tab == -2:
+		return 1
+	case tab >= 0:
+		return bytes.Count(line, []byte{byte(tab)}) + 1
+	}
+	n, blank := 1, true
+	for _, c := range line {
+		if b := isBlank(c); b != blank {
+			blank = b
+			if !b {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (r *record) split(tab int) {
@@ -383,10 +421,12 @@ func (j *joiner) run(header bool) {
 func (j *joiner) groups(one, two *record) (nextOne, nextTwo *record) {
 	counted := 0
 	hold := func(r *record) {
-		n := len(r.line) + 24*len(r.fields) + 160
+		n := recordCost(len(r.line), cap(r.fields))
 		j.t.Grow(n)
 		counted += n
 	}
+	hold(one)
+	hold(two)
 	a, b := append(j.group[0][:0], one), append(j.group[1][:0], two)
 	for nextOne = j.next(0); nextOne != nil && j.compare(nextOne, two, j.field[0], j.field[1]) == 0; nextOne = j.next(0) {
 		hold(nextOne)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // A table shows the rows of one query.
@@ -144,7 +146,7 @@ func (w *table) line(fields []string) {
 	case "quote":
 		_, _ = out.WriteString(strings.Join(fields, ",") + "\n")
 	default:
-		_, _ = out.WriteString(strings.Join(fields, w.c.separator) + "\n")
+		_, _ = out.WriteString(kernel.Join(w.c.t, fields, w.c.separator) + "\n")
 	}
 }
 

@@ -117,6 +117,16 @@ func (c *cutter) lines(r *command.Reader, do func(line []byte)) {
 	}
 }
 
+// passed writes what is to be shown of a line, once it is long.
+func (c *cutter) passed(out []byte) []byte {
+	if len(out) < 32<<10 {
+		return out
+	}
+	c.t.Step(1 + len(out)>>6)
+	c.w.Bytes(out)
+	return out[:0]
+}
+
 func (c *cutter) bytes(line []byte) {
 	out := c.out
 	n := uint64(len(line))
@@ -125,7 +135,7 @@ func (c *cutter) bytes(line []byte) {
 			break
 		}
 		if i > 0 {
-			out = append(out, c.join...)
+			out = append(c.passed(out), c.join...)
 		}
 		out = append(out, line[s.First-1:min(s.Last, n)]...)
 	}
@@ -146,7 +156,7 @@ func (c *cutter) field(line []byte) {
 	for len(spans) > 0 {
 		if number >= spans[0].First {
 			if shown {
-				out = append(out, c.join...)
+				out = append(c.passed(out), c.join...)
 			}
 			shown = true
 			if spans[0].Last == command.OpenEnd && !c.joined {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // The verbs that make or change cells.
@@ -161,9 +163,9 @@ func (j *job) renames(head []string, columns []int) ([]string, error) {
 	case j.a.Has("S"):
 		return each(slug)
 	case before:
-		return each(func(s string) string { return prefix + s })
+		return each(func(s string) string { j.charge(len(prefix) + len(s)); return prefix + s })
 	case behind:
-		return each(func(s string) string { return s + suffix })
+		return each(func(s string) string { j.charge(len(s) + len(suffix)); return s + suffix })
 	}
 	s, err := j.operand("names")
 	if err != nil {
@@ -180,7 +182,7 @@ func (j *job) renames(head []string, columns []int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(func(s string) string { return re.ReplaceAllString(s, with) })
+	return each(func(s string) string { return j.expanded(s, re, with) })
 }
 
 // rename changes the first row only: all behind it stays as it is.
@@ -393,8 +395,7 @@ func (j *job) implode() error {
 			return nil
 		}
 		for i, c := range columns {
-			held[c] = strings.Join(lists[i], sep)
-			j.t.Bound("string", int64(len(held[c])), j.t.K.Limits.String)
+			held[c] = kernel.Join(j.t, lists[i], sep)
 		}
 		return j.out.row(held)
 	}

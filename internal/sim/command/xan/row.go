@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
@@ -260,11 +261,10 @@ func (j *job) matcher() (*matcher, error) {
 	step := func(s string) { j.t.Step(len(s) * (1 + len(p)>>5) >> 3) }
 	return &matcher{
 		match: func(s string) bool { step(s); return re.MatchString(s) },
-		count: func(s string) int { step(s); return len(re.FindAllStringIndex(s, -1)) },
+		count: func(s string) int { step(s); return len(j.found(s, re)) },
 		replace: func(s, with string) string {
 			step(s)
-			j.t.Bound("string", int64(len(s))+int64(len(re.FindAllStringIndex(s, -1)))*int64(len(with)+1), j.t.K.Limits.String)
-			return re.ReplaceAllString(s, with)
+			return j.expanded(s, re, with)
 		},
 	}, nil
 }
@@ -598,6 +598,7 @@ func (j *job) format() error {
 
 // A fileNamer makes names of files of values: no two are equal.
 type fileNamer struct {
+	t             *kernel.Task
 	dir, template string
 	used          map[string]bool
 	n             int
@@ -605,7 +606,7 @@ type fileNamer struct {
 
 // fileNamer makes the directory too.
 func (j *job) fileNamer() (*fileNamer, error) {
-	f := &fileNamer{template: "{}.csv", used: map[string]bool{}, n: 1}
+	f := &fileNamer{t: j.t, template: "{}.csv", used: map[string]bool{}, n: 1}
 	if s, ok := j.a.Value("f"); ok {
 		if f.template = s; !strings.Contains(s, "{}") {
 			return nil, &usageError{"the name of the files has no {}"}
@@ -628,7 +629,7 @@ func (j *job) fileNamer() (*fileNamer, error) {
 }
 
 func (f *fileNamer) name(s string) string {
-	s = strings.ReplaceAll(f.template, "{}", s)
+	s = kernel.ReplaceAll(f.t, f.template, "{}", s)
 	if f.dir != "" {
 		return f.dir + "/" + s
 	}

@@ -19,6 +19,8 @@ import (
 // A table is one that is read row by row.
 type table struct {
 	t    *kernel.Task
+	j    *job
+	paid int // what the task was charged for while the last row was read
 	in   *command.Input
 	r    *csv.Reader
 	name string
@@ -37,8 +39,13 @@ type table struct {
 func (x *table) Read(p []byte) (int, error) {
 	n, err := x.in.Read(p)
 	x.size += n
-	x.raw = append(x.raw, p[:n]...)
 	x.t.Bound("record", int64(x.size), x.t.K.Limits.Record)
+	// What is held of it here and in the reader, and of each cell in lists that grow.
+	const copies, cell = 4, 80
+	more := copies*n + cell*bytes.Count(p[:n], []byte(string(x.r.Comma)))
+	x.t.Grow(more)
+	x.paid += more
+	x.raw = append(x.raw, p[:n]...)
 	return n, err
 }
 
@@ -68,7 +75,7 @@ func (j *job) open(name string) (*table, error) {
 	if err != nil {
 		return nil, fileError(name, err)
 	}
-	x := &table{t: j.t, in: in, name: name, bare: j.bare}
+	x := &table{t: j.t, j: j, in: in, name: name, bare: j.bare}
 	x.r = csv.NewReader(x)
 	x.r.FieldsPerRecord, x.r.LazyQuotes = -1, true
 	x.r.Comma = rune(j.comma)
@@ -83,6 +90,7 @@ func (j *job) open(name string) (*table, error) {
 		return nil, err
 	}
 	row[0] = strings.TrimPrefix(row[0], "\xef\xbb\xbf")
+	x.t.Grow(2 * cost(row)) // it is kept to the end
 	x.head = row
 	if x.bare {
 		x.held = row
@@ -94,7 +102,11 @@ func (j *job) open(name string) (*table, error) {
 	return x, nil
 }
 
-func (x *table) close() { _ = x.in.Close() }
+func (x *table) close() {
+	x.t.Shrink(x.paid)
+	x.paid = 0
+	_ = x.in.Close()
+}
 
 // rest copies what was not read yet, as it is.
 func (x *table) rest(w *writer) error {
@@ -122,7 +134,11 @@ func (x *table) rest(w *writer) error {
 }
 
 func (x *table) read() ([]string, error) {
+	x.j.row()
+	before := x.paid
 	row, err := x.r.Read()
+	x.t.Shrink(before)
+	x.paid -= before
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF
@@ -229,6 +245,11 @@ func (w *writer) row(cells []string) error {
 			w.b = append(w.b, w.comma)
 		}
 		w.b = w.cell(w.b, c, len(cells) == 1)
+		if len(w.b) > 32<<10 {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	w.b = append(w.b, w.end...)
 	if len(w.b) > 32<<10 {

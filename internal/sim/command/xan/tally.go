@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // What aggregations keep of the rows, and what they make of it.
@@ -594,7 +596,7 @@ func (y *tally) top(j *job, a *aggregation) (value, error) {
 		}
 		parts[i] = serialized(v)
 	}
-	return j.bounded(strings.Join(parts, a.sep)), nil
+	return j.bounded(kernel.Join(j.t, parts, a.sep)), nil
 }
 
 func (y *tally) textResult(j *job, a *aggregation) value {
@@ -608,10 +610,10 @@ func (y *tally) textResult(j *job, a *aggregation) value {
 	case "cardinality":
 		return int64(len(y.order))
 	case "values":
-		return j.bounded(strings.Join(y.parts, a.sep))
+		return j.bounded(kernel.Join(j.t, y.parts, a.sep))
 	case "distinct_values":
 		list := slices.Sorted(slices.Values(y.order))
-		return j.bounded(strings.Join(list, a.sep))
+		return j.bounded(kernel.Join(j.t, list, a.sep))
 	}
 	list := y.common(j, max(a.k, 0))
 	if a.f == "modes" {
@@ -623,5 +625,5 @@ func (y *tally) textResult(j *job, a *aggregation) value {
 			list[i] = strconv.Itoa(y.seen[s])
 		}
 	}
-	return j.bounded(strings.Join(list, a.sep))
+	return j.bounded(kernel.Join(j.t, list, a.sep))
 }

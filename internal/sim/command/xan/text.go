@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 )
 
 // The functions of expressions that take texts.
@@ -51,7 +53,7 @@ func textFunction(name string) (low, high int, f function) {
 		return texts(2, 2, func(j *job, s []string, a []value) (value, error) {
 			if re, ok := a[1].(*regexp.Regexp); ok {
 				j.match(s[0], re)
-				return int64(len(re.FindAllStringIndex(s[0], -1))), nil
+				return int64(len(j.found(s[0], re))), nil
 			}
 			return int64(strings.Count(s[0], s[1])), nil
 		})
@@ -195,20 +197,48 @@ func padded(j *job, name string, s []string, width value) (value, error) {
 		return s[0], nil
 	}
 	j.t.Bound("string", int64(n*len(fill)), j.t.K.Limits.String)
+	j.charge(n * len(fill))
 	left := map[string]int{"lpad": n, "pad": n / 2}[name]
 	return j.bounded(strings.Repeat(fill, left) + s[0] + strings.Repeat(fill, n-left)), nil
+}
+
+// found gives all matches of an expression. How many there are is known only afterwards, so it looks for more and more.
+func (j *job) found(s string, re *regexp.Regexp) [][]int {
+	one := 2 * (24 + 16*(1+re.NumSubexp())) // of a list that grows
+	for n := 4096; ; n *= 4 {
+		j.charge(one * min(n, len(s)+1))
+		if list := re.FindAllStringSubmatchIndex(s, n); len(list) < n {
+			return list
+		}
+		j.t.Step(len(s))
+	}
 }
 
 func replaced(j *job, s []string, a []value) (value, error) {
 	re, ok := a[1].(*regexp.Regexp)
 	if !ok {
-		j.t.Bound("string", int64(len(s[0]))+int64(strings.Count(s[0], s[1]))*int64(len(s[2])), j.t.K.Limits.String)
-		return strings.ReplaceAll(s[0], s[1], s[2]), nil
+		return kernel.ReplaceAll(j.t, s[0], s[1], s[2]), nil
 	}
 	j.match(s[0], re)
-	found := re.FindAllStringIndex(s[0], -1)
-	j.t.Bound("string", int64(len(s[0]))+int64(len(found))*int64(len(s[2])+1), j.t.K.Limits.String)
-	return j.bounded(re.ReplaceAllString(s[0], s[2])), nil
+	return j.expanded(s[0], re, s[2]), nil
+}
+
+// expanded replaces all matches of an expression.
+func (j *job) expanded(s string, re *regexp.Regexp, with string) string {
+	out := kernel.NewText(j.t)
+	defer out.Free()
+	at := 0
+	for _, f := range j.found(s, re) {
+		out.WriteString(s[at:f[0]])
+		n := len(with) + strings.Count(with, "$")*(f[1]-f[0]) // no group is longer than the match
+		j.t.Bound("string", int64(out.Len()+n), j.t.K.Limits.String)
+		j.t.Grow(n)
+		_, _ = out.Write(re.ExpandString(nil, with, s, f)) // it does not fail
+		j.t.Shrink(n)
+		at = f[1]
+	}
+	out.WriteString(s[at:])
+	return j.bounded(out.Text())
 }
 
 func divided(j *job, s []string, a []value) (value, error) {
@@ -221,11 +251,13 @@ func divided(j *job, s []string, a []value) (value, error) {
 		}
 		n = c + 1
 	}
+	const one = 80 // what a part takes until it is a value
 	var parts []string
 	if re, ok := a[1].(*regexp.Regexp); ok {
 		j.match(s[0], re)
+		j.charge(one * (len(j.found(s[0], re)) + 1))
 		parts = re.Split(s[0], n)
-	} else if s[1] == "" && n < 0 { // Rust has an empty part at both ends
+	} else if j.charge(one * (strings.Count(s[0], s[1]) + 3)); s[1] == "" && n < 0 { // Rust has an empty part at both ends
 		parts = append(append([]string{""}, strings.Split(s[0], "")...), "")
 	} else {
 		parts = strings.SplitN(s[0], s[1], n)
@@ -247,6 +279,7 @@ func joined(j *job, a []value) (value, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.charge(16 * len(list))
 	parts := make([]string, len(list))
 	total := 0
 	for i, x := range list {
@@ -256,6 +289,7 @@ func joined(j *job, a []value) (value, error) {
 		total += len(parts[i]) + len(with)
 	}
 	j.t.Bound("string", int64(total), j.t.K.Limits.String)
+	j.charge(total)
 	return strings.Join(parts, with), nil
 }
 
@@ -266,6 +300,7 @@ func repeated(j *job, a []value) (value, error) {
 	}
 	if list, ok := a[0].([]value); ok {
 		j.t.Bound("array", int64(n)*int64(len(list)), j.t.K.Limits.Array)
+		j.charge(16 * n * len(list))
 		return slices.Repeat(list, n), nil
 	}
 	s, err := toText(a[0])
@@ -273,6 +308,7 @@ func repeated(j *job, a []value) (value, error) {
 		return s, err
 	}
 	j.t.Bound("string", int64(n)*int64(len(s)), j.t.K.Limits.String)
+	j.charge(n * len(s))
 	return j.bounded(strings.Repeat(s, n)), nil
 }
 

@@ -99,6 +99,19 @@ type job struct {
 	given bool // the delimiter
 	out   *writer
 	file  *command.Output
+	made  int // bytes that the task was charged for values of a row
+}
+
+// charge counts values that an expression is about to make, until the next row is read.
+func (j *job) charge(n int) {
+	j.t.Grow(n)
+	j.made += n
+}
+
+// row ends what charge began.
+func (j *job) row() {
+	j.t.Shrink(j.made)
+	j.made = 0
 }
 
 // A usageError is of the arguments.

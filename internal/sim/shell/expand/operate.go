@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 )
@@ -22,34 +23,44 @@ func (x *Expander) operate(p *Param, v parameter) (parameter, error) {
 		return x.transform(p, v)
 	}
 	var do func(string) (string, error)
+	var with replacementText
 	var err error
 	switch p.op {
 	case cutPrefix, cutSuffix:
 		do, err = x.cutter(p)
 	case replace:
-		do, err = x.replacer(p)
+		do, with, err = x.replacer(p)
+		defer func() { x.done(with) }()
 	case upper, lower, toggle:
 		do, err = x.caser(p)
 	}
 	if err != nil || do == nil {
 		return v, err
 	}
-	return x.each(v, do)
+	return x.each(v, do, p.op != cutPrefix && p.op != cutSuffix)
 }
 
-// each does something to a value, or to every element of a list.
-func (x *Expander) each(v parameter, do func(string) (string, error)) (parameter, error) {
+// each does something to a value, or to every element of a list. Results that are fresh, and no parts of the elements, are
+// counted.
+func (x *Expander) each(v parameter, do func(string) (string, error), fresh bool) (parameter, error) {
 	if !v.isList {
 		var err error
 		v.text, err = do(v.text)
 		return v, err
 	}
+	paid := 16 * len(v.list) // until whoever gets the list counts it
+	x.task.Grow(paid)
+	defer func() { x.task.Shrink(paid) }()
 	list := make([]string, len(v.list))
 	for i, s := range v.list {
 		x.task.Step(1)
 		var err error
 		if list[i], err = do(s); err != nil {
 			return v, err
+		}
+		if fresh {
+			x.task.Grow(len(list[i]))
+			paid += len(list[i])
 		}
 	}
 	v.list = list
@@ -96,26 +107,26 @@ func (x *Expander) cutter(p *Param) (func(string) (string, error), error) {
 }
 
 // replacer makes ${x/pattern/word}.
-func (x *Expander) replacer(p *Param) (func(string) (string, error), error) {
+func (x *Expander) replacer(p *Param) (func(string) (string, error), replacementText, error) {
 	text, err := x.Pattern(p.word)
 	if err != nil {
-		return nil, err
+		return nil, replacementText{}, err
 	}
 	// What is quoted in the replacement, an & too, is itself.
 	with, err := x.replacement(p.with)
 	if err != nil {
-		return nil, err
+		return nil, with, err
 	}
 	if text == "" {
 		if p.anchor == 0 {
-			return nil, nil
+			return nil, with, nil
 		}
 		return func(s string) (string, error) {
 			if p.anchor == '#' {
-				return with.of("") + s, nil
+				return x.replaced("", with, "", s), nil
 			}
-			return s + with.of(""), nil
-		}, nil
+			return x.replaced(s, with, "", ""), nil
+		}, with, nil
 	}
 	c := x.Compiled(text, true)
 	m := meter{x.task}
@@ -126,23 +137,23 @@ func (x *Expander) replacer(p *Param) (func(string) (string, error), error) {
 			if err != nil || !ok {
 				return s, err
 			}
-			return with.of(s[:n]) + s[n:], nil
+			return x.replaced("", with, s[:n], s[n:]), nil
 		case '%':
 			n, ok, err := c.LongestSuffix(s, m)
 			if err != nil || !ok {
 				return s, err
 			}
-			return s[:len(s)-n] + with.of(s[len(s)-n:]), nil
+			return x.replaced(s[:len(s)-n], with, s[len(s)-n:], ""), nil
 		}
 		return x.substitute(c, s, with, p.all)
-	}, nil
+	}, with, nil
 }
 
 func (x *Expander) substitute(c *pattern.Pattern, s string, with replacementText, all bool) (string, error) {
 	m := meter{x.task}
-	from, done := 0, 0
-	var b []byte
-	limit := x.task.K.Limits.String
+	from, done, found := 0, 0, false
+	b := kernel.NewText(x.task)
+	defer b.Free()
 	for first := true; first || all && from < len(s); first = false {
 		start, end, ok, err := c.Find(s, from, m)
 		if err != nil {
@@ -151,48 +162,54 @@ func (x *Expander) substitute(c *pattern.Pattern, s string, with replacementText
 		if !ok {
 			break
 		}
-		b = append(b, s[done:start]...)
-		b = with.appendTo(b, s[start:end])
+		b.WriteString(s[done:start])
+		with.appendTo(b, s[start:end])
 		x.task.Step(1)
-		if int64(len(b)) > 1<<16 {
-			x.task.Bound("string", int64(len(b)), limit)
-		}
-		done = end
+		found, done = true, end
 		if from = end; start == end {
 			n := x.charLen(s[end:])
-			b = append(b, s[end:end+n]...)
+			b.WriteString(s[end : end+n])
 			from, done = end+n, end+n
 			if n == 0 {
 				break
 			}
 		}
 	}
-	if done == 0 && b == nil {
+	if !found {
 		return s, nil
 	}
-	return string(append(b, s[done:]...)), nil
+	b.WriteString(s[done:])
+	return b.Text(), nil
 }
 
 // replacementText is text in which some places stand for what matched.
 type replacementText struct {
-	pieces []string // the match stands between each two
+	pieces []string // the match stands between each two; from kernel.Room where there are several
 }
 
-func (r replacementText) of(match string) string {
-	if len(r.pieces) == 1 {
-		return r.pieces[0]
+// done ends the use of a replacement.
+func (x *Expander) done(r replacementText) {
+	if len(r.pieces) > 1 {
+		x.task.Shrink(kernel.Cost(r.pieces))
 	}
-	return strings.Join(r.pieces, match)
 }
 
-func (r replacementText) appendTo(b []byte, match string) []byte {
+func (r replacementText) appendTo(b *kernel.Builder, match string) {
 	for i, s := range r.pieces {
 		if i > 0 {
-			b = append(b, match...)
+			b.WriteString(match)
 		}
-		b = append(b, s...)
+		b.WriteString(s)
 	}
-	return b
+}
+
+// replaced is what replaces a match between two texts, with them.
+func (x *Expander) replaced(before string, with replacementText, match, after string) string {
+	b := kernel.NewText(x.task)
+	b.WriteString(before)
+	with.appendTo(b, match)
+	b.WriteString(after)
+	return b.Text()
 }
 
 func (x *Expander) replacement(w *Word) (replacementText, error) {
@@ -202,12 +219,14 @@ func (x *Expander) replacement(w *Word) (replacementText, error) {
 		return replacementText{}, err
 	}
 	s := string(b.buf)
+	limit := x.task.K.Limits.String
 	var r replacementText
 	if x.flags.NoPatsub || !strings.ContainsAny(s, `&\`) {
 		r.pieces = []string{s}
 		return r, nil
 	}
-	var piece strings.Builder
+	piece := kernel.NewText(x.task)
+	defer piece.Free()
 	quoted := b.quoted
 	for i := 0; i < len(s); i++ {
 		for len(quoted) > 0 && i >= quoted[0].to {
@@ -215,18 +234,17 @@ func (x *Expander) replacement(w *Word) (replacementText, error) {
 		}
 		switch c := s[i]; {
 		case len(quoted) > 0 && i >= quoted[0].from:
-			piece.WriteByte(c)
+			piece.Byte(c)
 		case c == '\\' && i+1 < len(s) && (s[i+1] == '&' || s[i+1] == '\\'):
 			i++
-			piece.WriteByte(s[i])
+			piece.Byte(s[i])
 		case c == '&':
-			r.pieces = append(r.pieces, piece.String())
-			piece.Reset()
+			r.pieces = append(kernel.Room(x.task, "string", limit, r.pieces, 1), piece.Text())
 		default:
-			piece.WriteByte(c)
+			piece.Byte(c)
 		}
 	}
-	r.pieces = append(r.pieces, piece.String())
+	r.pieces = append(kernel.Room(x.task, "string", limit, r.pieces, 1), piece.Text())
 	return r, nil
 }
 
@@ -245,7 +263,8 @@ func (x *Expander) caser(p *Param) (func(string) (string, error), error) {
 	}
 	m := meter{x.task}
 	return func(s string) (string, error) {
-		var b strings.Builder
+		b := kernel.NewText(x.task)
+		defer b.Free()
 		for i := 0; i < len(s); {
 			n := x.charLen(s[i:])
 			ok := true
@@ -266,7 +285,7 @@ func (x *Expander) caser(p *Param) (func(string) (string, error), error) {
 				break
 			}
 		}
-		return b.String(), nil
+		return b.Text(), nil
 	}, nil
 }
 

@@ -50,7 +50,7 @@ func (x *Expander) transform(p *Param, v parameter) (parameter, error) {
 	if !v.set && !v.isList {
 		return v, nil
 	}
-	return x.each(v, do)
+	return x.each(v, do, true)
 }
 
 func (x *Expander) mapChars(s string, op operation) string {
