@@ -79,7 +79,7 @@ func (f *Fake) Asked() []string {
 	return slices.Clone(f.asked)
 }
 
-func (f *Fake) note(format string, args ...any) {
+func (f *Fake) notef(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, fmt.Sprintf(format, args...))
@@ -87,13 +87,13 @@ func (f *Fake) note(format string, args ...any) {
 
 // Begin implements paddock.Journal.
 func (f *Fake) Begin(_ context.Context, kind string, command []string) (end func(exit int), err error) {
-	f.note("begin %s %q", kind, command)
-	return func(exit int) { f.note("end %d", exit) }, nil
+	f.notef("begin %s %q", kind, command)
+	return func(exit int) { f.notef("end %d", exit) }, nil
 }
 
 // Steps implements paddock.Journal.
 func (f *Fake) Steps(_ context.Context, q paddock.StepFilter) ([]paddock.Step, error) {
-	f.note("steps %d %d", q.Before, q.Last)
+	f.notef("steps %d %d", q.Before, q.Last)
 	var list []paddock.Step
 	for _, s := range f.steps {
 		if q.Before == 0 || s.Number < q.Before {
@@ -109,7 +109,7 @@ func (f *Fake) Steps(_ context.Context, q paddock.StepFilter) ([]paddock.Step, e
 
 // Step implements paddock.Journal.
 func (f *Fake) Step(_ context.Context, number int64) (paddock.Step, error) {
-	f.note("step %d", number)
+	f.notef("step %d", number)
 	for _, s := range f.steps {
 		if s.Number == number {
 			return s, nil
@@ -120,7 +120,7 @@ func (f *Fake) Step(_ context.Context, number int64) (paddock.Step, error) {
 
 // Diff implements paddock.Journal.
 func (f *Fake) Diff(_ context.Context, first, last int64, paths []string) ([]paddock.StepDiff, error) {
-	f.note("diff %d %d %q", first, last, paths)
+	f.notef("diff %d %d %q", first, last, paths)
 	return []paddock.StepDiff{
 		{Path: "/a\xff", From: "/b", Kinds: []string{"moved", "mode"}, BeforeMode: 0o644, AfterMode: 0o755, Text: "+\xff\n"},
 		{Path: "/c", Kinds: []string{"removed"}, BeforeMode: 0o600, Binary: true, Why: "large"},
@@ -129,7 +129,7 @@ func (f *Fake) Diff(_ context.Context, first, last int64, paths []string) ([]pad
 
 // Undo implements paddock.Journal.
 func (f *Fake) Undo(_ context.Context, u paddock.Undo) (paddock.Undone, error) {
-	f.note("undo %d %d %q", u.Steps, u.To, u.Paths)
+	f.notef("undo %d %d %q", u.Steps, u.To, u.Paths)
 	return paddock.Undone{
 		Step: 40, Restored: []paddock.UndonePath{{Step: 10, Path: "/a\xff", Note: "its owner is another"}},
 		Conflicts: []paddock.UndonePath{{Step: 10, Path: "/b", Why: "it was changed", Remedy: "look"}}, More: 7,
