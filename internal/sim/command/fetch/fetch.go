@@ -124,7 +124,7 @@ func do(t *kernel.Task, roots func() *x509.CertPool, r request, use func(*answer
 		req.Host = h
 		req.Header.Del("Host")
 	}
-	if a.Response, err = kernel.Beside(t, func() (*http.Response, error) { return client.Do(req) }); err != nil {
+	if a.Response, err = kernel.Beside(t, func() (*http.Response, error) { return client.Do(req) }); err != nil { //nolint:bodyclose // closed below
 		return err
 	}
 	defer a.Body.Close()

@@ -29,17 +29,25 @@ func environment() []string {
 // what the real one wrote is read by ours too.
 func repository(t *testing.T) map[string]string {
 	t.Helper()
+	files, _ := made(t, history)
+	return files
+}
+
+// made has the real git run a script, and gives the files and the output.
+func made(t *testing.T, script string) (files map[string]string, output string) {
+	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git here to compare with")
 	}
 	at := t.TempDir()
-	cmd := commandtest.Command(t.Context(), t, at, false, "bash", "-c", history)
+	cmd := commandtest.Command(t.Context(), t, at, false, "bash", "-c", script)
 	cmd.Env = append(cmd.Env, environment()...)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	files := map[string]string{}
-	err := filepath.WalkDir(at, func(name string, d fs.DirEntry, err error) error {
+	files = map[string]string{}
+	err = filepath.WalkDir(at, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || strings.Contains(name, "/hooks/") {
 			return err
 		}
@@ -56,7 +64,29 @@ func repository(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	delete(files, "./")
-	return files
+	return files, string(out)
+}
+
+// Chains of deltas, by place and by name, and objects of all kinds.
+func TestPacksOfTheRealGitAreRead(t *testing.T) {
+	const show = `git log -p --format=%H; git cat-file -p v1; git ls-tree -r HEAD; git rev-parse HEAD~20^{tree}`
+	for _, how := range []string{"git gc -q", "git repack -q -a -d -f --depth=60 --window=60; git prune-packed -q", "git -c repack.useDeltaBaseOffset=false repack -q -a -d -f"} {
+		files, want := made(t, begin+`seq 3000 > a; mkdir d; seq 10 > d/b; git add .; git commit -qm first; git tag -a v1 -m words
+for i in $(seq 40); do sed -i "$((i * 50))s/.*/changed $i/" a; echo $i >> d/b; git commit -qam "c$i"; done; `+how+`; `+show)
+		packs := 0
+		for name := range files {
+			if strings.HasSuffix(name, ".pack") {
+				packs++
+			}
+		}
+		if packs == 0 {
+			t.Fatal("there is no pack")
+		}
+		r := commandtest.Run(t, slices.Concat(computer(), number.Commands(), sed.Commands()), commandtest.Case{Args: []string{"bash", "-c", "cd r; " + show}, Files: files})
+		if r.Stdout != want || r.Stderr != "" {
+			t.Errorf("%s: %d bytes, want %d: %.300q", how, len(r.Stdout), len(want), r.Stderr)
+		}
+	}
 }
 
 // One command a row, with standard error and status: what a script or a model

@@ -242,7 +242,7 @@ func (o *objects) find() error {
 	}
 	b, err := o.t.View.ReadFile(path.Join(o.dir, "info", "alternates"), maxList)
 	if err != nil || o.depth >= maxDepth {
-		return nil
+		return nil //nolint:nilerr // there are none, as a rule
 	}
 	for l := range strings.Lines(string(b)) {
 		l = strings.TrimRight(l, "\r\n")
@@ -263,7 +263,7 @@ func (o *objects) packIndex(x *tree, name string) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	i, err := f.f.Info()
 	if err != nil {
 		return nil, err

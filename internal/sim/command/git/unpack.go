@@ -50,7 +50,7 @@ func (o *objects) loose(h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	if err != nil {
 		return 0, nil, plumbing.ErrObjectNotFound
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	i, err := f.f.Info()
 	if err != nil {
 		return 0, nil, err
@@ -110,7 +110,7 @@ func (o *objects) unpack(p *pack, at int64) (plumbing.ObjectType, []byte, error)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	i, err := f.f.Info()
 	if err != nil {
 		return 0, nil, err
