@@ -21,7 +21,7 @@ import (
 const (
 	maxObject  = maxTag
 	maxPacks   = 10_000
-	maxDeltas   = 4095     // of deltas, as git has it
+	maxDeltas  = 4095     // of deltas, as git has it
 	maxInflate = 16 << 20 // bytes of all objects that one object is made of
 )
 
