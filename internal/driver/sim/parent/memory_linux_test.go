@@ -75,7 +75,7 @@ func TestNoScriptTakesMoreMemoryThanItsSandboxMay(t *testing.T) {
 			if err != nil {
 				t.Fatalf("it does not end: %v", err)
 			}
-			used := peak(t, sb.child.process.Pid)
+			used := peak(t, sb.process.Pid)
 			t.Logf("%d MiB: %+v", used>>20, exit)
 			if used > memory+disk+own {
 				t.Errorf("its process took %d MiB", used>>20)
