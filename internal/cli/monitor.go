@@ -142,6 +142,11 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 	if err != nil || s == nil {
 		return nil, err
 	}
+	if !changed("monitor") {
+		if err := notFromInside(p); err != nil {
+			return nil, err
+		}
+	}
 	judge, err := a.judgeOf(s, p)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
@@ -229,6 +234,29 @@ func (a *App) commandJudge(s *policy.Monitor, p *plan) (monitor.Judge, error) {
 		}
 	}
 	return &monitor.Command{Args: args, Env: monitor.Environment(a.Lookup, s.Env), Dir: "/"}, nil
+}
+
+// notFromInside refuses a policy file that lies where the sandbox may write and names a program of this machine, or keys of
+// the user: it may have come with somebody else's repository.
+func notFromInside(p *plan) error {
+	m := p.file.Monitor
+	if len(m.Command) == 0 && len(m.Env) == 0 && m.Key == "" && m.Model == nil {
+		return nil
+	}
+	name := Absolute(p.file.Name, p.host.Dir)
+	actual, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		actual = name
+	}
+	for _, name := range []string{name, actual} {
+		mount, inside := writable(filepath.Dir(name), p.spec.Mounts)
+		if !inside {
+			continue
+		}
+		return WithHint(fmt.Errorf("%s: monitor: it is in %s, and a file there starts no program of this machine and gets no key: %w", p.file.Where("monitor"), mount.Source, paddock.Denied),
+			"keep the policy outside of what the sandbox may write, or name the monitor with --monitor")
+	}
+	return nil
 }
 
 // outOfReach refuses a file that the sandbox could rewrite: then it would judge itself. What is no file is out of reach.
