@@ -24,7 +24,7 @@ func engineAbuses() []abuse {
 		{"sqlloop", "sqlite3", `sqlite3 :memory: 'with recursive c(n) as (select 1 union all select n+1 from c) select count(*) from c'`, "script_time"},
 		{"sqlblob", "sqlite3", `sqlite3 :memory: 'select length(randomblob(2000000000))'`, "exit script_time"},
 		{"sqlcat", "sqlite3", `sqlite3 :memory: "with recursive c(x) as (select 'a' union all select x||x from c) select max(length(x)) from c"`, "exit script_time"},
-		{"sqlsort", "sqlite3", `sqlite3 :memory: 'with recursive c(n) as (select 1 union all select n+1 from c) select * from c order by random()' | tail -1`, "script_time"},
+		{"sqlsort", "sqlite3", `sqlite3 :memory: 'with recursive c(n) as (select 1 union all select n+1 from c) select * from c order by random()' | tail -1`, "exit script_time"},
 		{"sqlgroup", "sqlite3", `sqlite3 :memory: "with recursive c(n) as (select 1 union all select n+1 from c) select group_concat(n) from c"`, "script_time"},
 		{"sqlinsert", "sqlite3", `sqlite3 d "create table t(x); with recursive c(n) as (select 1 union all select n+1 from c) insert into t select randomblob(1000) from c"`, "exit"},
 		{"sqlcross", "sqlite3", `sqlite3 :memory: "create table t(x); with recursive c(n) as (select 1 union all select n+1 from c where n<1000) insert into t select n from c; select count(*) from t a, t b, t c, t d"`, "script_time"},
