@@ -82,6 +82,12 @@ func (v *Reviews) Begin(ctx context.Context, a About) (_ *Layers, err error) {
 	if len(a.Roots) == 0 || len(a.Roots) > maxRoots {
 		return nil, fmt.Errorf("%d directories; a review has 1 to %d: %w", len(a.Roots), maxRoots, paddock.Invalid)
 	}
+	// What was changed a moment ago is told from what changes while the command runs.
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(tick + tick/4):
+	}
 	l := &Layers{v: v, name: strings.ToLower(rand.Text()), head: header{Version: logVersion, Number: 1, Kind: kindReview, Command: command(a.Command), Protect: a.Protect, Start: time.Now().Round(0)}}
 	if err := v.root.Mkdir(layerPath(l.name), 0o700); err != nil {
 		return nil, err
