@@ -204,7 +204,7 @@ func (u *undo) begin(recs []*Record) error {
 	if u.rec, err = u.j.begin(u.ctx, about, false); err != nil {
 		return err
 	}
-	u.rec.room = max(u.rec.room, u.j.reserve()) // the next step trims, and an undo must be possible in a full journal
+	u.rec.sure = u.j.reserve() // the next step trims, and an undo must be possible in a full journal
 	// What cannot be kept is a conflict, so that redo brings back what undo says it does. A proposal is applied all the same.
 	u.rec.whole = u.review == nil
 	for b, i := range u.roots { // between the two looks
