@@ -63,6 +63,9 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	o.Step = cmp.Or(o.Step, 2<<30)
 	o.Changes = cmp.Or(o.Changes, 200_000)
 	o.Log = cmp.Or(o.Log, 256<<20)
+	if o.together == (load{}) {
+		o.together = load{changes: togetherChanges, bytes: togetherBytes}
+	}
 	if o.Size < 0 || o.Age < 0 || o.File < 0 || o.Step < 0 || o.Changes < 0 || o.Log < 0 {
 		return nil, fmt.Errorf("a limit is negative: %w", paddock.Invalid)
 	}
@@ -558,6 +561,9 @@ func (j *Journal) List(ctx context.Context, f Filter) ([]Record, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case f.selects(rec):
+			if f.Lean {
+				rec.lean()
+			}
 			list = append(list, *rec)
 		}
 	}
@@ -804,7 +810,7 @@ func (j *Journal) Trim(ctx context.Context) (removed []int64, freed int64, err e
 			err = fmt.Errorf("trim the journal of steps: %w", err)
 		}
 	}()
-	list, broken := j.List(ctx, Filter{})
+	list, broken := j.List(ctx, Filter{Lean: true})
 	if list == nil && broken != nil {
 		return nil, 0, broken
 	}
