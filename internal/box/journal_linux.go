@@ -39,10 +39,10 @@ func (j *journal) Begin(ctx context.Context, kind string, command []string) (end
 	}
 	return func(exit int) {
 		if exit == paddock.UnknownExit {
-			ended(nil)
+			ended(context.Background(), nil)
 			return
 		}
-		ended(&paddock.Exit{Cause: paddock.Exited, Code: exit})
+		ended(context.Background(), &paddock.Exit{Cause: paddock.Exited, Code: exit})
 	}, nil
 }
 
