@@ -270,6 +270,7 @@ func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone
 			return err
 		}
 		result, err := kept.Undo(ctx, q)
+		err = roots.told(err)
 		if result == nil {
 			return cmp.Or(err, error(paddock.Internal))
 		}
@@ -283,7 +284,7 @@ func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone
 			*list = append(*list, p)
 		}
 		for _, c := range result.Conflicts {
-			add(&done.Conflicts, paddock.UndonePath{Step: c.Step, Path: roots.target(c.Root, c.Path), Why: c.Why, Remedy: c.Remedy})
+			add(&done.Conflicts, paddock.UndonePath{Step: c.Step, Path: roots.target(c.Root, c.Path), Why: roots.words(c.Why), Remedy: c.Remedy})
 		}
 		for _, r := range result.Restored {
 			add(&done.Restored, paddock.UndonePath{Step: r.Step, Path: roots.target(r.Root, r.Path), Note: r.Note})

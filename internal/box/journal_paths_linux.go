@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
@@ -88,6 +90,25 @@ func (m *rootMap) outside(ctx context.Context, names []string) ([]string, error)
 func (m *rootMap) target(root, name step.Text) string {
 	// A directory of no record is not reached, and stays untold.
 	return path.Join("/", string(m.at[root]), string(name))
+}
+
+// words returns a text of the journal with the directories as the sandbox sees them. Where they are on the host stays untold.
+func (m *rootMap) words(text string) string {
+	for _, r := range m.all {
+		text = strings.ReplaceAll(text, strconv.Quote(string(r.Path)), strconv.Quote(m.target(r.Path, "")))
+	}
+	return text
+}
+
+// told is words of an error.
+func (m *rootMap) told(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); m.words(text) != text {
+		return &ToldError{m.words(text), paddock.KindOf(err)}
+	}
+	return err
 }
 
 // readers bounds how many calls read the journal at the same time: one of a sandbox, and some of all.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -30,6 +31,29 @@ func (h holder) Change(step.Watched) error {
 }
 
 func (holder) Ended(*step.Record) {}
+
+// A directory that is not there any more is named as the sandbox saw it.
+func TestAnUndoDoesNotTellWhereADirectoryIs(t *testing.T) {
+	s := recordedDir(t, paddock.UndoOn, nil)
+	end, err := s.command(t.Context(), runStep, []string{"true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := string(s.roots[0].Path)
+	if err := errors.Join(s.Change(boxinit.Change{Kind: boxinit.ChangeContent, Path: "f"}), os.WriteFile(filepath.Join(work, "f"), []byte("y"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	end(t.Context(), nil)
+	if err := os.Rename(work, work+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	j := &journal{s: &Sandbox{id: "box", driver: &Driver{reading: newReaders(1)}}, how: s.how}
+	done, err := j.Undo(t.Context(), paddock.Undo{To: 1})
+	told := fmt.Sprint(done, err)
+	if !errors.Is(err, paddock.Conflict) || !strings.Contains(told, `"/w"`) || strings.Contains(told, work) {
+		t.Error(told)
+	}
+}
 
 // recordedDir begins to record a directory that has the file "f".
 func recordedDir(t *testing.T, mode paddock.UndoMode, w step.Watcher) *stepping {
