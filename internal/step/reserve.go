@@ -75,8 +75,8 @@ func (j *Journal) release(n int64) error {
 	return nil
 }
 
-// victims selects records to remove until so many bytes are free: the oldest of the sandbox that has most, again and again,
-// so that one sandbox does not push out the steps of others.
+// victims selects records to remove until so many bytes are free: the oldest of the sandbox that has most, again and
+// again, so that one sandbox does not push out the steps of others.
 func (j *Journal) victims(list []Record, over int64) (gone []int64) {
 	size := make([]int64, len(list))
 	sums, next := map[string]int64{}, map[string][]int{}
