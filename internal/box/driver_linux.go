@@ -162,8 +162,8 @@ type Driver struct {
 	spares   spareKeepers
 	recents  recents
 	swept    sync.Once
-	reading  chan struct{} // has an element for each call that reads the journal of steps
-	found    sync.Once     // paused sandboxes that were lost are remembered again
+	reading  *readers  // of the journal of steps
+	found    sync.Once // paused sandboxes that were lost are remembered again
 
 	ephemeral inventory.Set[*Sandbox] // and the IDs of all that are being made
 }
@@ -171,7 +171,7 @@ type Driver struct {
 // New returns a driver of a tier. It changes nothing on the host, and does not fail if no
 // sandbox can be made; Info and Create report that.
 func New(s *Site, t Tier) *Driver {
-	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), reading: make(chan struct{}, readAtOnce), spares: spareKeepers{most: s.o.Spares}}
+	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), reading: newReaders(readAtOnce), spares: spareKeepers{most: s.o.Spares}}
 	if !s.o.Keeper.Self() {
 		d.spares.program = s.Open(s.o.Keeper)
 	}

@@ -43,10 +43,10 @@ func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions)
 	}
 	w, err := in.Create(ctx, name, o)
 	if err != nil {
-		end(exitOf(err))
+		end(ctx, exitOf(err))
 		return nil, err
 	}
-	return &recordedFile{WriteCloser: w, end: end}, nil
+	return &recordedFile{WriteCloser: w, end: func(exit *paddock.Exit) { end(ctx, exit) }}, nil
 }
 
 func (f files) Stat(ctx context.Context, name string) (paddock.FileInfo, error) {
@@ -110,7 +110,7 @@ func (f files) change(ctx context.Context, command []string, call func(paddock.F
 		return err
 	}
 	err = call(in)
-	end(exitOf(err))
+	end(ctx, exitOf(err))
 	return err
 }
 

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
@@ -41,10 +39,10 @@ func (j *journal) Begin(ctx context.Context, kind string, command []string) (end
 	}
 	return func(exit int) {
 		if exit == paddock.UnknownExit {
-			ended(nil)
+			ended(context.Background(), nil)
 			return
 		}
-		ended(&paddock.Exit{Cause: paddock.Exited, Code: exit})
+		ended(context.Background(), &paddock.Exit{Cause: paddock.Exited, Code: exit})
 	}, nil
 }
 
@@ -55,12 +53,11 @@ func (j *journal) with(ctx context.Context, do func(*step.Journal) error) (err e
 			err = fmt.Errorf("sandbox %s: %w", j.s.id, err)
 		}
 	}()
-	select { // records may be large, and many callers may ask
-	case j.s.driver.reading <- struct{}{}:
-		defer func() { <-j.s.driver.reading }()
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the journal: %w: %w", ctx.Err(), EndKind(ctx.Err()))
+	leave, err := j.s.driver.reading.enter(ctx, j.how.Life) // records may be large, and many callers may ask
+	if err != nil {
+		return err
 	}
+	defer leave()
 	kept, err := step.Open(j.how.Journal, step.Options{})
 	if err != nil {
 		return err
@@ -71,7 +68,7 @@ func (j *journal) with(ctx context.Context, do func(*step.Journal) error) (err e
 }
 
 // mine selects the records of the sandbox.
-func (j *journal) mine() step.Filter { return step.Filter{Life: j.how.Life} }
+func (j *journal) mine() step.Filter { return step.Filter{Life: j.how.Life, Lean: true} }
 
 // Steps implements paddock.Journal.
 func (j *journal) Steps(ctx context.Context, f paddock.StepFilter) (list []paddock.Step, err error) {
@@ -203,54 +200,13 @@ func inside(r *step.Record, root int, name step.Text) string {
 	return path.Join("/", string(r.Roots[root].Target), string(name))
 }
 
-// outside returns the paths of the host for paths of the sandbox, by the roots of records.
-func outside(records []step.Record, names []string) ([]string, error) {
-	var list []string
-	for _, name := range names {
-		if !path.IsAbs(name) || path.Clean(name) != name {
-			return nil, fmt.Errorf("the path %.200q is not absolute and clean: %w", name, paddock.Invalid)
-		}
-		found := false
-		for i := range records {
-			for _, r := range records[i].Roots {
-				target, full := path.Clean("/"+string(r.Target)), ""
-				switch {
-				case hostroot.Within(name, target):
-					full = path.Join(string(r.Path), name[len(target):])
-				case hostroot.Within(target, name):
-					full = string(r.Path)
-				default:
-					continue
-				}
-				found = true
-				if !slices.Contains(list, full) {
-					list = append(list, full)
-				}
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("the path %.200q is in no directory whose changes are recorded: %w", name, paddock.NotFound)
-		}
-	}
-	return list, nil
-}
-
-// target returns the path in the sandbox of a directory of the host, by the roots of records.
-func target(records []step.Record, root step.Text, name step.Text) string {
-	for i := range records {
-		for k, r := range records[i].Roots {
-			if r.Path == root {
-				return inside(&records[i], k, name)
-			}
-		}
-	}
-	return path.Join("/", string(name)) // of no record, so this is not reached; the directory of the host stays untold
-}
-
 // Diff implements paddock.Journal.
 func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) (list []paddock.StepDiff, err error) {
 	if first < 1 || last < first {
 		return nil, fmt.Errorf("steps %d to %d: %w", first, last, paddock.Invalid)
+	}
+	if err := named(paths); err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", j.s.id, err)
 	}
 	err = j.with(ctx, func(kept *step.Journal) error {
 		f := j.mine()
@@ -259,7 +215,8 @@ func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) (
 		if err != nil {
 			return err
 		}
-		names, err := outside(records, paths)
+		roots := rootsOf(records)
+		names, err := roots.outside(ctx, paths)
 		if err != nil {
 			return err
 		}
@@ -271,11 +228,11 @@ func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) (
 		for i := range all {
 			d := &all[i]
 			x := paddock.StepDiff{
-				Path: target(records, d.Root, d.Path), BeforeMode: d.Before.Mode, AfterMode: d.After.Mode,
+				Path: roots.target(d.Root, d.Path), BeforeMode: d.Before.Mode, AfterMode: d.After.Mode,
 				Binary: d.Binary, Text: d.Text, Why: d.Why,
 			}
 			if d.From != "" {
-				x.From = target(records, d.FromRoot, d.From)
+				x.From = roots.target(d.FromRoot, d.From)
 			}
 			for _, k := range d.Kinds {
 				x.Kinds = append(x.Kinds, string(k))
@@ -292,6 +249,12 @@ func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) (
 
 // Undo implements paddock.Journal.
 func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone, err error) {
+	if err := named(u.Paths); err != nil {
+		return done, fmt.Errorf("sandbox %s: %w", j.s.id, err)
+	}
+	if len(u.Steps) > maxUndoSteps {
+		return done, fmt.Errorf("%d steps; at most %d can be named: %w", len(u.Steps), maxUndoSteps, paddock.Invalid)
+	}
 	err = j.with(ctx, func(kept *step.Journal) error {
 		set, err := protect.New(j.how.Protect, j.how.Unprotect)
 		if err != nil {
@@ -302,10 +265,12 @@ func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone
 		if err != nil {
 			return err
 		}
-		if q.Paths, err = outside(records, u.Paths); err != nil {
+		roots := rootsOf(records)
+		if q.Paths, err = roots.outside(ctx, u.Paths); err != nil {
 			return err
 		}
 		result, err := kept.Undo(ctx, q)
+		err = roots.told(err)
 		if result == nil {
 			return cmp.Or(err, error(paddock.Internal))
 		}
@@ -319,10 +284,10 @@ func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone
 			*list = append(*list, p)
 		}
 		for _, c := range result.Conflicts {
-			add(&done.Conflicts, paddock.UndonePath{Step: c.Step, Path: target(records, c.Root, c.Path), Why: c.Why, Remedy: c.Remedy})
+			add(&done.Conflicts, paddock.UndonePath{Step: c.Step, Path: roots.target(c.Root, c.Path), Why: roots.words(c.Why), Remedy: c.Remedy})
 		}
 		for _, r := range result.Restored {
-			add(&done.Restored, paddock.UndonePath{Step: r.Step, Path: target(records, r.Root, r.Path), Note: r.Note})
+			add(&done.Restored, paddock.UndonePath{Step: r.Step, Path: roots.target(r.Root, r.Path), Note: r.Note})
 		}
 		return err
 	})
@@ -339,16 +304,15 @@ func (j *journal) requested(ctx context.Context, kept *step.Journal, u paddock.U
 		f.From = u.To
 		return kept.List(ctx, f)
 	}
-	if len(u.Steps) > maxUndoSteps {
-		return nil, fmt.Errorf("%d steps; at most %d can be named: %w", len(u.Steps), maxUndoSteps, paddock.Invalid)
-	}
 	var records []step.Record
 	for _, n := range u.Steps {
-		r, err := j.read(ctx, kept, n)
+		r, err := kept.Head(ctx, n)
+		if err == nil && r.Life != j.how.Life { // that of another one is not there
+			err = fmt.Errorf("step %d: %w", n, paddock.NotFound)
+		}
 		if err != nil {
 			return nil, err
 		}
-		r.Changes, r.Left = nil, nil
 		records = append(records, *r)
 	}
 	return records, nil

@@ -44,8 +44,11 @@ func stepOrderOf(kind string, command []string) *stepOrder {
 // stepTime bounds the end of a step: what the box has open is looked at, and what was changed is read once more.
 const stepTime = 10 * time.Minute
 
+// An endStep ends a step. It returns when the step is in the journal, or when ctx ends: then the step ends without this process.
+type endStep func(ctx context.Context, exit *paddock.Exit)
+
 // step implements boxOwner.
-func (r remoteOwner) step(ctx context.Context, kind string, command []string) (end func(*paddock.Exit), err error) {
+func (r remoteOwner) step(ctx context.Context, kind string, command []string) (end endStep, err error) {
 	ch, err := r.dial()
 	if err != nil {
 		return nil, err
@@ -61,13 +64,19 @@ func (r remoteOwner) step(ctx context.Context, kind string, command []string) (e
 		_ = ch.Close() // which ends the step
 		return nil, err
 	}
-	return func(exit *paddock.Exit) {
-		defer func() { _ = ch.Close() }()
-		_ = ch.Within(stepTime)
-		late, cancel := context.WithTimeout(context.Background(), stepTime)
+	return func(ctx context.Context, exit *paddock.Exit) {
+		defer func() { _ = ch.Close() }() // which ends a step of which no end was told
+		late, cancel := context.WithTimeout(ctx, stepTime)
 		defer cancel()
-		// If the keeper has ended, so has the step.
-		_, files, _ := r.exchange(late, ch, request{Op: "ended", Exit: exit})
+		if r.driver != nil { // the keeper needs nobody who waits for it
+			defer context.AfterFunc(r.driver.site.running, cancel)()
+		}
+		_ = ch.Within(stepTime)
+		if r.send(late, ch, request{Op: "ended", Exit: exit}) != nil {
+			return // the keeper has ended, and so has the step
+		}
+		defer ch.Until(late)()
+		_, files, _ := ch.Receive()
 		CloseAll(files)
 	}, nil
 }
@@ -95,7 +104,7 @@ func (k *keeper) converseStep(serving, answering context.Context, ch *sys.Channe
 	if err != nil || e.Op != "ended" {
 		e.Exit = nil // the caller is gone, and how the command ends is not known
 	}
-	end(e.Exit)
+	end(context.WithoutCancel(serving), e.Exit)
 	if err != nil {
 		return err
 	}
@@ -103,7 +112,7 @@ func (k *keeper) converseStep(serving, answering context.Context, ch *sys.Channe
 }
 
 // beginStep begins a step, unless the caller leaves before.
-func (k *keeper) beginStep(ctx context.Context, ch *sys.Channel, q request) (end func(*paddock.Exit), err error) {
+func (k *keeper) beginStep(ctx context.Context, ch *sys.Channel, q request) (end endStep, err error) {
 	if err := k.meant(q); err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (l *Life) record(id paddock.ID, how *recording, commands bool) (err error) 
 }
 
 // step implements boxOwner.
-func (l *Life) step(ctx context.Context, kind string, command []string) (end func(*paddock.Exit), err error) {
+func (l *Life) step(ctx context.Context, kind string, command []string) (end endStep, err error) {
 	if l.steps == nil {
 		return nil, fmt.Errorf("no steps are recorded: %w", paddock.Unsupported)
 	}
@@ -132,7 +132,7 @@ func (s *Sandbox) records() bool {
 }
 
 // step begins a step of a sandbox that records them.
-func (s *Sandbox) step(ctx context.Context, kind string, command []string) (end func(*paddock.Exit), err error) {
+func (s *Sandbox) step(ctx context.Context, kind string, command []string) (end endStep, err error) {
 	if end, err = s.owner.step(ctx, kind, command); err != nil {
 		return nil, fmt.Errorf("sandbox %s: record a step: %w", s.id, err)
 	}

@@ -36,7 +36,7 @@ type boxOwner interface {
 	// egress returns the state of the gateway.
 	egress(ctx context.Context) (gatewayclient.State, error)
 	// step begins a step that a caller makes, and returns what ends it. Nil says that it is not known how the step ended.
-	step(ctx context.Context, kind string, command []string) (end func(*paddock.Exit), err error)
+	step(ctx context.Context, kind string, command []string) (end endStep, err error)
 	// follow runs f, which ends when a command has ended, in the background. It reports false if it cannot.
 	follow(f func(context.Context)) bool
 	// snapshot saves a box with a guest kernel, which continues to run.
@@ -443,7 +443,7 @@ func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 	}
 	p, err := g.Start(ctx, cmd)
 	if err != nil {
-		end(nil)
+		end(ctx, nil)
 		return nil, err
 	}
 	recorded := make(chan struct{})
@@ -451,13 +451,13 @@ func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 		defer close(recorded)
 		exit, err := p.Wait(ctx)
 		if err != nil {
-			end(nil)
+			end(ctx, nil)
 			return
 		}
-		end(&exit)
+		end(ctx, &exit)
 	}
 	if !s.owner.follow(follow) { // the driver is being closed
-		end(nil)
+		end(ctx, nil)
 		close(recorded)
 	}
 	return recordedProcess{p, recorded}, nil

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -29,13 +30,14 @@ type stepping struct {
 
 	turn sync.Mutex // held while a step begins or ends
 
+	lost atomic.Pointer[error] // why nothing is recorded any more: told without mu, which the sandbox can keep busy
+
 	mu     sync.Mutex
 	roots  []step.Root    // guarded by mu
 	trees  int            // guarded by mu
 	number map[int]int    // guarded by mu: the root of a tree
 	open   []*openStep    // guarded by mu: oldest first
 	ending *openStep      // guarded by mu: it takes changes until the box says that all are told
-	lost   error          // guarded by mu: why nothing is recorded any more
 	ran    bool           // guarded by mu: commands may have files open
 	over   bool           // guarded by mu: the sandbox is gone
 	wg     sync.WaitGroup // of the steps whose commands run, if this process waits for them
@@ -61,9 +63,9 @@ func newStepping(id paddock.ID, how *recording, held func(context.Context) ([]bo
 	s := &stepping{sandbox: id, how: how, held: held, ran: commands}
 	var err error
 	if s.journal, err = step.Open(how.Journal, step.Options{Watch: w}); err != nil {
-		s.lost = fmt.Errorf("record steps: %w", err)
+		s.lose(fmt.Errorf("record steps: %w", err))
 		if how.strict() {
-			return nil, s.lost
+			return nil, s.failed()
 		}
 	}
 	return s, nil
@@ -106,7 +108,7 @@ func (s *stepping) Change(c boxinit.Change) error {
 		}
 		return nil
 	}
-	if s.lost != nil {
+	if s.failed() != nil {
 		return s.unrecorded()
 	}
 	if c.Tree >= s.trees || c.ToTree >= s.trees {
@@ -159,7 +161,7 @@ func (s *stepping) Missed(why string) error {
 		return s.unrecorded()
 	}
 	if err := o.recorder.Missed(why); err != nil {
-		s.lost = fmt.Errorf("record a step: %w", err)
+		s.lose(fmt.Errorf("record a step: %w", err))
 	}
 	if s.how.strict() {
 		return fmt.Errorf("%s: %w", why, paddock.Exhausted)
@@ -175,7 +177,7 @@ func (s *stepping) current() *openStep {
 			return o
 		}
 	}
-	if s.lost != nil || s.over || s.begin("background", nil, true) != nil {
+	if s.failed() != nil || s.over || s.begin("background", nil, true) != nil {
 		return nil
 	}
 	return s.open[len(s.open)-1]
@@ -184,17 +186,21 @@ func (s *stepping) current() *openStep {
 // unrecorded decides what a change becomes that nobody records. The caller holds s.mu.
 func (s *stepping) unrecorded() error {
 	if s.how.strict() {
-		return s.lost
+		return s.failed()
 	}
 	return nil
 }
 
-// failed returns why not everything was recorded, if not.
+// failed returns why not everything was recorded, if not. It waits for nothing.
 func (s *stepping) failed() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost
+	if why := s.lost.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
+
+// lose ends the recording, unless it has ended before.
+func (s *stepping) lose(why error) { s.lost.CompareAndSwap(nil, &why) }
 
 // begin begins a step. The caller holds s.mu.
 func (s *stepping) begin(kind string, command []string, background bool) error {
@@ -206,8 +212,8 @@ func (s *stepping) begin(kind string, command []string, background bool) error {
 		Strict: s.how.strict(),
 	})
 	if err != nil {
-		s.lost = fmt.Errorf("record a step: %w", err)
-		return s.lost
+		s.lose(fmt.Errorf("record a step: %w", err))
+		return s.failed()
 	}
 	o := &openStep{recorder: r, background: background, file: kind == fileStep, concurrent: map[int64]bool{}}
 	for _, other := range s.open {
@@ -220,7 +226,7 @@ func (s *stepping) begin(kind string, command []string, background bool) error {
 
 // command begins the step of a command, and returns what ends it. Files that commands of before have open can change
 // without a report, so their contents are saved first.
-func (s *stepping) command(ctx context.Context, kind string, command []string) (end func(*paddock.Exit), err error) {
+func (s *stepping) command(ctx context.Context, kind string, command []string) (end endStep, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
@@ -239,17 +245,36 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 		s.finish(s.open[i], nil)
 	}
 	if len(s.roots) == 0 || s.over {
-		return func(*paddock.Exit) {}, nil
+		return func(context.Context, *paddock.Exit) {}, nil
 	}
-	if s.lost == nil {
+	if len(s.open) >= maxOpenSteps && s.failed() == nil {
+		return s.crowded(held, unknown)
+	}
+	if s.failed() == nil {
 		_ = s.begin(kind, command, false) // which sets lost
 	}
-	if s.lost != nil {
-		return func(*paddock.Exit) {}, s.unrecorded()
+	if s.failed() != nil {
+		return func(context.Context, *paddock.Exit) {}, s.unrecorded()
 	}
 	o := s.open[len(s.open)-1]
 	s.keep(o, held, unknown)
-	return func(exit *paddock.Exit) { s.ended(o, exit) }, nil
+	return func(_ context.Context, exit *paddock.Exit) { s.ended(o, exit) }, nil
+}
+
+// maxOpenSteps bounds the steps of one sandbox that go on at once, because each has a log and contents that are kept.
+const maxOpenSteps = 64
+
+// crowded is about a command that begins while too many others run: its changes are those of the newest of them. The caller
+// holds s.mu.
+func (s *stepping) crowded(held []boxinit.Change, unknown error) (end endStep, err error) {
+	if s.how.strict() {
+		return nil, fmt.Errorf("%d commands of the sandbox run, and the steps of more are not recorded: wait for one, or end it: %w", len(s.open), paddock.Exhausted)
+	}
+	if o := s.current(); o != nil {
+		_ = o.recorder.Missed(fmt.Sprintf("more than %d commands ran at once, and what others changed is in this step", maxOpenSteps)) // or it is incomplete
+		s.keep(o, held, unknown)
+	}
+	return func(context.Context, *paddock.Exit) {}, nil
 }
 
 // keep saves the files that may change without a report, for the step in which they do. The caller holds s.mu.
@@ -310,8 +335,8 @@ func (s *stepping) finish(o *openStep, exit *paddock.Exit) {
 	} else if err == nil {
 		err = s.vouch(r, exit)
 	}
-	if err != nil && s.lost == nil {
-		s.lost = fmt.Errorf("record a step: %w", err)
+	if err != nil {
+		s.lose(fmt.Errorf("record a step: %w", err))
 	}
 }
 

@@ -23,6 +23,8 @@ type Options struct {
 
 	// Sync makes what is acknowledged survive a power failure. Without it, it survives the end of the process.
 	Sync bool
+
+	together load // most of what one undo or diff takes; of tests
 }
 
 // A Watcher is told of steps while they happen.
@@ -95,6 +97,7 @@ type Filter struct {
 	Since     time.Time // steps that ended since
 	From, To  int64     // numbers, both inclusive; zero is no bound
 	Last      int       // at most so many, the newest
+	Lean      bool      // without Refused, Hosts and Secrets, which may be large
 }
 
 // A Request says what is to be undone.

@@ -34,6 +34,7 @@ func (j *Journal) DiffOf(ctx context.Context, f Filter, paths []string) (_ []Dif
 			err = fmt.Errorf("differences of steps %d to %d: %w", first, last, err)
 		}
 	}()
+	f.Lean = true
 	list, err := j.List(ctx, f)
 	if err != nil {
 		return nil, err
@@ -44,9 +45,18 @@ func (j *Journal) DiffOf(ctx context.Context, f Filter, paths []string) (_ []Dif
 	if len(list) > diffSteps {
 		return nil, fmt.Errorf("%d steps; take at most %d together: %w", len(list), diffSteps, paddock.Exhausted)
 	}
+	var all load
+	for i := range list {
+		if err := all.add(j, &list[i]); err != nil {
+			return nil, err
+		}
+	}
 	d := differ{j: j, ctx: ctx, now: map[spot]*sum{}, gone: map[spot]*sum{}, trees: map[spot]*tree{}, has: map[int64]*stock{}, left: diffTotal}
 	defer d.close()
 	for i := range list {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		rec, err := j.read(list[i].Number, true)
 		if err != nil {
 			return nil, err

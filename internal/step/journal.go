@@ -63,6 +63,9 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	o.Step = cmp.Or(o.Step, 2<<30)
 	o.Changes = cmp.Or(o.Changes, 200_000)
 	o.Log = cmp.Or(o.Log, 256<<20)
+	if o.together == (load{}) {
+		o.together = load{changes: togetherChanges, bytes: togetherBytes}
+	}
 	if o.Size < 0 || o.Age < 0 || o.File < 0 || o.Step < 0 || o.Changes < 0 || o.Log < 0 {
 		return nil, fmt.Errorf("a limit is negative: %w", paddock.Invalid)
 	}
@@ -239,7 +242,11 @@ func (j *Journal) begin(ctx context.Context, a About, trim bool) (_ *Recorder, e
 		// here fails again, and is told, when somebody asks for the steps.
 		_, _ = j.Recover(ctx)
 	}
-	if used := j.count(fileUsage); trim && used > j.opts.Size-j.reserve() {
+	open, err := j.occupied()
+	if err != nil {
+		return nil, err
+	}
+	if used := j.count(fileUsage) + open; trim && used > j.opts.Size-j.reserve() {
 		if _, _, err := j.Trim(ctx); err != nil && !errors.Is(err, paddock.Conflict) { // another one trims
 			return nil, err
 		}
@@ -293,13 +300,13 @@ func (j *Journal) start(ctx context.Context, h header) (r *Recorder, err error) 
 			return undo(cmp.Or(err, error(paddock.Conflict)))
 		}
 		r.log = &logFile{f: f, most: j.opts.Log, sync: j.opts.Sync}
-		r.room = j.opts.Size - j.count(fileUsage)
 		if r.draft, err = j.store.Draft(j.snapshot(h.Number)); err != nil {
 			return undo(err)
 		}
 		if err := cmp.Or(r.log.add(true, h), j.settle(dirLogs)); err != nil {
 			return errors.Join(undo(err), r.draft.Discard())
 		}
+		r.log.share(r.take)
 		return nil
 	})
 	if full(err) {
@@ -554,6 +561,9 @@ func (j *Journal) List(ctx context.Context, f Filter) ([]Record, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case f.selects(rec):
+			if f.Lean {
+				rec.lean()
+			}
 			list = append(list, *rec)
 		}
 	}
@@ -600,7 +610,7 @@ func (j *Journal) Recover(ctx context.Context) ([]Record, error) {
 	return list, errors.Join(errs...)
 }
 
-// sweep removes packs of steps that have ended. The log of a step is made before its pack.
+// sweep removes packs and rooms of steps that have ended. The log of a step is made before them.
 func (j *Journal) sweep() error {
 	d, err := j.root.Open(dirLogs)
 	if err != nil {
@@ -609,7 +619,7 @@ func (j *Journal) sweep() error {
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	for _, name := range names {
-		if log, ok := strings.CutSuffix(name, packSuffix); ok {
+		if log, ok := stepOfFile(name); ok {
 			if _, gone := j.root.Lstat(path.Join(dirLogs, log)); errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, j.root.RemoveAll(path.Join(dirLogs, name)))
 			}
@@ -690,7 +700,7 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 		if gone := j.root.Remove(packPath(n)); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
-		return errors.Join(err, j.root.Remove(logPath(n)), f.Close())
+		return errors.Join(err, j.root.Remove(logPath(n)), j.release(n), f.Close())
 	}
 	err = nil
 	if _, err := j.root.Lstat(recordPath(n)); err == nil { // only the log was still there
@@ -720,6 +730,7 @@ func (j *Journal) resume(ctx context.Context, n int64) (*Recorder, error) {
 		return nil, errors.Join(broken, f.Close())
 	}
 	r.lost = true
+	r.fresh = j.count(roomPath(n)) // or less; Trim counts again
 	if i, err := f.Stat(); err == nil {
 		r.until = i.ModTime().Add(deadAfter).UnixNano()
 	}
@@ -791,15 +802,15 @@ func (r *Recorder) distrust() {
 	r.names = tops
 }
 
-// Trim removes records that are too old, and the oldest ones until the contents fit into Options.Size with room for a
-// step. It returns the numbers of the removed records and how many bytes were freed.
+// Trim removes records that are too old, and the oldest ones of the sandboxes that have most until the contents fit into
+// Options.Size with room for a step. It returns the numbers of the removed records and how many bytes were freed.
 func (j *Journal) Trim(ctx context.Context) (removed []int64, freed int64, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("trim the journal of steps: %w", err)
 		}
 	}()
-	list, broken := j.List(ctx, Filter{})
+	list, broken := j.List(ctx, Filter{Lean: true})
 	if list == nil && broken != nil {
 		return nil, 0, broken
 	}
@@ -809,25 +820,30 @@ func (j *Journal) Trim(ctx context.Context) (removed []int64, freed int64, err e
 		return nil, 0, err
 	}
 	for len(list) > 0 {
-		n, old := 0, used > j.opts.Size-j.reserve()
-		for n < len(list) && list[n].End.Before(limit) {
-			n++
+		open, err := j.occupied()
+		if err != nil {
+			return removed, freed, err
 		}
-		if n == 0 && !old {
+		var out []int64
+		for n := 0; n < len(list) && list[n].End.Before(limit); n++ {
+			out = append(out, list[n].Number)
+		}
+		if len(out) == 0 {
+			out = j.victims(list, used+open-(j.opts.Size-j.reserve()))
+		}
+		if len(out) == 0 {
 			break
 		}
-		if n == 0 { // by size: those that have about as much as is over
-			for over := used - (j.opts.Size - j.reserve()); n < len(list) && over > 0; n++ {
-				over -= list[n].Bytes
-			}
-		}
-		for _, rec := range list[:n] {
-			if err := j.remove(ctx, rec.Number); err != nil {
+		for _, n := range out {
+			if err := j.remove(ctx, n); err != nil {
 				return removed, freed, err
 			}
-			removed = append(removed, rec.Number)
+			removed = append(removed, n)
 		}
-		list = list[n:]
+		list = slices.DeleteFunc(list, func(rec Record) bool {
+			_, gone := slices.BinarySearch(out, rec.Number)
+			return gone
+		})
 		got, err := j.store.Collect(ctx)
 		freed += got
 		if err != nil {

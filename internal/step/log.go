@@ -76,6 +76,8 @@ type logFile struct {
 	f    *os.File
 	size int64
 	most int64
+	room int64                        // it may have so many bytes until it takes more
+	more func(need int64) (got int64) // takes room; nil if none is needed
 	sync bool
 	gap  bool
 }
@@ -105,7 +107,7 @@ func (l *logFile) add(durable bool, lines ...any) error {
 			return err
 		}
 	}
-	if l.size+int64(b.Len()) > l.most {
+	if l.size+int64(b.Len()) > l.most || !l.roomy(int64(b.Len())) {
 		return errLogFull
 	}
 	_, err := l.f.WriteAt(b.Bytes(), l.size)
@@ -117,6 +119,17 @@ func (l *logFile) add(durable bool, lines ...any) error {
 	}
 	l.size += int64(b.Len())
 	return nil
+}
+
+// share makes the log take room for what comes, from when it is no short one any more.
+func (l *logFile) share(more func(int64) int64) { l.room, l.more = max(l.size, logFree), more }
+
+// roomy reports whether there is room for so many bytes more.
+func (l *logFile) roomy(n int64) bool {
+	if need := l.size + n - l.room; l.more != nil && need > 0 {
+		l.room += l.more(need)
+	}
+	return l.more == nil || l.size+n <= l.room
 }
 
 // lose notes that from here on something is missing.

@@ -37,23 +37,25 @@ type Recorder struct {
 
 	savedBytes, leftBytes int // of the paths of both
 
-	log    *logFile
-	path   string // of the log
-	draft  *snapshot.Draft
-	packed *packFile
-	moving map[[2]uint64]bool         // files with several names that changed while they were read
-	held   map[int]*snapshot.Contents // by number, those that several names share
-	kept   int                        // numbers of contents that were given away
-	bytes  int64                      // of contents
-	fresh  int64                      // of contents that the store did not have
-	room   int64                      // for fresh ones
-	lost   bool                       // something was not noted
-	stored bool                       // the contents are a snapshot already
-	recent []recent
-	pass   func() // of tests: called between two changes of the journal
-	ended  bool
-	until  int64 // nanoseconds since 1970: what changed later is not the step's; zero while the recorder lives
-	rough  bool  // the end failed before: the record is made without a look at the disk
+	log     *logFile
+	path    string // of the log
+	draft   *snapshot.Draft
+	packed  *packFile
+	moving  map[[2]uint64]bool         // files with several names that changed while they were read
+	held    map[int]*snapshot.Contents // by number, those that several names share
+	kept    int                        // numbers of contents that were given away
+	bytes   int64                      // of contents
+	fresh   int64                      // of contents that the store did not have
+	room    int64                      // for fresh ones, that was taken
+	sure    int64                      // room that the step gets even if the journal is full
+	granted int64                      // room that it has, for contents and for its log
+	lost    bool                       // something was not noted
+	stored  bool                       // the contents are a snapshot already
+	recent  []recent
+	pass    func() // of tests: called between two changes of the journal
+	ended   bool
+	until   int64 // nanoseconds since 1970: what changed later is not the step's; zero while the recorder lives
+	rough   bool  // the end failed before: the record is made without a look at the disk
 }
 
 // A recent is a change that was told lately, and may turn out to have failed.
@@ -575,7 +577,7 @@ func (r *Recorder) keepSmall(t *tree, at key, e *entry) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(b)) > r.room-r.fresh {
+	if !r.roomy(int64(len(b))) {
 		return errRoom
 	}
 	offset, err := r.pack(b)
@@ -594,10 +596,10 @@ var errRoom = errors.New(whySize)
 
 // within ends data where the room for contents ends.
 func (r *Recorder) within(data iter.Seq2[snapshot.Extent, error]) iter.Seq2[snapshot.Extent, error] {
-	left := r.room - r.fresh
+	n := int64(0)
 	return func(yield func(snapshot.Extent, error) bool) {
 		for x, err := range data {
-			if left -= int64(len(x.Bytes)); err == nil && left < 0 {
+			if n += int64(len(x.Bytes)); err == nil && !r.roomy(n) {
 				err = errRoom
 			}
 			if !yield(x, err) {
@@ -743,6 +745,7 @@ func (r *Recorder) close(done bool) (err error) {
 		if r.packed != nil {
 			err = errors.Join(err, r.j.root.Remove(packPath(r.number)))
 		}
+		err = errors.Join(err, r.j.release(r.number))
 	}
 	if r.packed != nil {
 		err = errors.Join(err, r.packed.f.Close())

@@ -59,15 +59,19 @@ func (j *Journal) Undo(ctx context.Context, q Request) (_ *Result, err error) {
 			return nil, fmt.Errorf("the path %q is not absolute and clean: %w", p, paddock.Invalid)
 		}
 	}
-	recs, err := j.requested(ctx, &q)
+	heads, err := j.requested(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
 	u := &undo{j: j, ctx: ctx, q: &q, res: &Result{}}
-	if err := u.begin(recs); err != nil {
+	if err := u.begin(heads); err != nil {
 		return nil, err
 	}
-	for _, rec := range recs {
+	for _, head := range heads { // one after another, because they may be large
+		var rec *Record
+		if rec, err = j.read(head.Number, true); err != nil {
+			break
+		}
 		if err = u.step(rec); err != nil {
 			break
 		}
@@ -75,7 +79,7 @@ func (j *Journal) Undo(ctx context.Context, q Request) (_ *Result, err error) {
 	return u.end(err)
 }
 
-// requested reads the records of a request, the newest first.
+// requested returns the heads of the records of a request, the newest first. The records can be read.
 func (j *Journal) requested(ctx context.Context, q *Request) ([]*Record, error) {
 	numbers := slices.Clone(q.Steps)
 	if len(numbers) == 0 {
@@ -83,7 +87,7 @@ func (j *Journal) requested(ctx context.Context, q *Request) ([]*Record, error) 
 			return nil, fmt.Errorf("no step is named: %w", paddock.Invalid)
 		}
 		f := q.Only
-		f.From = max(f.From, q.To)
+		f.From, f.Lean = max(f.From, q.To), true
 		list, err := j.List(ctx, f)
 		if err != nil {
 			return nil, err
@@ -98,18 +102,30 @@ func (j *Journal) requested(ctx context.Context, q *Request) ([]*Record, error) 
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)
 	slices.Reverse(numbers)
-	var recs []*Record
+	var heads []*Record
+	var sum load
 	for _, n := range numbers {
-		rec, err := j.read(n, true)
+		rec, err := j.Head(ctx, n)
 		if err == nil && !q.Only.selects(rec) {
 			err = fmt.Errorf("step %d: %w", n, paddock.NotFound) // in the words for one that never was
+		}
+		if err == nil {
+			err = sum.add(j, rec)
 		}
 		if err != nil {
 			return nil, err
 		}
-		recs = append(recs, rec)
+		heads = append(heads, rec)
 	}
-	return recs, nil
+	for _, n := range numbers {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := j.read(n, true); err != nil { // before anything is changed
+			return nil, err
+		}
+	}
+	return heads, nil
 }
 
 // An undo is one that goes on.
@@ -204,7 +220,7 @@ func (u *undo) begin(recs []*Record) error {
 	if u.rec, err = u.j.begin(u.ctx, about, false); err != nil {
 		return err
 	}
-	u.rec.room = max(u.rec.room, u.j.reserve()) // the next step trims, and an undo must be possible in a full journal
+	u.rec.sure = u.j.reserve() // the next step trims, and an undo must be possible in a full journal
 	// What cannot be kept is a conflict, so that redo brings back what undo says it does. A proposal is applied all the same.
 	u.rec.whole = u.review == nil
 	for b, i := range u.roots { // between the two looks
@@ -286,18 +302,18 @@ const maxOverlaps = 100
 // overlaps finds what other steps changed while one went on: the present may be theirs, although the step left it.
 func (u *undo) overlaps(rec *Record) error {
 	u.other = map[key][]meddler{}
-	list, err := u.j.List(u.ctx, Filter{Since: rec.Begin})
+	list, err := u.j.List(u.ctx, Filter{Since: rec.Begin, Lean: true})
 	if list == nil && err != nil {
 		return err
 	}
-	n := 0
+	n, sum := 0, load{}
 	for i := range list {
 		o := &list[i]
 		if o.Number == rec.Number || slices.Contains(u.rec.head.Undoes, o.Number) || !o.Begin.Before(rec.End) || !u.shares(o) {
 			continue
 		}
-		if n++; n > maxOverlaps {
-			return fmt.Errorf("more than %d steps went on at the same time as step %d: undo the later ones first: %w", maxOverlaps, rec.Number, paddock.Conflict)
+		if n++; n > maxOverlaps || sum.add(u.j, o) != nil {
+			return fmt.Errorf("too many steps went on at the same time as step %d, or changed too much: undo the later ones first: %w", rec.Number, paddock.Conflict)
 		}
 		whole, err := u.j.read(o.Number, true)
 		if errors.Is(err, paddock.NotFound) {
