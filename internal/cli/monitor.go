@@ -591,14 +591,14 @@ func (j *judged) Told(e gatewayclient.Event) {
 }
 
 // after does what a decision about something asks for that has happened already.
-func (w *monitoring) after(d monitor.Decision) {
+func (w *monitoring) after(d monitor.Decision) (ok bool, why string) {
 	if w.ctx.Err() != nil {
-		return
+		return false, whyStopped
 	}
 	if d.Verdict != monitor.Allow {
 		d.Verdict = monitor.Pause
 	}
-	_, _ = w.settle(w.ctx, d, "what it did", "it has done that already") // nothing is left to refuse
+	return w.settle(w.ctx, d, "what it did", "it has done that already") // a refusal changes nothing any more
 }
 
 // A watcher is told of the changes of a monitored sandbox.
@@ -611,12 +611,18 @@ func (t *watcher) Change(c step.Watched) error {
 		return fmt.Errorf("the monitor ended the sandbox: %w", paddock.Denied)
 	}
 	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited}[c.Verb]
-	d := w.m.Change(w.ctx, monitor.Change{Root: c.Root, Path: string(c.Path), What: what, From: string(c.From)})
+	change := monitor.Change{
+		Root: c.Root, Path: string(c.Path), What: what, From: string(c.From), FromRoot: c.FromRoot, Half: monitor.Half(c.Half), Link: c.Link, //nolint:gosec // 0 to 2
+	}
+	d := w.m.Change(w.ctx, change)
 	if c.Done { // an error would not refuse it
-		w.after(d)
+		ok, why := w.after(d)
+		w.m.Settled(change, d, ok, why)
 		return nil
 	}
-	if ok, why := w.settle(w.ctx, d, "a change", "it changes "+OneLineOf(string(c.Path), Paragraph)); !ok {
+	ok, why := w.settle(w.ctx, d, "a change", "it changes "+OneLineOf(string(c.Path), Paragraph))
+	w.m.Settled(change, d, ok, why)
+	if !ok {
 		return fmt.Errorf("the monitor refused it: %s: %w", why, paddock.Denied)
 	}
 	return nil

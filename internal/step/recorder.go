@@ -217,7 +217,7 @@ func (r *Recorder) Create(root int, path string) error {
 		return err
 	}
 	defer r.mu.Unlock()
-	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
+	r.watchMade(at)
 	if dir, ok := r.cache(at, false); ok {
 		return r.leave(dir, whyRebuilt)
 	}
@@ -266,7 +266,7 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 	}
 	is, was, _ := r.names.find(src)
 	isTo, wasTo, _ := r.names.find(at)
-	if err := r.watch(Watched{Root: root, Path: Text(path), Verb: Moved, FromRoot: fromRoot, From: Text(from), Done: how == Free}); err != nil && how != Free {
+	if err := r.watchMove(src, at, how); err != nil {
 		return err
 	}
 	if is == unknown || isTo == unknown {
@@ -329,6 +329,32 @@ func (r *Recorder) watch(w Watched) error {
 		return &refusedError{err}
 	}
 	return nil
+}
+
+// watchMade tells the watcher of what was made, which is there already.
+func (r *Recorder) watchMade(at key) {
+	if r.j.opts.Watch == nil {
+		return
+	}
+	s, err := r.look(at)
+	_ = r.watch(Watched{Root: at.root, Path: Text(at.path), Verb: Created, Link: err == nil && s.Kind == Symlink, Done: true})
+}
+
+// watchMove tells the watcher of a move. An exchange is two: each of the names may be one that matters.
+func (r *Recorder) watchMove(src, at key, how How) error {
+	w := Watched{Root: at.root, Path: Text(at.path), Verb: Moved, FromRoot: src.root, From: Text(src.path), Done: how == Free}
+	if how != Exchange {
+		if err := r.watch(w); err != nil && how != Free {
+			return err
+		}
+		return nil
+	}
+	w.Half = 1
+	back := Watched{Root: src.root, Path: w.From, Verb: Moved, FromRoot: at.root, From: w.Path, Half: 2}
+	if err := r.watch(w); err != nil {
+		return err
+	}
+	return r.watch(back)
 }
 
 // A refusedError is an error of the watcher.
