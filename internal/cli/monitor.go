@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,6 +105,8 @@ type monitoring struct {
 	stopped string         // guarded by mu: why the sandbox was ended
 	gone    bool           // guarded by mu: the command has ended, and the sandbox is removed
 	asked   int            // guarded by mu: questions to the person
+	mute    int            // guarded by mu: refusals because the judge gave no verdict
+	whyMute string         // guarded by mu: of the last one
 	granted map[grant]bool // guarded by mu
 }
 
@@ -210,41 +211,6 @@ func (a *App) judgeOf(s *policy.Monitor, p *plan) (monitor.Judge, error) {
 	return nil, nil
 }
 
-func (a *App) commandJudge(s *policy.Monitor, p *plan) (monitor.Judge, error) {
-	args := slices.Clone(s.Command)
-	if rest, ok := strings.CutPrefix(args[0], "~/"); ok {
-		args[0] = filepath.Join(p.host.Home, rest)
-	}
-	if strings.Contains(args[0], "/") {
-		args[0] = Absolute(args[0], p.host.Dir)
-	}
-	name, err := exec.LookPath(args[0])
-	if err != nil {
-		return nil, WithHint(fmt.Errorf("command: %w: %w", err, paddock.NotFound), "name a program of this machine; --monitor rules needs none")
-	}
-	args[0] = name
-	for _, arg := range args {
-		if err := outOfReach(Absolute(arg, p.host.Dir), p); err != nil {
-			return nil, fmt.Errorf("command: %w", err)
-		}
-	}
-	return &monitor.Command{Args: args, Env: monitor.Environment(a.Lookup, s.Env), Dir: "/"}, nil
-}
-
-// outOfReach refuses a file that the sandbox could rewrite: then it would judge itself. What is no file is out of reach.
-func outOfReach(path string, p *plan) error {
-	actual, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil //nolint:nilerr // an argument that names no file
-	}
-	for _, name := range []string{path, actual} {
-		if m, inside := writable(filepath.Dir(name), p.spec.Mounts); inside {
-			return WithHint(fmt.Errorf("%s is in %s, where the sandbox could rewrite it: %w", path, m.Source, paddock.Denied), "keep the monitor outside of what the sandbox may write")
-		}
-	}
-	return nil
-}
-
 func (a *App) monitorKey(from string, p *plan) (string, error) {
 	if from == "" {
 		return "", nil
@@ -331,6 +297,11 @@ func (w *monitoring) exec(ctx context.Context, args []string) error {
 func (w *monitoring) settle(ctx context.Context, d monitor.Decision, what, about string) (ok bool, why string) {
 	if why := w.ended(); why != "" {
 		return false, why
+	}
+	if d.Failed && d.Moment != monitor.Exec { // whose refusal is told at once
+		w.mu.Lock()
+		w.mute, w.whyMute = w.mute+1, d.Reason
+		w.mu.Unlock()
 	}
 	why = d.Reason
 	if d.Rule != "" {
@@ -531,6 +502,18 @@ func (w *monitoring) over(exit paddock.Exit, err error) {
 		code = exit.Code
 	}
 	w.m.Ended(code)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mute > 0 && w.stopped == "" {
+		fmt.Fprintf(w.a.Stderr, "paddock: note: refused %s because of the monitor; the last time: %s\n", times(w.mute), OneLineOf(w.whyMute, Paragraph))
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // unknownStatus is the exit of a command whose end is not known.
@@ -573,7 +556,19 @@ func (j *judged) Judge(ctx context.Context, q gatewayclient.Question) gatewaycli
 	if ok {
 		return gatewayclient.Judgement{Allow: true}
 	}
-	return gatewayclient.Judgement{Reason: "the monitor denied it: " + why}
+	return gatewayclient.Judgement{Reason: "the monitor denied it: " + w.inside(d, why)}
+}
+
+// inside returns why something was refused, for the eyes of the sandbox. What a judge that failed said is for the owner: it may
+// name programs and addresses of this machine, and what a traceback quotes.
+func (w *monitoring) inside(d monitor.Decision, why string) string {
+	switch {
+	case w.ended() != "":
+		return "it ended the sandbox"
+	case d.Failed:
+		return "it gave no verdict"
+	}
+	return why
 }
 
 // Told implements gatewayclient.Judge.
