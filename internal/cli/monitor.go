@@ -607,7 +607,7 @@ func (t *watcher) Change(c step.Watched) error {
 	}
 	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited}[c.Verb]
 	change := monitor.Change{
-		Root: c.Root, Path: string(c.Path), What: what, From: string(c.From), FromRoot: c.FromRoot, Half: monitor.Half(c.Half), Link: c.Link, //nolint:gosec // 0 to 2
+		Root: c.Root, Path: string(c.Path), What: what, From: string(c.From), FromRoot: c.FromRoot, Half: monitor.Half(c.Half), Link: c.Link,
 	}
 	d := w.m.Change(w.ctx, change)
 	if c.Done { // an error would not refuse it

@@ -106,17 +106,17 @@ func argumentOutOfReach(arg string, p *plan) error {
 // interpreterOutOfReach looks at the programs that the first line of a script names, as env finds them.
 func interpreterOutOfReach(name string, env []string, p *plan) error {
 	if in, err := os.Stat(name); err != nil || !in.Mode().IsRegular() {
-		return nil //nolint:nilerr // what is none fails when it runs
+		return nil // what is none fails when it runs
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil //nolint:nilerr // a program that may only be executed, and no script
+		return nil // a program that may only be executed, and no script
 	}
 	defer f.Close()
 	line, err := bufio.NewReader(io.LimitReader(f, firstLine)).ReadString('\n')
 	text, script := strings.CutPrefix(line, "#!")
 	if err != nil && !errors.Is(err, io.EOF) || !script {
-		return nil //nolint:nilerr // what cannot be read fails when it runs
+		return nil // what cannot be read fails when it runs
 	}
 	for _, word := range strings.Fields(text) {
 		if !filepath.IsAbs(word) {

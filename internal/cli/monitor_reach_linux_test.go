@@ -33,7 +33,7 @@ func hostOf(t *testing.T, env map[string]string) (a *App, p *plan, work, away st
 
 func plainScript(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil { //nolint:gosec // it is executed
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -163,7 +163,7 @@ func TestHostsThatFillTheListHideNoUpload(t *testing.T) {
 		for i := range max(row.hosts, 40) {
 			f := Flow{Host: fmt.Sprintf("allowed%d.example", i%max(row.hosts, 1)), Port: 443, Sent: row.piece}
 			if row.hosts == 0 {
-				f.Port = uint16(i) //nolint:gosec // small
+				f.Port = uint16(i)
 			}
 			if judge := m.Flow(f); judge != nil {
 				judged++
