@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,6 +105,8 @@ type monitoring struct {
 	stopped string         // guarded by mu: why the sandbox was ended
 	gone    bool           // guarded by mu: the command has ended, and the sandbox is removed
 	asked   int            // guarded by mu: questions to the person
+	mute    int            // guarded by mu: refusals because the judge gave no verdict
+	whyMute string         // guarded by mu: of the last one
 	granted map[grant]bool // guarded by mu
 }
 
@@ -215,64 +216,6 @@ func (a *App) judgeOf(s *policy.Monitor, p *plan) (monitor.Judge, error) {
 	return nil, nil
 }
 
-func (a *App) commandJudge(s *policy.Monitor, p *plan) (monitor.Judge, error) {
-	args := slices.Clone(s.Command)
-	if rest, ok := strings.CutPrefix(args[0], "~/"); ok {
-		args[0] = filepath.Join(p.host.Home, rest)
-	}
-	if strings.Contains(args[0], "/") {
-		args[0] = Absolute(args[0], p.host.Dir)
-	}
-	name, err := exec.LookPath(args[0])
-	if err != nil {
-		return nil, WithHint(fmt.Errorf("command: %w: %w", err, paddock.NotFound), "name a program of this machine; --monitor rules needs none")
-	}
-	args[0] = name
-	for _, arg := range args {
-		if err := outOfReach(Absolute(arg, p.host.Dir), p); err != nil {
-			return nil, fmt.Errorf("command: %w", err)
-		}
-	}
-	return &monitor.Command{Args: args, Env: monitor.Environment(a.Lookup, s.Env), Dir: "/"}, nil
-}
-
-// notFromInside refuses a policy file that lies where the sandbox may write and names a program of this machine, or keys of
-// the user: it may have come with somebody else's repository.
-func notFromInside(p *plan) error {
-	m := p.file.Monitor
-	if len(m.Command) == 0 && len(m.Env) == 0 && m.Key == "" && m.Model == nil {
-		return nil
-	}
-	name := Absolute(p.file.Name, p.host.Dir)
-	actual, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		actual = name
-	}
-	for _, name := range []string{name, actual} {
-		mount, inside := writable(filepath.Dir(name), p.spec.Mounts)
-		if !inside {
-			continue
-		}
-		return WithHint(fmt.Errorf("%s: monitor: it is in %s, and a file there starts no program of this machine and gets no key: %w", p.file.Where("monitor"), mount.Source, paddock.Denied),
-			"keep the policy outside of what the sandbox may write, or name the monitor with --monitor")
-	}
-	return nil
-}
-
-// outOfReach refuses a file that the sandbox could rewrite: then it would judge itself. What is no file is out of reach.
-func outOfReach(path string, p *plan) error {
-	actual, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil //nolint:nilerr // an argument that names no file
-	}
-	for _, name := range []string{path, actual} {
-		if m, inside := writable(filepath.Dir(name), p.spec.Mounts); inside {
-			return WithHint(fmt.Errorf("%s is in %s, where the sandbox could rewrite it: %w", path, m.Source, paddock.Denied), "keep the monitor outside of what the sandbox may write")
-		}
-	}
-	return nil
-}
-
 func (a *App) monitorKey(from string, p *plan) (string, error) {
 	if from == "" {
 		return "", nil
@@ -359,6 +302,11 @@ func (w *monitoring) exec(ctx context.Context, args []string) error {
 func (w *monitoring) settle(ctx context.Context, d monitor.Decision, what, about string) (ok bool, why string) {
 	if why := w.ended(); why != "" {
 		return false, why
+	}
+	if d.Failed && d.Moment != monitor.Exec { // whose refusal is told at once
+		w.mu.Lock()
+		w.mute, w.whyMute = w.mute+1, d.Reason
+		w.mu.Unlock()
 	}
 	why = d.Reason
 	if d.Rule != "" {
@@ -559,6 +507,18 @@ func (w *monitoring) over(exit paddock.Exit, err error) {
 		code = exit.Code
 	}
 	w.m.Ended(code)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mute > 0 && w.stopped == "" {
+		fmt.Fprintf(w.a.Stderr, "paddock: note: refused %s because of the monitor; the last time: %s\n", times(w.mute), OneLineOf(w.whyMute, Paragraph))
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // unknownStatus is the exit of a command whose end is not known.
@@ -601,7 +561,19 @@ func (j *judged) Judge(ctx context.Context, q gatewayclient.Question) gatewaycli
 	if ok {
 		return gatewayclient.Judgement{Allow: true}
 	}
-	return gatewayclient.Judgement{Reason: "the monitor denied it: " + why}
+	return gatewayclient.Judgement{Reason: "the monitor denied it: " + w.inside(d, why)}
+}
+
+// inside returns why something was refused, for the eyes of the sandbox. What a judge that failed said is for the owner: it may
+// name programs and addresses of this machine, and what a traceback quotes.
+func (w *monitoring) inside(d monitor.Decision, why string) string {
+	switch {
+	case w.ended() != "":
+		return "it ended the sandbox"
+	case d.Failed:
+		return "it gave no verdict"
+	}
+	return why
 }
 
 // Told implements gatewayclient.Judge.
@@ -619,14 +591,14 @@ func (j *judged) Told(e gatewayclient.Event) {
 }
 
 // after does what a decision about something asks for that has happened already.
-func (w *monitoring) after(d monitor.Decision) {
+func (w *monitoring) after(d monitor.Decision) (ok bool, why string) {
 	if w.ctx.Err() != nil {
-		return
+		return false, whyStopped
 	}
 	if d.Verdict != monitor.Allow {
 		d.Verdict = monitor.Pause
 	}
-	_, _ = w.settle(w.ctx, d, "what it did", "it has done that already") // nothing is left to refuse
+	return w.settle(w.ctx, d, "what it did", "it has done that already") // a refusal changes nothing any more
 }
 
 // A watcher is told of the changes of a monitored sandbox.
@@ -639,12 +611,18 @@ func (t *watcher) Change(c step.Watched) error {
 		return fmt.Errorf("the monitor ended the sandbox: %w", paddock.Denied)
 	}
 	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited}[c.Verb]
-	d := w.m.Change(w.ctx, monitor.Change{Root: c.Root, Path: string(c.Path), What: what, From: string(c.From)})
+	change := monitor.Change{
+		Root: c.Root, Path: string(c.Path), What: what, From: string(c.From), FromRoot: c.FromRoot, Half: monitor.Half(c.Half), Link: c.Link,
+	}
+	d := w.m.Change(w.ctx, change)
 	if c.Done { // an error would not refuse it
-		w.after(d)
+		ok, why := w.after(d)
+		w.m.Settled(change, d, ok, why)
 		return nil
 	}
-	if ok, why := w.settle(w.ctx, d, "a change", "it changes "+OneLineOf(string(c.Path), Paragraph)); !ok {
+	ok, why := w.settle(w.ctx, d, "a change", "it changes "+OneLineOf(string(c.Path), Paragraph))
+	w.m.Settled(change, d, ok, why)
+	if !ok {
 		return fmt.Errorf("the monitor refused it: %s: %w", why, paddock.Denied)
 	}
 	return nil

@@ -62,6 +62,9 @@ const (
 	judgesAtOnce   = 4
 	maxCached      = 1024
 	maxEffects     = 20      // questions about effects that one step may put to the judge
+	maxTold        = 10_000  // paths of a step of which the decision is kept; others are judged each time
+	maxRepeats     = 100     // decisions of a step that are recorded again
+	maxSent        = 1000    // hosts of a step whose bytes are counted for each; others are counted together
 	maxKnown       = 100_000 // paths that a step made
 	maxReached     = 10_000  // hosts that were reached
 )
@@ -93,7 +96,28 @@ type present struct {
 	made    map[string]bool // what it made: "root/path"
 	next    int             // removals at which it is judged again
 	judged  int             // removals at which it was judged last
-	effects int             // questions to the judge
+	effects int             // questions about what it did
+	strict  *Decision       // the last verdict of the judge about an effect that was not an allowance
+	waived  bool            // a person let it go on beyond what the judge is asked about
+
+	told    map[[sha256.Size]byte]Decision // what was decided of each path that matters
+	many    *Decision                      // what was decided of its removals, unless they go on
+	repeats int                            // decisions that were recorded again
+
+	sent   map[string]*HostUsed // by host
+	others HostUsed             // the sum of hosts beyond those
+	passed int64                // bytes of others at which they were judged last
+}
+
+func (m *Monitor) newPresent(s Step, text string) *present {
+	p := &present{step: s, text: text, made: map[string]bool{}, next: m.o.Removed, told: map[[sha256.Size]byte]Decision{}, sent: map[string]*HostUsed{}}
+	if m.o.Measured.Files {
+		p.step.Files = &Files{}
+	}
+	if m.o.Measured.Network {
+		p.step.Network = &NetworkUse{}
+	}
+	return p
 }
 
 // New makes a Monitor.
@@ -159,16 +183,7 @@ func (m *Monitor) Begin(args []string, dir string) {
 	defer m.mu.Unlock()
 	m.over(-1)
 	m.last++
-	m.now = &present{
-		step: Step{Number: m.last, Running: true, Guest: StepGuest{Command: slices.Clone(args[:min(len(args), audit.MaxCount+1)]), Dir: dir}},
-		text: commandText(args), made: map[string]bool{}, next: m.o.Removed,
-	}
-	if m.o.Measured.Files {
-		m.now.step.Files = &Files{}
-	}
-	if m.o.Measured.Network {
-		m.now.step.Network = &NetworkUse{}
-	}
+	m.now = m.newPresent(Step{Number: m.last, Running: true, Guest: StepGuest{Command: slices.Clone(args[:min(len(args), audit.MaxCount+1)]), Dir: dir}}, commandText(args))
 }
 
 // over ends the present step. The caller holds m.mu.
@@ -179,15 +194,23 @@ func (m *Monitor) over(exit int) {
 	s := m.now.step
 	s.Running, s.Exit = false, exit
 	for _, h := range s.Guest.Hosts {
-		if !h.Refused && len(m.reached) < maxReached {
-			m.reached[h.Host] = true
-		}
+		m.reach(h)
+	}
+	for _, h := range m.now.sent {
+		m.reach(*h)
 	}
 	m.steps = append(m.steps, s)
 	if len(m.steps) > m.o.History {
 		m.steps = slices.Delete(m.steps, 0, len(m.steps)-m.o.History)
 	}
 	m.now = nil
+}
+
+// reach notes a host that a step reached. The caller holds m.mu.
+func (m *Monitor) reach(h HostUsed) {
+	if !h.Refused && len(m.reached) < maxReached {
+		m.reached[h.Host] = true
+	}
 }
 
 // Ended notes that the present command has ended.
@@ -201,13 +224,7 @@ func (m *Monitor) Ended(exit int) {
 func (m *Monitor) current() *present {
 	if m.now == nil {
 		m.last++
-		m.now = &present{step: Step{Number: m.last, Running: true}, made: map[string]bool{}, next: m.o.Removed}
-		if m.o.Measured.Files {
-			m.now.step.Files = &Files{}
-		}
-		if m.o.Measured.Network {
-			m.now.step.Network = &NetworkUse{}
-		}
+		m.now = m.newPresent(Step{Number: m.last, Running: true}, "")
 	}
 	return m.now
 }
@@ -242,250 +259,6 @@ func (m *Monitor) Secret(ctx context.Context, name string, d Destination) Decisi
 		s.Secrets = append(s.Secrets, name)
 	}
 	return found
-}
-
-// use notes that a step tries to reach a host. The caller holds m.mu.
-func (m *Monitor) use(p *present, host string, port uint16, refused bool) *HostUsed {
-	g := &p.step.Guest
-	for i := range g.Hosts {
-		if h := &g.Hosts[i]; h.Host == host && h.Port == port {
-			h.Refused = h.Refused && refused
-			return h
-		}
-	}
-	if len(g.Hosts) >= maxHosts {
-		g.Cut = true
-		return nil
-	}
-	g.Hosts = append(g.Hosts, HostUsed{Host: audit.Text(host, maxText), Port: port, New: !m.reached[host], Refused: refused})
-	return &g.Hosts[len(g.Hosts)-1]
-}
-
-// A Flow is what the gateway tells of a connection or request that it carried or refused.
-type Flow struct {
-	Host           string
-	Port           uint16
-	Refused        bool
-	Sent, Received int64
-	Secrets        []string
-}
-
-// Flow notes traffic. If much was sent to a new host, it returns what judges that.
-func (m *Monitor) Flow(w Flow) (judge func(context.Context) Decision) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.current()
-	h := m.use(p, w.Host, w.Port, w.Refused)
-	if n := p.step.Network; n != nil {
-		n.Sent, n.Received = plus(n.Sent, w.Sent), plus(n.Received, w.Received)
-		if w.Refused {
-			n.Refused++
-		}
-	}
-	for _, s := range w.Secrets[:min(len(w.Secrets), maxNames)] {
-		if !slices.Contains(p.step.Secrets, s) && len(p.step.Secrets) < maxNames {
-			p.step.Secrets = append(p.step.Secrets, s)
-		}
-	}
-	judged := false
-	var used HostUsed
-	if h != nil {
-		before := h.Sent
-		h.Sent = plus(h.Sent, w.Sent)
-		judged = h.New && before < muchSent && h.Sent >= muchSent
-		used = *h
-	}
-	if !judged {
-		return nil
-	}
-	f := m.facts(m.input(Effect), p.text)
-	f.flow = &used
-	p.effects++
-	return func(ctx context.Context) Decision { return m.decide(ctx, f, "") }
-}
-
-func plus(a, b int64) int64 {
-	if s := max(a, 0) + max(b, 0); s >= 0 {
-		return s
-	}
-	return math.MaxInt64
-}
-
-// What a Change did.
-const (
-	Created = "created"
-	Edited  = "edited"
-	Removed = "removed"
-	Moved   = "moved"
-	Emptied = "emptied"
-)
-
-// A Change is a change of one path of a directory of the host, told before or right after it is made.
-type Change struct {
-	Root int    // number of the directory
-	Path string // below it
-	What string // one of the constants
-	From string // of Moved: the earlier path, in the same directory
-}
-
-// Change notes a change, and judges it if it is of a kind that matters, or the one removal too many. Until it returns, a
-// change that destroys something is not made.
-func (m *Monitor) Change(ctx context.Context, c Change) Decision {
-	m.mu.Lock()
-	p := m.current()
-	fresh, many := m.tally(p, &c)
-	if fresh == nil && !many || p.step.Files == nil {
-		m.mu.Unlock()
-		return Decision{Verdict: Allow}
-	}
-	p.effects++
-	count := m.o.Count
-	m.mu.Unlock()
-	n, whole := 0, false
-	if many && count != nil {
-		n, whole = count()
-	}
-	m.mu.Lock()
-	if many {
-		p.step.Files.Present, p.step.Files.Partial = n, !whole
-	}
-	in := m.input(Effect)
-	f := m.facts(in, p.text)
-	f.fresh = fresh
-	m.mu.Unlock()
-	return m.decide(ctx, f, "")
-}
-
-// tally counts a change. It returns the path if it matters by itself, and whether there are so many removals that the step is
-// to be judged. The caller holds m.mu.
-func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, many bool) {
-	files := p.step.Files
-	if files == nil {
-		return nil, false
-	}
-	id := func(path string) string { return fmt.Sprintf("%d/%s", c.Root, path) }
-	made := p.made[id(c.Path)]
-	switch c.What {
-	case Created:
-		files.Created++
-		if len(p.made) < maxKnown {
-			p.made[id(c.Path)] = true
-		}
-	case Removed:
-		delete(p.made, id(c.Path))
-		switch {
-		case made:
-			return nil, false // nothing that was there before the step
-		case rebuildable(c.Path):
-			files.Rebuilt++
-		default:
-			files.Removed++
-		}
-	case Moved:
-		if p.made[id(c.From)] {
-			delete(p.made, id(c.From))
-			p.made[id(c.Path)] = true
-		}
-		files.Changed++
-	case Emptied:
-		files.Emptied++
-	default:
-		if !made {
-			files.Changed++
-		}
-	}
-	if gone := files.Removed + files.Emptied; gone >= p.next && c.What == Removed {
-		many, p.next, p.judged = true, p.next+p.next/2+1, gone
-	}
-	return m.notable(p, c), many
-}
-
-// notable keeps a path that matters. The caller holds m.mu.
-func (m *Monitor) notable(p *present, c *Change) *Notable {
-	n := Notable{Path: audit.Text(c.Path, maxText), Kind: notableKind(c.Path), What: c.What}
-	if c.What == Moved && n.Kind == "" {
-		n.Path, n.Kind = audit.Text(c.From, maxText), notableKind(c.From)
-		if n.Kind != kindRepository {
-			n.Kind = ""
-		}
-	} else if n.Kind == kindRepository && c.What != Removed {
-		n.Kind = "" // git writes it all the time
-	}
-	if n.Kind == "" || m.within(p, c) && n.Kind != kindKey {
-		return nil
-	}
-	g := &p.step.Guest
-	if slices.Contains(g.Notable, n) {
-		return nil
-	}
-	if len(g.Notable) < maxNotable {
-		g.Notable = append(g.Notable, n)
-	} else { // the newest is always there
-		g.Notable[maxNotable-1], g.Cut = n, true
-	}
-	if n.Kind == kindKey {
-		return nil // it matters only together with a connection
-	}
-	return &n
-}
-
-// within reports whether a path is in a tree that the step itself made, such as a clone of a repository or an unpacked
-// archive: nothing of the user's acts on it. The caller holds m.mu.
-func (m *Monitor) within(p *present, c *Change) bool {
-	dir := c.Path
-	for {
-		i := strings.LastIndexByte(dir, '/')
-		if i < 0 {
-			return false
-		}
-		dir = dir[:i]
-		base := dir[strings.LastIndexByte(dir, '/')+1:]
-		if strings.HasPrefix(base, ".") || base == "workflows" || base == "hooks" || base == "actions" {
-			continue // such as .github, which it may have made for this very file
-		}
-		if p.made[fmt.Sprintf("%d/%s", c.Root, dir)] {
-			return true
-		}
-	}
-}
-
-// A Summary is what a step, or a review, did as a whole.
-type Summary struct {
-	Files   Files
-	Notable []Notable
-	Exit    int
-	Command []string // of Apply
-}
-
-// End judges a step that has ended by its record, which knows more than what was told while it ran.
-func (m *Monitor) End(ctx context.Context, s Summary) Decision {
-	m.mu.Lock()
-	p := m.current()
-	files := s.Files
-	if p.step.Files != nil { // what was told is not forgotten, even if it was put back
-		files.Rebuilt = max(files.Rebuilt, p.step.Files.Rebuilt)
-		files.Present, files.Partial = p.step.Files.Present, p.step.Files.Partial
-	}
-	gone := files.Removed + files.Emptied
-	judged := gone >= m.o.Removed && gone > p.judged
-	count := m.o.Count
-	m.mu.Unlock()
-	if judged && count != nil {
-		n, whole := count()
-		files.Present, files.Partial = n, !whole
-	}
-	m.mu.Lock()
-	if p.step.Files != nil {
-		p.step.Files = &files
-	}
-	if !judged || p.step.Files == nil {
-		m.mu.Unlock()
-		return Decision{Verdict: Allow}
-	}
-	in := m.input(Effect)
-	f := m.facts(in, p.text)
-	m.mu.Unlock()
-	return m.decide(ctx, f, "")
 }
 
 // Apply judges the changes of a review before they are applied to the host's files.
@@ -551,10 +324,18 @@ func (m *Monitor) facts(in *Input, text string) *facts {
 func (m *Monitor) decide(ctx context.Context, f *facts, key string) Decision {
 	d := judgeRules(m.rules, f)
 	if m.asks(f) && d.Verdict != Pause { // nothing is stricter
-		if j := m.ask(ctx, f, key); j.Verdict.rank() > d.Verdict.rank() || d.Verdict == Allow {
+		var j Decision
+		if f.beyond {
+			j = m.beyond(f)
+		} else {
+			j = m.ask(ctx, f, key)
+			m.remember(f, j)
+		}
+		if j.Verdict.rank() > d.Verdict.rank() || d.Verdict == Allow {
 			d = j
 		}
 	}
+	d.Reason = m.redact.Replace(d.Reason)
 	m.mu.Lock()
 	d.Moment, d.Step = f.Moment, f.Step.Number
 	m.counts[d.Verdict]++
@@ -563,14 +344,40 @@ func (m *Monitor) decide(ctx context.Context, f *facts, key string) Decision {
 	return d
 }
 
-// asks reports whether the judge is asked.
-func (m *Monitor) asks(f *facts) bool {
-	if m.o.Judge == nil || len(m.o.Moments) > 0 && !slices.Contains(m.o.Moments, f.Moment) {
-		return false
-	}
+// remember keeps the strict verdict of the judge about an effect of the present step.
+func (m *Monitor) remember(f *facts, j Decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return f.Moment != Effect || m.now == nil || m.now.effects <= maxEffects
+	if f.Moment == Effect && j.Verdict != Allow && m.now != nil && m.now.step.Number == f.Step.Number {
+		j.Latency, j.Cached = 0, true
+		m.now.strict, m.now.waived = &j, false
+	}
+}
+
+// RuleTooMany is the rule of a decision about more effects than the judge is asked about.
+const RuleTooMany = "too-many-effects"
+
+// beyond decides about an effect beyond those that the judge is asked about: the last verdict that was not an allowance
+// stands, and without one the sandbox is paused, because an allowance would be for whatever comes.
+func (m *Monitor) beyond(f *facts) Decision {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.now
+	switch {
+	case p != nil && p.step.Number == f.Step.Number && p.strict != nil:
+		return *p.strict
+	case p != nil && p.step.Number == f.Step.Number && p.waived:
+		return Decision{Verdict: Allow, Judge: judgeOfRules, Rule: RuleTooMany}
+	}
+	return Decision{
+		Verdict: Pause, Judge: judgeOfRules, Rule: RuleTooMany, Score: 0.7,
+		Reason: fmt.Sprintf("one step had more than %d effects that matter, and the judge is not asked about more", maxEffects),
+	}
+}
+
+// asks reports whether the judge is asked.
+func (m *Monitor) asks(f *facts) bool {
+	return m.o.Judge != nil && (len(m.o.Moments) == 0 || slices.Contains(m.o.Moments, f.Moment))
 }
 
 // ask asks the judge. Whatever goes wrong is a denial.

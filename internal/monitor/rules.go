@@ -28,6 +28,7 @@ type facts struct {
 	removed int      // removals from which on a step is looked at
 	fresh   *Notable // the path that is the occasion, of Effect
 	flow    *HostUsed
+	beyond  bool     // it is an effect beyond those that the judge is asked about
 	known   []string // hosts that give packages out, in lower case
 }
 
@@ -290,6 +291,18 @@ func notableKind(p string) string {
 		return kindAgent
 	case keyName(base) || has("/.aws/credentials") || has("/.kube/config") || has("/.docker/config.json"):
 		return kindKey
+	}
+	return ""
+}
+
+// treeKind returns the kind of what tools act on in a directory, by its name alone.
+func treeKind(p string) string {
+	for _, below := range []string{
+		"x", "workflows/x", "actions/x", "autostart/x", "systemd/user/x", "user/x", "fish/x", "runconfigurations/x", "tasks.json", "config", "config.json",
+	} {
+		if kind := notableKind(p + "/" + below); kind != "" && kind != kindRepository {
+			return kind
+		}
 	}
 	return ""
 }

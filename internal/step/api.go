@@ -47,6 +47,8 @@ type Watched struct {
 	// FromRoot is the index of the root that From is below.
 	FromRoot int
 
+	Half int  // of an exchange, which is told as two moves: 1 or 2; else zero
+	Link bool // of Created: it is a symbolic link
 	Done bool // it may have been made already, so an error does not refuse it
 }
 

@@ -219,7 +219,7 @@ func (r *Recorder) Create(root int, path string) error {
 		return err
 	}
 	defer r.mu.Unlock()
-	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
+	r.watchMade(at)
 	if dir, ok := r.cache(at, false); ok {
 		return r.leave(dir, whyRebuilt)
 	}
@@ -268,7 +268,7 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 	}
 	is, was, _ := r.names.find(src)
 	isTo, wasTo, _ := r.names.find(at)
-	if err := r.watch(Watched{Root: root, Path: Text(path), Verb: Moved, FromRoot: fromRoot, From: Text(from), Done: how == Free}); err != nil && how != Free {
+	if err := r.watchMove(src, at, how); err != nil {
 		return err
 	}
 	if is == unknown || isTo == unknown {
@@ -320,28 +320,6 @@ func (r *Recorder) Move(fromRoot int, from string, root int, path string, how Ho
 		r.unlinked(&b)
 	}
 	return err
-}
-
-// watch tells the watcher of a change.
-func (r *Recorder) watch(w Watched) error {
-	if r.j.opts.Watch == nil {
-		return nil
-	}
-	if err := r.j.opts.Watch.Change(w); err != nil {
-		return &refusedError{err}
-	}
-	return nil
-}
-
-// A refusedError is an error of the watcher.
-type refusedError struct{ error }
-
-func (e *refusedError) Unwrap() error { return e.error }
-
-// Refused reports whether an error of a Recorder means that the watcher refused a change.
-func Refused(err error) bool {
-	var r *refusedError
-	return errors.As(err, &r)
 }
 
 // unlinked forgets a file of which the last name goes: its number may come to be that of another one.

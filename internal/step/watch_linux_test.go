@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paddock-sandbox/paddock"
 )
 
@@ -65,3 +67,45 @@ func TestAWatcherIsToldOfChangesAndMayRefuseThem(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+func TestAWatcherIsToldOfBothNamesOfAnExchangeAndOfLinks(t *testing.T) {
+	var told []Watched
+	w := &keeping{change: func(c Watched) error {
+		told = append(told, c)
+		if c.Path == "refused" {
+			return fmt.Errorf("not this one: %w", paddock.Denied)
+		}
+		return nil
+	}}
+	dir, j := workspace(t), journal(t, Options{Watch: w})
+	plant(t, dir, map[string]string{"a": "1", "b": "2", "refused": "3"})
+	r := begin(t, j, dir)
+	must(t, r.Move(0, "a", 0, "b", Exchange))
+	must(t, unix.Renameat2(unix.AT_FDCWD, filepath.Join(dir, "a"), unix.AT_FDCWD, filepath.Join(dir, "b"), unix.RENAME_EXCHANGE))
+	for _, err := range []error{r.Move(0, "refused", 0, "b", Exchange), r.Move(0, "b", 0, "refused", Exchange)} {
+		if !Refused(err) {
+			t.Errorf("an exchange with a name that is refused gave %v", err)
+		}
+	}
+	must(t, os.Symlink("a", filepath.Join(dir, "link")))
+	must(t, r.Create(0, "link"))
+	must(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
+	must(t, r.Create(0, "dir"))
+	end(t, r)
+	want := []Watched{
+		{Path: "b", From: "a", Verb: Moved, Half: 1}, {Path: "a", From: "b", Verb: Moved, Half: 2},
+		{Path: "b", From: "refused", Verb: Moved, Half: 1}, {Path: "refused", From: "b", Verb: Moved, Half: 2},
+		{Path: "refused", From: "b", Verb: Moved, Half: 1},
+		{Path: "link", Verb: Created, Link: true, Done: true}, {Path: "dir", Verb: Created, Done: true},
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %+v, want %+v", told, want)
+	}
+}
+
+// keeping is a watcher with a function of its own.
+type keeping struct{ change func(Watched) error }
+
+func (k *keeping) Change(c Watched) error { return k.change(c) }
+
+func (*keeping) Ended(*Record) {}

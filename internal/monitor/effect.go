@@ -1,0 +1,337 @@
+package monitor
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// What a Change did.
+const (
+	Created = "created"
+	Edited  = "edited"
+	Removed = "removed"
+	Moved   = "moved"
+	Emptied = "emptied"
+)
+
+// A Change is a change of one path of a directory of the host, told before or right after it is made.
+type Change struct {
+	Root int    // number of the directory
+	Path string // below it
+	What string // one of the constants
+	From string // of Moved: the earlier path
+
+	FromRoot int  // of Moved: number of the directory that From is below
+	Half     Half // of Moved: of an exchange, which is told as two moves
+	Link     bool // of Created: it is a symbolic link
+}
+
+// A Half is one of the two moves of an exchange.
+type Half uint8
+
+// Halves of an exchange. Zero is a move of another sort.
+const (
+	FirstHalf  Half = 1
+	SecondHalf Half = 2
+)
+
+// Change notes a change, and judges it if it is of a kind that matters, or the one removal too many. Until it returns, a
+// change that destroys something is not made. A change that was judged before in the step gets the same verdict again: who
+// was refused and tries again is refused again. What came of the decision must be told to Settled.
+func (m *Monitor) Change(ctx context.Context, c Change) Decision {
+	m.mu.Lock()
+	p := m.current()
+	if p.step.Files == nil {
+		m.mu.Unlock()
+		return Decision{Verdict: Allow}
+	}
+	fresh, removed := m.tally(p, &c)
+	gone := p.step.Files.Removed + p.step.Files.Emptied
+	many := removed && gone >= p.next
+	if d, kept := p.kept(&c, fresh, removed); kept && (d.Verdict != Allow || !many) {
+		m.mu.Unlock()
+		return m.repeat(d)
+	} else if kept {
+		fresh = nil
+	}
+	if fresh == nil && !many {
+		m.mu.Unlock()
+		return Decision{Verdict: Allow}
+	}
+	if many {
+		p.next, p.judged = p.next+p.next/2+1, gone
+	}
+	p.effects++
+	beyond, count := p.effects > maxEffects, m.o.Count
+	m.mu.Unlock()
+	n, whole := 0, false
+	if many && count != nil {
+		n, whole = count()
+	}
+	m.mu.Lock()
+	if many {
+		p.step.Files.Present, p.step.Files.Partial = n, !whole
+	}
+	in := m.input(Effect)
+	f := m.facts(in, p.text)
+	f.fresh, f.beyond = fresh, beyond
+	m.mu.Unlock()
+	d := m.decide(ctx, f, "")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.keep(&c, fresh, many, d)
+	return d
+}
+
+// Settled notes what came of a decision about a change: whether it goes on, and why not. From then on the step gets the same
+// again.
+func (m *Monitor) Settled(c Change, d Decision, goesOn bool, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.now
+	if p == nil || p.step.Number != d.Step || d.Verdict == Allow || d.Failed {
+		return
+	}
+	fresh := m.notable(p, &c)
+	if !goesOn {
+		d.Verdict, d.Reason, d.Rule = Deny, why, "" // the reason names the rule, and nobody's consent to another path is meant
+		if fresh != nil {
+			p.keep(&c, fresh, false, d)
+		}
+		if p.many != nil && c.What == Removed {
+			p.many = &d
+		}
+		return
+	}
+	if d.Judge != judgeOfRules {
+		p.strict = nil
+	}
+	p.waived = p.waived || d.Rule == RuleTooMany
+	if c.What == Removed {
+		p.many = nil
+	}
+	if fresh != nil {
+		p.keep(&c, fresh, false, Decision{Moment: Effect, Step: d.Step, Verdict: Allow, Judge: d.Judge})
+	}
+}
+
+// kept returns what was decided of the same before.
+func (p *present) kept(c *Change, fresh *Notable, removed bool) (Decision, bool) {
+	if removed && p.many != nil {
+		return *p.many, true
+	}
+	if fresh == nil {
+		return Decision{}, false
+	}
+	d, ok := p.told[c.key(fresh)]
+	return d, ok
+}
+
+// keep keeps what was decided. No verdict at all is not kept: the same is put to the judge again.
+func (p *present) keep(c *Change, fresh *Notable, many bool, d Decision) {
+	d.Latency = 0
+	switch {
+	case d.Failed && many:
+		p.next = p.judged + 1
+	case d.Failed:
+	case fresh != nil && len(p.told) < maxTold:
+		p.told[c.key(fresh)] = d
+	}
+	if many && !d.Failed && d.Verdict != Allow {
+		p.many = &d
+	}
+}
+
+// key is what a decision about a change is kept for. The path of a Notable may be cut.
+func (c *Change) key(n *Notable) [sha256.Size]byte {
+	of := c.Path
+	if n.Kind == kindRepository && n.What == Moved { // from there
+		of = c.From
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s", c.Root, n.What, n.Kind, of))
+}
+
+// repeat gives a decision of an earlier change again.
+func (m *Monitor) repeat(d Decision) Decision {
+	if d.Verdict == Allow {
+		return d
+	}
+	m.mu.Lock()
+	d.Cached = true
+	m.counts[d.Verdict]++
+	p := m.current()
+	p.repeats++
+	f, record := m.facts(m.input(Effect), p.text), p.repeats <= maxRepeats
+	m.mu.Unlock()
+	if record {
+		m.record(f, d)
+	}
+	return d
+}
+
+// tally counts a change. It returns the path if it matters by itself, and whether something was removed that counts. The
+// caller holds m.mu.
+func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, removed bool) {
+	files := p.step.Files
+	id := func(path string) string { return fmt.Sprintf("%d/%s", c.Root, path) }
+	made := p.made[id(c.Path)]
+	switch c.What {
+	case Created:
+		files.Created++
+		if len(p.made) < maxKnown {
+			p.made[id(c.Path)] = true
+		}
+	case Removed:
+		delete(p.made, id(c.Path))
+		switch {
+		case made:
+			return nil, false // nothing that was there before the step
+		case rebuildable(c.Path):
+			files.Rebuilt++
+		default:
+			files.Removed++
+			removed = true
+		}
+	case Moved:
+		m.moved(p, c)
+	case Emptied:
+		files.Emptied++
+	default:
+		if !made {
+			files.Changed++
+		}
+	}
+	fresh = m.notable(p, c)
+	if fresh != nil {
+		p.list(*fresh)
+		if fresh.Kind == kindKey {
+			fresh = nil // it matters only together with a connection
+		}
+	}
+	return fresh, removed
+}
+
+// moved counts a move. The caller holds m.mu.
+func (m *Monitor) moved(p *present, c *Change) {
+	from, to := fmt.Sprintf("%d/%s", c.FromRoot, c.From), fmt.Sprintf("%d/%s", c.Root, c.Path)
+	was, is := p.made[from], p.made[to]
+	set := func(name string, made bool) {
+		if delete(p.made, name); made {
+			p.made[name] = true
+		}
+	}
+	switch c.Half {
+	case FirstHalf:
+		set(from, is)
+		set(to, was)
+		p.step.Files.Changed++
+	case SecondHalf: // which the first one has turned round
+		p.step.Files.Changed++
+	default:
+		p.step.Files.Changed++
+		if was {
+			set(from, false)
+			set(to, true)
+		}
+	}
+}
+
+// notable returns a path that matters. The caller holds m.mu.
+func (m *Monitor) notable(p *present, c *Change) *Notable {
+	n := Notable{Path: audit.Text(c.Path, maxText), Kind: notableKind(c.Path), What: c.What}
+	if n.Kind == "" && (c.What == Moved || c.What == Created && c.Link) {
+		n.Kind = treeKind(c.Path) // what is in it comes into place without a change of its own
+	}
+	if c.What == Moved && n.Kind == "" {
+		if notableKind(c.From) == kindRepository {
+			n.Path, n.Kind = audit.Text(c.From, maxText), kindRepository
+		}
+	} else if n.Kind == kindRepository && c.What != Removed {
+		n.Kind = "" // git writes it all the time
+	}
+	if n.Kind == "" || m.within(p, c) && n.Kind != kindKey {
+		return nil
+	}
+	return &n
+}
+
+// list lists a path that matters. The newest is always in the list, and so is one that is named like a key, if there was one.
+func (p *present) list(n Notable) {
+	g := &p.step.Guest
+	if slices.Contains(g.Notable, n) {
+		return
+	}
+	if len(g.Notable) < maxNotable {
+		g.Notable = append(g.Notable, n)
+		return
+	}
+	at := maxNotable - 1
+	if key := func(n Notable) bool { return n.Kind == kindKey && n.What != Removed }; key(g.Notable[at]) && !key(n) {
+		at--
+	}
+	g.Notable[at], g.Cut = n, true
+}
+
+// within reports whether a path is in a tree that the step itself made, such as a clone of a repository or an unpacked
+// archive: nothing of the user's acts on it. The caller holds m.mu.
+func (m *Monitor) within(p *present, c *Change) bool {
+	dir := c.Path
+	for {
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			return false
+		}
+		dir = dir[:i]
+		base := dir[strings.LastIndexByte(dir, '/')+1:]
+		if strings.HasPrefix(base, ".") || base == "workflows" || base == "hooks" || base == "actions" {
+			continue // such as .github, which it may have made for this very file
+		}
+		if p.made[fmt.Sprintf("%d/%s", c.Root, dir)] {
+			return true
+		}
+	}
+}
+
+// A Summary is what a step, or a review, did as a whole.
+type Summary struct {
+	Files   Files
+	Notable []Notable
+	Exit    int
+	Command []string // of Apply
+}
+
+// End judges a step that has ended by its record, which knows more than what was told while it ran.
+func (m *Monitor) End(ctx context.Context, s Summary) Decision {
+	m.mu.Lock()
+	p := m.current()
+	files := s.Files
+	if p.step.Files != nil { // what was told is not forgotten, even if it was put back
+		files.Rebuilt = max(files.Rebuilt, p.step.Files.Rebuilt)
+		files.Present, files.Partial = p.step.Files.Present, p.step.Files.Partial
+	}
+	gone := files.Removed + files.Emptied
+	judged := gone >= m.o.Removed && gone > p.judged
+	count := m.o.Count
+	m.mu.Unlock()
+	if judged && count != nil {
+		n, whole := count()
+		files.Present, files.Partial = n, !whole
+	}
+	m.mu.Lock()
+	if p.step.Files != nil {
+		p.step.Files = &files
+	}
+	if !judged || p.step.Files == nil {
+		m.mu.Unlock()
+		return Decision{Verdict: Allow}
+	}
+	in := m.input(Effect)
+	f := m.facts(in, p.text)
+	m.mu.Unlock()
+	return m.decide(ctx, f, "")
+}
