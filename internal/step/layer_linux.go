@@ -87,6 +87,20 @@ func (t *tree) laid(path string, s *State) (l laid, err error) {
 	return l, err
 }
 
+// handle returns the handle of a file as an overlay keeps it. It is an error if its file system has none.
+func (t *tree) handle(path string) (string, error) {
+	fd, err := t.openPlace(path)
+	if err != nil {
+		return "", kinded(err)
+	}
+	defer sys.Close(fd)
+	kind, handle, err := sys.HandleOf(fd)
+	if err != nil {
+		return "", err
+	}
+	return string([]byte{byte(kind)}) + string(handle), nil
+}
+
 // removeLayer removes a directory in a root with all that is in it, of which a sandbox may have made any tree: deep ones are
 // moved up before they are removed, so that no path and no number of open files grows with them.
 func removeLayer(root *os.Root, dir string) error {

@@ -20,6 +20,9 @@ type laid struct {
 	whiteout bool // nothing is there, whatever is below
 	opaque   bool // a directory that hides what is below it
 	strange  bool // it depends on what Paddock never asks an overlay for
+
+	copied bool   // the kernel made it a copy of a file of the host
+	origin string // handle of that file; empty if its file system has none
 }
 
 // prefixOverlay begins the attributes of an overlay in a user namespace. The kernel hides them from the sandbox, which
@@ -33,16 +36,29 @@ func (l *laid) read(all map[string]string) {
 		case !ok:
 		case name == "opaque" && value == "y":
 			l.opaque = true
-		case name == "origin", name == "impure", name == "uuid", name == "nlink", name == "upper": // of no effect here
+		case name == "origin":
+			l.copied, l.origin = true, originOf(value)
+		case name == "impure", name == "uuid", name == "nlink", name == "upper": // of no effect here
 		default: // a redirect, contents or a whiteout elsewhere, or what a later kernel means
 			l.strange = true
 		}
 	}
 }
 
+// originOf returns the handle in a record of an overlay about where a file was copied from: the type and the bytes, after
+// the version, a magic number, the length, flags, and the name of the file system.
+func originOf(record string) string {
+	const magic, before = 0xfb, 21
+	if len(record) <= before || record[1] != magic || int(record[2]) != len(record) {
+		return ""
+	}
+	return record[4:5] + record[before:]
+}
+
 // Reasons why something is not in a proposal, or cannot be applied.
 const (
 	whyWhile   = "it was changed here while the command ran"
+	whyRemoved = "it was removed here while the command ran"
 	whyOther   = "the directory is another one than when the command ran"
 	whySpecial = "sockets and devices are not taken over"
 	whyMount   = "another file system is mounted there, of which the command saw nothing"
@@ -63,6 +79,8 @@ type proposing struct {
 	known *bases       // nil if none were saved
 	seen  int          // names that were looked at
 	hash  int64        // bytes that may still be read to tell a base
+
+	missed []missed
 }
 
 // propose makes a proposal of layers.
@@ -112,10 +130,15 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 
 func (p *proposing) record() (*Record, error) {
 	for i := range p.n {
-		if err := p.directory(i, "", true, false); err != nil {
+		top, err := p.r.trees[i].stat(".")
+		if err != nil {
+			return nil, err
+		}
+		if err := p.directory(i, "", shown{below: true, sure: !p.moved[i], still: !p.moved[i] && p.r.forged(&top)}); err != nil {
 			return nil, err
 		}
 	}
+	p.explain()
 	rec := p.x.rec
 	slices.SortStableFunc(rec.Changes, func(a, b Change) int {
 		return cmp.Or(a.Root-b.Root, snapshot.Compare(string(a.Path), string(b.Path)))
@@ -154,19 +177,18 @@ func (p *proposing) below(root int, dir string) ([]string, error) {
 	return names, err
 }
 
-// directory looks at a directory that is in a layer. below means that there is one on the host too; opaque that what is
-// in that one is gone unless it is in the layer.
-func (p *proposing) directory(root int, dir string, below, opaque bool) error {
+// directory looks at a directory that is in a layer.
+func (p *proposing) directory(root int, dir string, in shown) error {
 	names, err := p.names(key{p.n + root, dir}, true)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := p.entry(root, path.Join(dir, name), below, opaque); err != nil {
+		if err := p.entry(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
 	}
-	if !below || !opaque {
+	if !in.below || !in.opaque {
 		return nil
 	}
 	old, err := p.below(root, dir)
@@ -177,7 +199,7 @@ func (p *proposing) directory(root int, dir string, below, opaque bool) error {
 		if _, there := slices.BinarySearch(names, name); there {
 			continue
 		}
-		if err := p.gone(root, path.Join(dir, name)); err != nil {
+		if err := p.gone(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
 	}
@@ -185,7 +207,7 @@ func (p *proposing) directory(root int, dir string, below, opaque bool) error {
 }
 
 // entry looks at a file of a layer.
-func (p *proposing) entry(root int, at string, below, opaque bool) error {
+func (p *proposing) entry(root int, at string, in shown) error {
 	if path.Base(at) == stageDir { // of a broker that was killed
 		return nil
 	}
@@ -203,7 +225,7 @@ func (p *proposing) entry(root int, at string, below, opaque bool) error {
 		return fmt.Errorf("look at %q: %w", at, err)
 	}
 	base := State{}
-	if below {
+	if in.below {
 		if base, err = p.r.trees[root].stat(at); err != nil {
 			return err
 		}
@@ -216,30 +238,30 @@ func (p *proposing) entry(root int, at string, below, opaque bool) error {
 		p.left(key{root, at}, whyStrange)
 		return nil
 	case l.whiteout:
-		if !below { // it hides nothing
+		if !in.below { // it hides nothing
 			return nil
 		}
-		return p.gone(root, at)
+		return p.gone(root, at, in)
 	case s.Kind == Socket, s.Kind == Device:
 		p.left(key{root, at}, whySpecial)
 		return nil
 	case s.Kind == Absent: // nobody else changes it
 		return fmt.Errorf("%q: %w", at, errMoving)
 	}
-	if err := p.add(root, at, s, base); err != nil {
+	if err := p.add(root, at, s, base, in, &l); err != nil {
 		return err
 	}
 	if s.Kind == Dir {
-		return p.directory(root, at, base.Kind == Dir, opaque || l.opaque)
+		return p.directory(root, at, p.into(root, at, in, &l, &base))
 	}
 	if base.Kind == Dir {
-		return p.inside(root, at)
+		return p.inside(root, at, p.into(root, at, in, nil, &base))
 	}
 	return nil
 }
 
 // gone proposes that a file of the host goes, with all that is in it.
-func (p *proposing) gone(root int, at string) error {
+func (p *proposing) gone(root int, at string, in shown) error {
 	base, err := p.r.trees[root].stat(at)
 	if err != nil {
 		return err
@@ -251,14 +273,14 @@ func (p *proposing) gone(root int, at string) error {
 		p.left(key{root, at}, whyMount)
 		return nil
 	}
-	if err := p.add(root, at, State{}, base); err != nil || base.Kind != Dir {
+	if err := p.add(root, at, State{}, base, in, nil); err != nil || base.Kind != Dir {
 		return err
 	}
-	return p.inside(root, at)
+	return p.inside(root, at, p.into(root, at, in, nil, &base))
 }
 
 // inside proposes that all goes that is in a directory of the host.
-func (p *proposing) inside(root int, dir string) error {
+func (p *proposing) inside(root int, dir string, in shown) error {
 	names, err := p.below(root, dir)
 	if err != nil {
 		return err
@@ -268,15 +290,16 @@ func (p *proposing) inside(root int, dir string) error {
 			p.left(key{root, dir}, whyLong)
 			continue
 		}
-		if err := p.gone(root, path.Join(dir, name)); err != nil {
+		if err := p.gone(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add adds the change of a path to the proposal, if it is one.
-func (p *proposing) add(root int, at string, now, base State) error {
+// add adds the change of a path to the proposal, if it is one. in is known of the directory that it is in, and up is what
+// the layer has there, if anything.
+func (p *proposing) add(root int, at string, now, base State, in shown, up *laid) error {
 	if err := validPath(at); err != nil {
 		p.left(key{root, at[:min(len(at), maxPath)]}, whyLong)
 		return nil //nolint:nilerr // it is left out
@@ -295,13 +318,19 @@ func (p *proposing) add(root int, at string, now, base State) error {
 		p.x.used = p.x.used[:used]
 		return nil
 	}
+	known, err := p.proven(&c, in, up)
 	switch {
+	case err != nil:
+		return err
 	case p.moved[root]:
 		c.Why = whyOther
-	case base.Exists() && base.Kind != Dir && !p.r.forged(&base):
+	case known:
+	case in.sure && a.Kind == File:
 		if err := p.recall(&c); err != nil {
 			return err
 		}
+	default:
+		c.Why = whyNot(a)
 	}
 	// The identity of what is to come is that of nothing. It has the owner of what it replaces.
 	b.Dev, b.Ino, b.Change, b.Links, b.Racy = 0, 0, 0, 0, false
@@ -367,6 +396,7 @@ func (p *proposing) contents(c *Change) error {
 		if c.Before.Kind != File {
 			return fmt.Errorf("%q: %w", c.Path, errMoving)
 		}
+		p.r.j.kept()
 	}
 	if c.After.Kind != File {
 		return nil
