@@ -124,8 +124,8 @@ func (r *review) watch(ctx context.Context, limit int64, b *oneShot) {
 	watching, stop := context.WithCancel(ctx)
 	r.stop = stop
 	r.wg.Go(func() {
-		r.layers.Watch(watching, limit, func() {
-			r.full = WithHint(fmt.Errorf("the command was ended: what it changed takes more than %d MiB: %w", limit>>20, paddock.Exhausted), "raise --disk, which is at most 8G for a review")
+		r.layers.Watch(watching, limit, func(why string) {
+			r.full = WithHint(fmt.Errorf("the command was ended: %s: %w", why, paddock.Exhausted), "raise --disk, which is at most 8G for a review; docs/use/review.md tells what is measured")
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
 			defer cancel()
 			_ = b.Remove(ctx) // what is left the removal at the end tells

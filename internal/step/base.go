@@ -2,10 +2,12 @@ package step
 
 import (
 	"context"
+	"hash/maphash"
 	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -14,6 +16,7 @@ import (
 const (
 	maxBases   = 20_000
 	baseLookup = 200_000   // paths that are remembered
+	baseNames  = 16 << 20  // bytes of the paths of all bases
 	baseBytes  = 256 << 20 // of all bases
 )
 
@@ -23,9 +26,20 @@ type bases struct {
 	tree  *tree // of a directory in that of the layers
 	roots []*tree
 	begun *Recorder // which tells whether a file was changed since the command began
-	saved map[key]State
-	names map[key]string
-	bytes int64
+	saved map[key]base
+	bytes int64 // of the copies
+	paths int   // bytes of the paths in saved
+
+	// known has sums of the paths that were looked at, which may be long and many. The seed is not known to the command, and
+	// two paths with the same sum only mean that one has no base.
+	known map[uint64]struct{}
+	seed  maphash.Seed
+}
+
+// A base is the state of a file of the host, and the name of its copy.
+type base struct {
+	state State
+	name  string
 }
 
 const dirBases = "base"
@@ -56,7 +70,7 @@ func (l *Layers) openBases() bool {
 	if err != nil {
 		return false
 	}
-	b := &bases{tree: t, begun: newRecorder(l.v.Journal, l.head), saved: map[key]State{}, names: map[key]string{}}
+	b := &bases{tree: t, begun: newRecorder(l.v.Journal, l.head), saved: map[key]base{}, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 	for _, root := range l.head.Roots {
 		t, err := openTree(string(root.Path))
 		if err == nil && t.ino != root.Ino {
@@ -71,16 +85,16 @@ func (l *Layers) openBases() bool {
 
 // save saves a text that is small enough to be merged, once. What goes wrong only means that there is no base.
 func (b *bases) save(at key) {
-	if _, known := b.names[at]; known || len(b.names) >= baseLookup || len(b.saved) >= maxBases || b.roots[at.root] == nil {
+	sum := maphash.Comparable(b.seed, at)
+	if _, known := b.known[sum]; known || len(b.known) >= baseLookup || len(b.saved) >= maxBases || b.paths+len(at.path) > baseNames || b.roots[at.root] == nil {
 		return
 	}
+	b.known[sum] = struct{}{}
 	s, err := b.roots[at.root].stat(at.path)
 	if err != nil || s.Kind != File || s.Size > baseText || b.bytes+s.Size > baseBytes || !b.begun.forged(&s) {
-		b.names[at] = ""
 		return
 	}
 	text, s, err := b.roots[at.root].text(at.path, s, baseText)
-	b.names[at] = ""
 	if err != nil || isBinary(text) || !b.begun.forged(&s) {
 		return
 	}
@@ -90,7 +104,8 @@ func (b *bases) save(at key) {
 		return
 	}
 	b.bytes += int64(len(text))
-	b.saved[at], b.names[at] = s, name
+	b.paths += len(at.path)
+	b.saved[key{at.root, strings.Clone(at.path)}] = base{s, name}
 }
 
 // find returns the state of a base, and its name in the directory of copies, which is empty if there is none.
@@ -98,7 +113,7 @@ func (b *bases) find(at key) (s State, name string) {
 	if b == nil {
 		return State{}, ""
 	}
-	return b.saved[at], b.names[at]
+	return b.saved[at].state, b.saved[at].name
 }
 
 func (b *bases) close() {

@@ -105,6 +105,6 @@ func furnish(string, string) error { return no() }
 
 func awaitLock(context.Context, *os.File) error { return no() }
 
-func weigh(context.Context, string, int) (int64, int, error) { return 0, 0, no() }
+func weigh(string, int, func() error) (weight, error) { return weight{}, no() }
 
 func (t *tree) handle(string) (string, error) { return "", no() }

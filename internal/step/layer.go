@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Reviews keeps proposals: what commands would have changed, if their changes had not gone to layers over directories of
@@ -28,6 +29,8 @@ import (
 type Reviews struct {
 	*Journal
 	dir string
+
+	space func(string) (free, total int64, err error) // of the disk of a path
 }
 
 const (
@@ -53,7 +56,7 @@ func OpenReviews(dir string, o Options) (*Reviews, error) {
 	if err := j.root.Mkdir(dirLayers, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &Reviews{j, dir}, nil
+	return &Reviews{j, dir, sys.Space}, nil
 }
 
 // Layers take what one command changes in directories of the host. Propose or Abandon must be called.
@@ -62,6 +65,7 @@ type Layers struct {
 	name string
 	lock *os.File
 	head header
+	free int64 // on the disk, before the command
 
 	mu    sync.Mutex
 	bases *bases // guarded by mu
@@ -112,6 +116,9 @@ func (v *Reviews) Begin(ctx context.Context, a About) (_ *Layers, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.free, _, err = v.space(v.dir); err != nil {
+		return nil, err
+	}
 	return l, v.root.WriteFile(layerPath(l.name, fileAbout), text, 0o600)
 }
 
@@ -132,37 +139,6 @@ func (l *Layers) Abandon() error {
 	err := removeLayer(l.v.root, layerPath(l.name))
 	return errors.Join(err, l.close())
 }
-
-// Watch calls over if the layers come to take more than most bytes on their disk, or to have more files than a proposal can
-// have. It returns then, or when ctx ends. A layer is measured again and again, so it may take more for a moment.
-func (l *Layers) Watch(ctx context.Context, most int64, over func()) {
-	dirs := l.Dirs()
-	pause := watchPause
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		start := time.Now()
-		bytes, files, limit := int64(0), 0, 4*l.v.opts.Changes
-		for _, dir := range dirs {
-			b, n, err := weigh(ctx, dir, limit)
-			if err != nil {
-				continue // it is gone, or the end has come
-			}
-			bytes, files = bytes+b, files+n
-		}
-		if bytes > most || files >= limit {
-			over()
-			return
-		}
-		pause = max(watchPause, 10*time.Since(start))
-	}
-}
-
-// watchPause is how long after a measurement the next one begins, at least.
-const watchPause = time.Second
 
 // Leave leaves the layers as they are, for [Reviews.Salvage]. It does nothing after Propose.
 func (l *Layers) Leave() error { return l.close() }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -222,44 +221,6 @@ func awaitLock(ctx context.Context, f *os.File) error {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// weigh returns how many bytes a layer takes on its disk, and how many files it has, up to about most of them. What changes
-// meanwhile may count or not.
-func weigh(ctx context.Context, dir string, most int) (bytes int64, files int, err error) {
-	t, err := openTree(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer t.close()
-	for todo := []string{""}; len(todo) > 0 && files < most; {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if err := context.Cause(ctx); err != nil {
-			return bytes, files, err
-		}
-		names, _, err := t.list(at, most-files, false)
-		if err != nil { // it is gone, or nobody may read it
-			continue
-		}
-		fd, err := t.openPlace(cmp.Or(at, "."))
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			a, err := sys.AttrAt(fd, name)
-			if err != nil {
-				continue
-			}
-			files++
-			bytes += int64(a.Blocks) * 512
-			if a.Mode&syscall.S_IFMT == syscall.S_IFDIR && len(at)+1+len(name) <= 2*maxPath {
-				todo = append(todo, path.Join(at, name))
-			}
-		}
-		sys.Close(fd)
-	}
-	return bytes, files, nil
 }
 
 // mountBelow returns a place of a table of mounts that is in a directory, or nothing.

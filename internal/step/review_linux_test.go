@@ -475,16 +475,6 @@ func TestTextThatWasChangedWhileTheCommandRanIsMergedIfItsBaseWasSaved(t *testin
 	}
 }
 
-func TestALayerThatTakesTooMuchIsTold(t *testing.T) {
-	r := layered(t, Options{}, nil)
-	plant(t, r.upper, map[string]string{"d/large": strings.Repeat("x", 2<<20)})
-	told := false
-	r.l.Watch(t.Context(), 1<<20, func() { told = true })
-	if !told {
-		t.Error("it is not")
-	}
-}
-
 func TestMountsBelowADirectoryAreFound(t *testing.T) {
 	const table = "21 1 0:1 / / rw - ext4 a rw\n22 21 0:2 / /work/a\\040b rw shared:1 - tmpfs t rw\n23 21 0:2 / /workshop rw - tmpfs t rw\n24 21 0:3 / /other rw - tmpfs t rw\nx\n"
 	for dir, want := range map[string]string{"/work": "/work/a b", "/work/a b": "", "/other": "", "/shop": "", "/workshop/x": "", "/": "/work/a b"} {
