@@ -25,8 +25,9 @@ func registerReview(fs *pflag.FlagSet, review *bool) {
 	fs.BoolVar(review, "review", false, "change nothing in directories of this machine, but propose the changes at the end, for paddock apply")
 }
 
-// reviews opens the proposals, and makes those of commands whose paddock was killed.
-func (a *App) reviews(ctx context.Context) (*step.Reviews, error) {
+// reviews opens the proposals, and makes those of commands whose paddock was killed; with again also those of which there
+// was an error.
+func (a *App) reviews(ctx context.Context, again bool) (*step.Reviews, error) {
 	dir, err := a.Data()
 	if err != nil {
 		return nil, err
@@ -35,9 +36,9 @@ func (a *App) reviews(ctx context.Context) (*step.Reviews, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the proposals: %w", err)
 	}
-	list, err := v.Salvage(ctx)
+	list, err := v.Salvage(ctx, again)
 	if err != nil {
-		a.complain(fmt.Errorf("a review that was cut off: %w", err))
+		a.complain(WithHint(fmt.Errorf("a review that was cut off: %w", err), "`paddock review` tries again; `paddock discard NAME` throws the layer away, with the last part of its path as the name"))
 	}
 	for i := range list {
 		fmt.Fprintf(a.Stderr, "paddock: proposal %d is of a command that was cut off\n", list[i].Number)
@@ -98,7 +99,7 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 	if len(roots) == 0 {
 		return nil, WithHint(fmt.Errorf("--review: the command can write no directory of this machine: %w", paddock.Invalid), "add --workspace DIR, or leave --review out")
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +304,7 @@ Exit status: 0, or 125 if there is no such proposal.`,
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			v, err := a.reviews(c.Context())
+			v, err := a.reviews(c.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -366,7 +367,7 @@ func (a *App) diffProposal(ctx context.Context, j *step.Journal, args []string, 
 	if len(args) > 0 && strings.Trim(args[0], "0123456789.") == "" && strings.Trim(args[0], ".") != "" {
 		return false, nil
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return false, err
 	}
@@ -440,7 +441,7 @@ func (a *App) apply(ctx context.Context, f *applyFlags, args []string) error {
 	if f.interactive && f.json {
 		return WithHint(fmt.Errorf("-i and --json both want standard output: %w", paddock.Invalid), "leave one out")
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -534,11 +535,11 @@ func appliedJSON(n int64, r *step.Applied) any {
 func (a *App) discardCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use:   "discard [flags] [NUMBER...]",
+		Use:   "discard [flags] [NUMBER|LAYER...]",
 		Short: "Throw away what a command of paddock run --review proposed",
 		Long: `Throw proposals away: without a number, the only one for this directory. With
 --all, all of them for this directory, and layers of which no proposal could be
-made. This cannot be taken back.
+made. The name of such a layer throws that one away. This cannot be taken back.
 
 Exit status: 0, or 125 if there is no such proposal.`,
 		Example: `  paddock discard
@@ -555,7 +556,7 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
 		return WithHint(fmt.Errorf("a number and --all: %w", paddock.Invalid), "give one of them")
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -584,15 +585,24 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 		}
 		numbers = append(numbers, n)
 	}
+	layers := 0
 	for _, text := range args {
 		n, err := stepNumber(text)
+		if err != nil && v.DiscardLayer(text) == nil {
+			layers++
+			continue
+		}
 		if err != nil {
-			return WithHint(fmt.Errorf("%.40q is not the number of a proposal: %w", text, paddock.Invalid), "`paddock review` lists the proposals for this directory")
+			return WithHint(fmt.Errorf("%.40q is neither the number of a proposal nor the name of a layer that was left over: %w", text, paddock.Invalid), "`paddock review` lists the proposals for this directory")
 		}
 		if _, err := v.Read(ctx, n); errors.Is(err, paddock.NotFound) {
 			return WithHint(fmt.Errorf("there is no proposal %d: %w", n, paddock.NotFound), "`paddock review --all` lists the proposals")
 		}
 		numbers = append(numbers, n)
+	}
+	if layers > 0 && len(numbers) == 0 {
+		fmt.Fprintf(a.Stderr, "paddock: discarded what %d commands left over\n", layers)
+		return nil
 	}
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)

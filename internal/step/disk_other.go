@@ -93,7 +93,7 @@ func (t *tree) discard(string) error { return no() }
 
 func (t *tree) empty(string) (bool, error) { return false, no() }
 
-func (t *tree) list(string, int, bool) ([]string, bool, error) { return nil, false, no() }
+func (t *tree) list(string, int, int, bool) ([]string, bool, error) { return nil, false, no() }
 
 func (t *tree) unlock(string, uint32) error { return no() }
 

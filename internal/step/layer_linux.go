@@ -18,9 +18,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
-// list returns the names in a directory in order, and whether there are more than most. This user's own directories that
+// list returns the names in a directory in order, and whether there are more than most, or of more bytes than size. This user's own directories that
 // nobody may read are made readable first if open says so.
-func (t *tree) list(path string, most int, open bool) (names []string, more bool, err error) {
+func (t *tree) list(path string, most, size int, open bool) (names []string, more bool, err error) {
 	fd, err := t.openFile(cmp.Or(path, "."), os.O_RDONLY|syscall.O_DIRECTORY)
 	if open && errors.Is(err, syscall.EACCES) {
 		if err := t.unlock(path, 0o700); err != nil {
@@ -33,9 +33,12 @@ func (t *tree) list(path string, most int, open bool) (names []string, more bool
 	}
 	d := os.NewFile(uintptr(fd), path)
 	defer d.Close()
-	for len(names) <= most {
+	for len(names) <= most && size >= 0 {
 		some, err := d.Readdirnames(min(1000, most+1-len(names)))
 		names = append(names, some...)
+		for _, name := range some {
+			size -= len(name)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -43,9 +46,9 @@ func (t *tree) list(path string, most int, open bool) (names []string, more bool
 			return nil, false, kinded(err)
 		}
 	}
-	more = len(names) > most
+	more = len(names) > most || size < 0
 	slices.Sort(names)
-	return names[:min(len(names), most)], more, nil
+	return names[:min(len(names), max(most, 0))], more, nil
 }
 
 // unlock adds permissions to a file of this user's own.

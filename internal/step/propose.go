@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -63,6 +65,7 @@ const (
 	whySpecial = "sockets and devices are not taken over"
 	whyMount   = "another file system is mounted there, of which the command saw nothing"
 	whyClosed  = "this user may not read the directory"
+	whyUnread  = "it cannot be looked at"
 	whyStrange = "the layer says something about it that Paddock does not know"
 )
 
@@ -77,7 +80,9 @@ type proposing struct {
 	n     int          // of roots; the tree of a layer has the number of its root, and n more
 	moved map[int]bool // roots that are other directories now
 	known *bases       // nil if none were saved
-	seen  int          // names that were looked at
+	seen  int          // names that were read
+	size  int          // bytes of them
+	more  bool         // there were more
 	hash  int64        // bytes that may still be read to tell a base
 
 	missed []missed
@@ -99,7 +104,11 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	p := &proposing{known: known, ctx: ctx, r: r, n: len(head.Roots), moved: map[int]bool{}, hash: hashBudget}
 	for i := range head.Roots {
 		p.moved[i] = r.trees[i].ino != head.Roots[i].Ino
-		t, err := openTree(filepath.Join(v.dir, layerPath(name, strconv.Itoa(i), "upper")))
+		upper := filepath.Join(v.dir, layerPath(name, strconv.Itoa(i), "upper"))
+		if err := os.Chmod(upper, 0o700); err != nil { // the sandbox may have closed it
+			return nil, errors.Join(err, r.Abandon())
+		}
+		t, err := openTree(upper)
 		if err != nil {
 			return nil, errors.Join(err, r.Abandon())
 		}
@@ -116,7 +125,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 		return nil, errors.Join(err, r.Abandon())
 	}
 	if len(rec.Changes) == 0 && len(rec.Left) == 0 {
-		return nil, errors.Join(r.Abandon(), removeLayer(v.root, layerPath(name)))
+		return nil, errors.Join(r.Abandon(), v.drop(name))
 	}
 	if err := p.x.store(ctx); err != nil {
 		return nil, errors.Join(err, r.Abandon())
@@ -125,7 +134,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	if err := errors.Join(v.put(ctx, rec, r.fresh), r.close(true)); err != nil {
 		return nil, err
 	}
-	return rec, removeLayer(v.root, layerPath(name))
+	return rec, v.drop(name)
 }
 
 func (p *proposing) record() (*Record, error) {
@@ -134,7 +143,11 @@ func (p *proposing) record() (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.directory(i, "", shown{below: true, sure: !p.moved[i], still: !p.moved[i] && p.r.forged(&top)}); err != nil {
+		err = p.directory(i, "", shown{below: true, sure: !p.moved[i], still: !p.moved[i] && p.r.forged(&top)})
+		if errors.Is(err, errEnough) {
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -153,17 +166,29 @@ func (p *proposing) record() (*Record, error) {
 // left notes that something is not in the proposal.
 func (p *proposing) left(at key, why string) { p.x.left(at, why) }
 
+// errEnough ends the search for changes, of which there are more than a proposal can have.
+var errEnough = errors.New(whyMany)
+
+// maxNames bounds the bytes of the names that are read for one proposal.
+const maxNames = 128 << 20
+
+// enough notes that not all that there is is in the proposal, and ends the search.
+func (p *proposing) enough(root int) error {
+	p.left(key{root: root}, whyMany)
+	return errEnough
+}
+
 // names lists a directory of a layer (upper) or of the host.
 func (p *proposing) names(at key, upper bool) ([]string, error) {
-	most := 4*p.r.j.opts.Changes - p.seen
-	names, more, err := p.r.trees[at.root].list(at.path, max(most, 0), upper)
+	names, more, err := p.r.trees[at.root].list(at.path, 4*p.r.j.opts.Changes-p.seen, maxNames-p.size, upper)
 	if err != nil {
 		return nil, fmt.Errorf("read the directory %q: %w", at.path, err)
 	}
-	if more {
-		p.left(key{root: at.root % p.n}, whyMany)
-	}
 	p.seen += len(names)
+	for _, name := range names {
+		p.size += len(name)
+	}
+	p.more = p.more || more
 	return names, context.Cause(p.ctx)
 }
 
@@ -187,6 +212,9 @@ func (p *proposing) directory(root int, dir string, in shown) error {
 		if err := p.entry(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
+	}
+	if p.more {
+		return p.enough(root)
 	}
 	if !in.below || !in.opaque {
 		return nil
@@ -215,20 +243,13 @@ func (p *proposing) entry(root int, at string, in shown) error {
 		p.left(key{root, at}, whyLong)
 		return nil
 	}
-	upper := p.r.trees[p.n+root]
-	s, err := upper.stat(at)
-	if err != nil {
-		return err
+	s, base, l, err := p.look(root, at, in)
+	if errors.Is(err, paddock.Denied) || errors.Is(err, syscall.ENAMETOOLONG) { // of this path alone
+		p.left(key{root, at}, whyUnread)
+		return nil
 	}
-	l, err := upper.laid(at, &s)
 	if err != nil {
 		return fmt.Errorf("look at %q: %w", at, err)
-	}
-	base := State{}
-	if in.below {
-		if base, err = p.r.trees[root].stat(at); err != nil {
-			return err
-		}
 	}
 	switch {
 	case base.Dev != 0:
@@ -260,14 +281,33 @@ func (p *proposing) entry(root int, at string, in shown) error {
 	return nil
 }
 
+// look looks at a file of a layer, and at that of the host. A directory of the layer can be read afterwards.
+func (p *proposing) look(root int, at string, in shown) (s, base State, l laid, err error) {
+	upper := p.r.trees[p.n+root]
+	if s, err = upper.stat(at); err != nil {
+		return s, base, l, err
+	}
+	if s.Kind == Dir && s.Mode&0o700 != 0o700 {
+		if err := upper.unlock(at, 0o700); err != nil {
+			return s, base, l, err
+		}
+	}
+	if l, err = upper.laid(at, &s); err != nil || !in.below {
+		return s, base, l, err
+	}
+	base, err = p.r.trees[root].stat(at)
+	return s, base, l, err
+}
+
 // gone proposes that a file of the host goes, with all that is in it.
 func (p *proposing) gone(root int, at string, in shown) error {
 	base, err := p.r.trees[root].stat(at)
-	if err != nil {
-		return err
-	}
-	if !base.Exists() {
+	if errors.Is(err, paddock.Denied) {
+		p.left(key{root, at}, whyClosed)
 		return nil
+	}
+	if err != nil || !base.Exists() {
+		return err
 	}
 	if base.Dev != 0 {
 		p.left(key{root, at}, whyMount)
@@ -280,11 +320,16 @@ func (p *proposing) gone(root int, at string, in shown) error {
 }
 
 // inside proposes that all goes that is in a directory of the host.
-func (p *proposing) inside(root int, dir string, in shown) error {
+func (p *proposing) inside(root int, dir string, in shown) (err error) {
 	names, err := p.below(root, dir)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err == nil && p.more {
+			err = p.enough(root)
+		}
+	}()
 	for _, name := range names {
 		if len(dir)+1+len(name) > maxPath {
 			p.left(key{root, dir}, whyLong)
@@ -305,8 +350,7 @@ func (p *proposing) add(root int, at string, now, base State, in shown, up *laid
 		return nil //nolint:nilerr // it is left out
 	}
 	if len(p.x.rec.Changes) >= p.r.j.opts.Changes || p.x.size+len(at) > maxPathBytes {
-		p.left(key{root: root}, whyMany)
-		return nil
+		return p.enough(root)
 	}
 	c := Change{Root: root, Path: Text(at), Before: now, After: base}
 	used := len(p.x.used)

@@ -21,8 +21,8 @@ const (
 	watchRest  = 10 * time.Second // and at most
 	watchTime  = time.Minute      // that a measurement may take
 
-	// unseenMost is how much of the free space may go without being found in the layers, if their bound is not larger. Other
-	// programs write to the disk too.
+	// unseenMost is how much of the free space may go without being found in the layers, beside their bound, up to which the
+	// sandbox may have files of its own on the disk. Other programs write to it too.
 	unseenMost = 1 << 30
 )
 
@@ -37,6 +37,11 @@ func (o overweight) Error() string { return string(o) }
 // then, or when ctx ends. A layer is measured again and again, so it may take more for a moment.
 func (l *Layers) Watch(ctx context.Context, most int64, over func(why string)) {
 	s := &scale{l: l, dirs: l.Dirs(), most: most}
+	var err error
+	if s.free, _, err = l.v.space(l.v.dir); err != nil {
+		over(noSpace(err))
+		return
+	}
 	for pause := watchPause; ; {
 		start := time.Now()
 		for left := pause; left > 0; left = pause - time.Since(start) {
@@ -63,6 +68,7 @@ type scale struct {
 	l      *Layers
 	dirs   map[string]string
 	most   int64
+	free   int64 // on the disk, before the command
 	known  int64 // bytes at the last measurement
 	hidden bool  // it could not read all
 }
@@ -77,13 +83,17 @@ func (s *scale) told(err error, over func(why string)) bool {
 	return true
 }
 
+func noSpace(err error) string {
+	return fmt.Sprintf("the free space of the disk of the layers cannot be told: %v", err)
+}
+
 // check compares the free space with what is known of the layers.
 func (s *scale) check() error {
 	free, _, err := s.l.v.space(s.l.v.dir)
 	if err != nil {
-		return overweight(fmt.Sprintf("the free space of its disk cannot be told: %v", err))
+		return overweight(noSpace(err))
 	}
-	if allowed := max(s.most, unseenMost); s.l.free-free-s.known > allowed {
+	if allowed := s.most + unseenMost; s.free-free-s.known > allowed {
 		return overweight(fmt.Sprintf("more than %d MiB of the disk went, which are not found in what it changed", allowed>>20))
 	}
 	return nil
