@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -70,6 +71,9 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 	}
 	if f.undo != "" && f.undo != "off" {
 		return nil, WithHint(fmt.Errorf("--review and --undo: with --review there is nothing to undo: %w", paddock.Invalid), "leave --undo out; paddock apply is recorded, and paddock undo takes it back")
+	}
+	if p.spec.Limits.Disk > mostLayered {
+		return nil, WithHint(fmt.Errorf("--review with a disk of %d MiB: a proposal can keep %d MiB: %w", p.spec.Limits.Disk>>20, int64(mostLayered)>>20, paddock.Invalid), "use --disk 8G or less, or leave --review out")
 	}
 	if p.spec.Tier == paddock.Sim {
 		return nil, WithHint(fmt.Errorf("--review: tier sim never changes this machine, and what it changes vanishes: %w", paddock.Unsupported), "leave --tier out, or use --tier jail")
@@ -169,9 +173,28 @@ func (r *review) propose(ctx context.Context, a *App, b *oneShot, exit paddock.E
 		}
 		return 0
 	}
-	rec, err := r.layers.Propose(context.WithoutCancel(ctx), step.Proposer{Sandbox: string(b.ID()), Tier: b.tier, Exit: exit.Code})
+	// The signal that ended the command must not end this too, but one that comes now may: the layer stays.
+	proposing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	signals, stop := a.Notify(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	over := make(chan struct{})
+	r.wg.Go(func() {
+		select {
+		case <-signals:
+			cancel(fmt.Errorf("interrupted: %w", context.Canceled))
+		case <-over:
+		}
+	})
+	rec, err := r.layers.Propose(proposing, step.Proposer{Sandbox: string(b.ID()), Tier: b.tier, Exit: exit.Code})
+	stop()
+	close(over)
+	r.wg.Wait()
+	cancel(nil)
 	if err != nil {
-		a.complain(WithHint(err, "nothing of the directory was changed; free space, and `paddock review` tries again"))
+		remedy := "free space, and `paddock review` tries again"
+		if errors.Is(err, context.Canceled) {
+			remedy = "`paddock review` makes the proposal"
+		}
+		a.complain(WithHint(err, "nothing of the directory was changed; %s", remedy))
 		return 0
 	}
 	if rec == nil {
@@ -245,6 +268,10 @@ func proposed(r *step.Record, c *step.Change) string {
 		mark = "A"
 	}
 	line := mark + " " + OneLine(rooted(r, c.Root, c.Path))
+	if b, a := &c.Before, &c.After; mark == "M" && b.Kind == a.Kind && b.Mode != a.Mode && b.Kind != step.Symlink {
+		line += fmt.Sprintf(" (%04o to %04o)", a.Mode, b.Mode)
+	}
+	line += toldState(string(r.Roots[c.Root].Path), string(c.Path), &c.After, &c.Before)
 	if c.Why != "" {
 		line += " (" + OneLine(c.Why) + ")"
 	}
