@@ -165,3 +165,44 @@ func TestExchangedDirectoriesOfARealOverlayAreNotTakenForEachOther(t *testing.T)
 		t.Errorf("%q", got)
 	}
 }
+
+func TestBasesDoNotTakeTheRoomOfChanges(t *testing.T) {
+	const part = 300 << 10
+	files, change := map[string]string{}, map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		files[name] = strings.Repeat(name, part)
+		change[name] = strings.Repeat("new"+name, part/4)
+	}
+	r := layered(t, Options{Step: 1 << 20}, files)
+	plant(t, r.upper, change)
+	rec := r.propose(t)
+	if len(rec.Changes) != 3 || rec.Changes[0].Kept == 0 || rec.Changes[2].Kept == 0 {
+		t.Errorf("%+v", rec.Changes)
+	}
+	if a := r.apply(t, Application{Number: rec.Number}); len(a.Conflicts) > 0 || content(t, r.dir+"/c") != change["c"] {
+		t.Errorf("%+v", a.Conflicts)
+	}
+}
+
+func TestANewDirectoryHasItsModeBeforeWhatIsInIt(t *testing.T) {
+	r := layered(t, Options{}, nil)
+	plant(t, r.upper, map[string]string{"open/f": "1", "closed/f": "1"})
+	must(t, os.Chmod(r.upper+"/open", 0o775))
+	must(t, os.Chmod(r.upper+"/closed", 0o555))
+	rec := r.propose(t)
+	looked := 0
+	r.j.built = func(string) { // what stays if it is killed here
+		looked++
+		for name, want := range map[string]os.FileMode{"open": 0o775, "closed": 0o755} {
+			if st, err := os.Stat(r.dir + "/" + name); err != nil || st.Mode().Perm() != want {
+				t.Errorf("%s: %v, %v", name, st, err)
+			}
+		}
+	}
+	if a := r.apply(t, Application{Number: rec.Number}); len(a.Conflicts) > 0 || looked != 2 {
+		t.Errorf("%+v", a)
+	}
+	if st, err := os.Stat(r.dir + "/closed"); err != nil || st.Mode().Perm() != 0o555 {
+		t.Errorf("%v, %v", st, err)
+	}
+}

@@ -465,15 +465,21 @@ func (p *proposing) contents(c *Change) error {
 	return nil
 }
 
-// keep keeps the contents of a file. What cannot be kept for lack of room ends the proposal, so that the layer stays.
+// keep keeps the contents of a file. If what is to come cannot be kept for lack of room, that ends the proposal, so that the
+// layer stays.
 func (p *proposing) keep(at key, s State) (*entry, error) {
 	e := &entry{Op: opSave, State: s}
+	used, upper := p.r.bytes, at.root >= p.n && at.root < 2*p.n
 	why, err := p.r.keep(at, e)
 	if err != nil {
 		return nil, err
 	}
+	if !upper { // the room is for what is to come
+		p.r.bytes = used
+	}
 	switch {
-	case why == errMoving.Error() && at.root >= p.n && at.root < 2*p.n: // paddock was killed, and the sandbox is ending
+	case !upper: // of a base, without which nothing is merged
+	case why == errMoving.Error(): // paddock was killed, and the sandbox is ending
 		return nil, fmt.Errorf("%q: %w: try again when its command has ended: %w", at.path, errMoving, paddock.Conflict)
 	case why == whyStep, why == whySize, why == whyDisk:
 		return nil, fmt.Errorf("%q cannot be kept: %s; `paddock discard` frees what other proposals have: %w", at.path, why, paddock.Exhausted)
