@@ -32,8 +32,67 @@ type bases struct {
 
 	// known has sums of the paths that were looked at, which may be long and many. The seed is not known to the command, and
 	// two paths with the same sum only mean that one has no base.
-	known map[uint64]struct{}
+	known map[uint64]bool // whether nothing was at the path
 	seed  maphash.Seed
+
+	// dirs has directories that were looked at when they were where they had been when the command began.
+	dirs map[key]identity
+}
+
+// An identity tells a directory from one that has its number after it.
+type identity struct {
+	ino  uint64
+	born int64
+}
+
+// mostDeep bounds how deep a path is whose directories are remembered.
+const mostDeep = 64
+
+// way looks at the directories that a path is in, from the root on, and remembers those that are where they were when the
+// command began: their times are old, or they were remembered. The report of the path may be forged, and may come at any
+// time, because nothing is taken from it. sure is for all of them; still means that no name changed in the last one either.
+func (b *bases) way(at key) (sure, still bool) {
+	t := b.roots[at.root]
+	parts := strings.Split(at.path, "/")
+	top, err := t.stat(".")
+	if err != nil || len(parts) > mostDeep {
+		return false, false
+	}
+	still = b.begun.forged(&top)
+	dir := key{root: at.root}
+	for _, name := range parts[:len(parts)-1] {
+		dir = dir.in(name)
+		s, err := t.stat(dir.path)
+		if err != nil || s.Kind != Dir || s.Dev != 0 {
+			return false, false
+		}
+		is, born := b.dirs[dir]
+		if still = b.begun.forged(&s); !still {
+			if !born || is != t.identity(dir.path, &s) {
+				return false, false
+			}
+			continue
+		}
+		if !born && len(b.dirs) < maxBases && b.paths+len(dir.path) <= baseNames {
+			b.paths += len(dir.path)
+			b.dirs[key{dir.root, strings.Clone(dir.path)}] = t.identity(dir.path, &s)
+		}
+	}
+	return true, still
+}
+
+// same reports whether a directory is where it was when the command began, although names changed in it.
+func (b *bases) same(at key, s *State) bool {
+	if b == nil || b.roots[at.root] == nil {
+		return false
+	}
+	is, known := b.dirs[at]
+	return known && is == b.roots[at.root].identity(at.path, s)
+}
+
+// wasAbsent reports whether nothing was at a path when the command began.
+func (b *bases) wasAbsent(at key) bool {
+	return b != nil && b.known[maphash.Comparable(b.seed, at)]
 }
 
 // A base is the state of a file of the host, and the name of its copy.
@@ -70,7 +129,7 @@ func (l *Layers) openBases() bool {
 	if err != nil {
 		return false
 	}
-	b := &bases{tree: t, begun: newRecorder(l.v.Journal, l.head), saved: map[key]base{}, known: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
+	b := &bases{tree: t, begun: newRecorder(l.v.Journal, l.head), saved: map[key]base{}, dirs: map[key]identity{}, known: map[uint64]bool{}, seed: maphash.MakeSeed()}
 	for _, root := range l.head.Roots {
 		t, err := openTree(string(root.Path))
 		if err == nil && t.ino != root.Ino {
@@ -89,9 +148,13 @@ func (b *bases) save(at key) {
 	if _, known := b.known[sum]; known || len(b.known) >= baseLookup || len(b.saved) >= maxBases || b.paths+len(at.path) > baseNames || b.roots[at.root] == nil {
 		return
 	}
-	b.known[sum] = struct{}{}
+	sure, still := b.way(at)
 	s, err := b.roots[at.root].stat(at.path)
-	if err != nil || s.Kind != File || s.Size > baseText || b.bytes+s.Size > baseBytes || !b.begun.forged(&s) {
+	b.known[sum] = sure && still && err == nil && !s.Exists()
+	if b.known[sum] { // unless a name changed between the two looks
+		_, b.known[sum] = b.way(at)
+	}
+	if !sure || err != nil || s.Kind != File || s.Size > baseText || b.bytes+s.Size > baseBytes || !b.begun.forged(&s) {
 		return
 	}
 	text, s, err := b.roots[at.root].text(at.path, s, baseText)

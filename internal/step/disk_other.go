@@ -108,3 +108,5 @@ func awaitLock(context.Context, *os.File) error { return no() }
 func weigh(string, int, func() error) (weight, error) { return weight{}, no() }
 
 func (t *tree) handle(string) (string, error) { return "", no() }
+
+func (t *tree) identity(string, *State) identity { return identity{} }

@@ -89,6 +89,16 @@ func (t *tree) laid(path string, s *State) (l laid, err error) {
 	return l, err
 }
 
+// identity tells which directory is at a path, of which s is the state.
+func (t *tree) identity(path string, s *State) identity {
+	id := identity{ino: s.Ino}
+	_ = t.in(path, func(dir int, name string) (err error) {
+		id.born, err = sys.BornAt(dir, name)
+		return err // where it is not known, the number has to do
+	})
+	return id
+}
+
 // handle returns the handle of a file as an overlay keeps it. It is an error if its file system has none.
 func (t *tree) handle(path string) (string, error) {
 	fd, err := t.openPlace(path)

@@ -206,3 +206,28 @@ func TestANewDirectoryHasItsModeBeforeWhatIsInIt(t *testing.T) {
 		t.Errorf("%v, %v", st, err)
 	}
 }
+
+func TestWhatWasLookedAtBeforeItChangedIsKnownWithoutTheKernel(t *testing.T) {
+	r := layered(t, Options{}, map[string]string{"d/e": "1\n", "d/gone": "1\n", "x/e": "1\n", "y/e": "2\n", "late/e": "1\n"})
+	for _, name := range []string{"d/e", "d/new", "x/e", "x/new"} {
+		r.l.Changing(r.dir, name)
+	}
+	plant(t, r.upper, map[string]string{"d/e": "1\ng\n", "d/new": "n", "d/gone": "g", "x/e": "1\ng\n", "x/new": "n", "late/e": "g"})
+	for _, name := range []string{"d/gone", "d/new"} { // as copies of files of which the kernel does not tell which
+		attribute(t, r.upper+"/"+name, "user.overlay.origin", "")
+	}
+	must(t, os.Remove(r.dir+"/d/gone"))
+	plant(t, r.dir, map[string]string{"d/mine": "1", "late/mine": "1"})
+	must(t, os.Rename(r.dir+"/x", r.dir+"/z"))
+	must(t, os.Rename(r.dir+"/y", r.dir+"/x"))
+	for _, name := range []string{"x/e", "x/other", "late/e"} { // too late
+		r.l.Changing(r.dir, name)
+	}
+	want := map[string]string{"d/e": "", "d/new": "", "d/gone": whyRemoved, "x/e": whyWhile, "x/new": whyRemoved, "late/e": whyWhile}
+	got := whys(r.propose(t))
+	for name, why := range want {
+		if is, there := got[name]; !there || is != why {
+			t.Errorf("%s: %q, %v", name, is, there)
+		}
+	}
+}

@@ -29,6 +29,8 @@ func (p *proposing) into(root int, dir string, at shown, up *laid, base *State) 
 		in.still = in.sure
 	case at.sure && p.r.forged(base):
 		in.sure, in.still = true, true
+	case p.known.same(key{root, dir}, base):
+		in.sure = true
 	case up != nil && up.origin != "":
 		handle, err := p.r.trees[root].handle(dir)
 		in.sure = err == nil && handle == up.origin
@@ -50,7 +52,7 @@ func (p *proposing) proven(c *Change, at shown, up *laid) (bool, error) {
 		return false, nil
 	case a.Exists():
 		return at.sure && p.r.forged(&now) && sameFile(&now, a) && now.Change == a.Change && now.Mode == a.Mode, nil
-	case at.still:
+	case at.still, at.sure && p.known.wasAbsent(key{c.Root, string(c.Path)}):
 		return true, nil
 	case !at.sure && at.below:
 		return false, nil
