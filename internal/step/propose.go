@@ -172,7 +172,7 @@ var errEnough = errors.New(whyMany)
 // maxNames bounds the bytes of the names that are read for one proposal.
 const maxNames = 128 << 20
 
-// enough notes that not all that there is is in the proposal, and ends the search.
+// enough notes that there is more than the proposal has, and ends the search.
 func (p *proposing) enough(root int) error {
 	p.left(key{root: root}, whyMany)
 	return errEnough

@@ -22,7 +22,7 @@ func weigh(dir string, most int, again func() error) (w weight, err error) {
 	top, err := os.Open(dir)
 	if err != nil {
 		w.hidden = !errors.Is(err, os.ErrNotExist)
-		return w, nil //nolint:nilerr // it is told by hidden, or the end has come
+		return w, nil
 	}
 	way := []rank{{dir: top}}
 	defer func() {
