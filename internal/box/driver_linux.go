@@ -302,7 +302,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 		own.steps.audit = d.site.o.Audit
 	}
 	if d.site.o.Changing != nil && how == nil {
-		p.plan.witness = (&layered{changing: d.site.o.Changing}).watch
+		own.plan.witness = (&layered{changing: d.site.o.Changing}).watch
 	}
 	own.plan.made = func(b *Box) {
 		if b.Group != nil {
