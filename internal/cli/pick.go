@@ -48,12 +48,8 @@ func (p *picker) pick(o *step.Offer) (c step.Choice, err error) {
 	if p.quit {
 		return c, nil
 	}
-	var kinds []string
-	for _, k := range o.Kinds {
-		kinds = append(kinds, string(k))
-	}
 	name := OneLine(o.Name())
-	fmt.Fprintf(p.out, "%s: %s", name, strings.Join(kinds, ", "))
+	fmt.Fprintf(p.out, "%s: %s", name, toldChange(&o.Difference))
 	if o.Why != "" {
 		fmt.Fprintf(p.out, "; %s", OneLine(o.Why))
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -25,8 +26,9 @@ func registerReview(fs *pflag.FlagSet, review *bool) {
 	fs.BoolVar(review, "review", false, "change nothing in directories of this machine, but propose the changes at the end, for paddock apply")
 }
 
-// reviews opens the proposals, and makes those of commands whose paddock was killed.
-func (a *App) reviews(ctx context.Context) (*step.Reviews, error) {
+// reviews opens the proposals, and makes those of commands whose paddock was killed; with again also those of which there
+// was an error.
+func (a *App) reviews(ctx context.Context, again bool) (*step.Reviews, error) {
 	dir, err := a.Data()
 	if err != nil {
 		return nil, err
@@ -35,9 +37,9 @@ func (a *App) reviews(ctx context.Context) (*step.Reviews, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the proposals: %w", err)
 	}
-	list, err := v.Salvage(ctx)
+	list, err := v.Salvage(ctx, again)
 	if err != nil {
-		a.complain(fmt.Errorf("a review that was cut off: %w", err))
+		a.complain(WithHint(fmt.Errorf("a review that was cut off: %w", err), "`paddock review` tries again; `paddock discard NAME` throws the layer away, with the last part of its path as the name"))
 	}
 	for i := range list {
 		fmt.Fprintf(a.Stderr, "paddock: proposal %d is of a command that was cut off\n", list[i].Number)
@@ -70,6 +72,9 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 	if f.undo != "" && f.undo != "off" {
 		return nil, WithHint(fmt.Errorf("--review and --undo: with --review there is nothing to undo: %w", paddock.Invalid), "leave --undo out; paddock apply is recorded, and paddock undo takes it back")
 	}
+	if p.spec.Limits.Disk > mostLayered {
+		return nil, WithHint(fmt.Errorf("--review with a disk of %d MiB: a proposal can keep %d MiB: %w", p.spec.Limits.Disk>>20, int64(mostLayered)>>20, paddock.Invalid), "use --disk 8G or less, or leave --review out")
+	}
 	if p.spec.Tier == paddock.Sim {
 		return nil, WithHint(fmt.Errorf("--review: tier sim never changes this machine, and what it changes vanishes: %w", paddock.Unsupported), "leave --tier out, or use --tier jail")
 	}
@@ -98,7 +103,7 @@ func (a *App) reviewing(ctx context.Context, f *runFlags, p *plan, args []string
 	if len(roots) == 0 {
 		return nil, WithHint(fmt.Errorf("--review: the command can write no directory of this machine: %w", paddock.Invalid), "add --workspace DIR, or leave --review out")
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +129,8 @@ func (r *review) watch(ctx context.Context, limit int64, b *oneShot) {
 	watching, stop := context.WithCancel(ctx)
 	r.stop = stop
 	r.wg.Go(func() {
-		r.layers.Watch(watching, limit, func() {
-			r.full = WithHint(fmt.Errorf("the command was ended: what it changed takes more than %d MiB: %w", limit>>20, paddock.Exhausted), "raise --disk, which is at most 8G for a review")
+		r.layers.Watch(watching, limit, func(why string) {
+			r.full = WithHint(fmt.Errorf("the command was ended: %s: %w", why, paddock.Exhausted), "raise --disk, which is at most 8G for a review; docs/use/review.md tells what is measured")
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
 			defer cancel()
 			_ = b.Remove(ctx) // what is left the removal at the end tells
@@ -168,9 +173,28 @@ func (r *review) propose(ctx context.Context, a *App, b *oneShot, exit paddock.E
 		}
 		return 0
 	}
-	rec, err := r.layers.Propose(context.WithoutCancel(ctx), step.Proposer{Sandbox: string(b.ID()), Tier: b.tier, Exit: exit.Code})
+	// The signal that ended the command must not end this too, but one that comes now may: the layer stays.
+	proposing, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	signals, stop := a.Notify(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	over := make(chan struct{})
+	r.wg.Go(func() {
+		select {
+		case <-signals:
+			cancel(fmt.Errorf("interrupted: %w", context.Canceled))
+		case <-over:
+		}
+	})
+	rec, err := r.layers.Propose(proposing, step.Proposer{Sandbox: string(b.ID()), Tier: b.tier, Exit: exit.Code})
+	stop()
+	close(over)
+	r.wg.Wait()
+	cancel(nil)
 	if err != nil {
-		a.complain(WithHint(err, "nothing of the directory was changed; free space, and `paddock review` tries again"))
+		remedy := "free space, and `paddock review` tries again"
+		if errors.Is(err, context.Canceled) {
+			remedy = "`paddock review` makes the proposal"
+		}
+		a.complain(WithHint(err, "nothing of the directory was changed; %s", remedy))
 		return 0
 	}
 	if rec == nil {
@@ -244,6 +268,10 @@ func proposed(r *step.Record, c *step.Change) string {
 		mark = "A"
 	}
 	line := mark + " " + OneLine(rooted(r, c.Root, c.Path))
+	if b, a := &c.Before, &c.After; mark == "M" && b.Kind == a.Kind && b.Mode != a.Mode && b.Kind != step.Symlink {
+		line += fmt.Sprintf(" (%04o to %04o)", a.Mode, b.Mode)
+	}
+	line += toldState(string(r.Roots[c.Root].Path), string(c.Path), &c.After, &c.Before)
 	if c.Why != "" {
 		line += " (" + OneLine(c.Why) + ")"
 	}
@@ -303,7 +331,7 @@ Exit status: 0, or 125 if there is no such proposal.`,
 		DisableFlagsInUseLine: true,
 		Args:                  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			v, err := a.reviews(c.Context())
+			v, err := a.reviews(c.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -366,7 +394,7 @@ func (a *App) diffProposal(ctx context.Context, j *step.Journal, args []string, 
 	if len(args) > 0 && strings.Trim(args[0], "0123456789.") == "" && strings.Trim(args[0], ".") != "" {
 		return false, nil
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return false, err
 	}
@@ -440,7 +468,7 @@ func (a *App) apply(ctx context.Context, f *applyFlags, args []string) error {
 	if f.interactive && f.json {
 		return WithHint(fmt.Errorf("-i and --json both want standard output: %w", paddock.Invalid), "leave one out")
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -534,11 +562,11 @@ func appliedJSON(n int64, r *step.Applied) any {
 func (a *App) discardCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
-		Use:   "discard [flags] [NUMBER...]",
+		Use:   "discard [flags] [NUMBER|LAYER...]",
 		Short: "Throw away what a command of paddock run --review proposed",
 		Long: `Throw proposals away: without a number, the only one for this directory. With
 --all, all of them for this directory, and layers of which no proposal could be
-made. This cannot be taken back.
+made. The name of such a layer throws that one away. This cannot be taken back.
 
 Exit status: 0, or 125 if there is no such proposal.`,
 		Example: `  paddock discard
@@ -555,7 +583,7 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
 		return WithHint(fmt.Errorf("a number and --all: %w", paddock.Invalid), "give one of them")
 	}
-	v, err := a.reviews(ctx)
+	v, err := a.reviews(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -584,15 +612,24 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 		}
 		numbers = append(numbers, n)
 	}
+	layers := 0
 	for _, text := range args {
 		n, err := stepNumber(text)
+		if err != nil && v.DiscardLayer(text) == nil {
+			layers++
+			continue
+		}
 		if err != nil {
-			return WithHint(fmt.Errorf("%.40q is not the number of a proposal: %w", text, paddock.Invalid), "`paddock review` lists the proposals for this directory")
+			return WithHint(fmt.Errorf("%.40q is neither the number of a proposal nor the name of a layer that was left over: %w", text, paddock.Invalid), "`paddock review` lists the proposals for this directory")
 		}
 		if _, err := v.Read(ctx, n); errors.Is(err, paddock.NotFound) {
 			return WithHint(fmt.Errorf("there is no proposal %d: %w", n, paddock.NotFound), "`paddock review --all` lists the proposals")
 		}
 		numbers = append(numbers, n)
+	}
+	if layers > 0 && len(numbers) == 0 {
+		fmt.Fprintf(a.Stderr, "paddock: discarded what %d commands left over\n", layers)
+		return nil
 	}
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)

@@ -488,17 +488,7 @@ func (a *App) printDifferences(list []step.Difference, asJSON bool) error {
 
 func (a *App) printDifference(d *step.Difference) {
 	name := OneLine(filepath.Join(string(d.Root), string(d.Path)))
-	var kinds []string
-	for _, k := range d.Kinds {
-		kinds = append(kinds, string(k))
-	}
-	fmt.Fprintf(a.Stdout, "%s: %s", name, strings.Join(kinds, ", "))
-	if d.From != "" {
-		fmt.Fprintf(a.Stdout, " from %s", OneLine(filepath.Join(string(d.FromRoot), string(d.From))))
-	}
-	if slices.Contains(d.Kinds, step.Mode) {
-		fmt.Fprintf(a.Stdout, " (%04o to %04o)", d.Before.Mode, d.After.Mode)
-	}
+	fmt.Fprintf(a.Stdout, "%s: %s", name, toldChange(d))
 	switch {
 	case d.Binary:
 		fmt.Fprint(a.Stdout, "; not text")

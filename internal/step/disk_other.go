@@ -93,7 +93,7 @@ func (t *tree) discard(string) error { return no() }
 
 func (t *tree) empty(string) (bool, error) { return false, no() }
 
-func (t *tree) list(string, int, bool) ([]string, bool, error) { return nil, false, no() }
+func (t *tree) list(string, int, int, bool) ([]string, bool, error) { return nil, false, no() }
 
 func (t *tree) unlock(string, uint32) error { return no() }
 
@@ -105,4 +105,8 @@ func furnish(string, string) error { return no() }
 
 func awaitLock(context.Context, *os.File) error { return no() }
 
-func weigh(context.Context, string, int) (int64, int, error) { return 0, 0, no() }
+func weigh(string, int, func() error) (weight, error) { return weight{}, no() }
+
+func (t *tree) handle(string) (string, error) { return "", no() }
+
+func (t *tree) identity(string, *State) identity { return identity{} }

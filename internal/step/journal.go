@@ -35,6 +35,7 @@ type Journal struct {
 
 	// Of tests.
 	noSwap bool              // as if file systems could not exchange names
+	kept   func()            // called when what is to come of a path is in a proposal, before what is there
 	built  func(temp string) // called before an undo brings back a file, with its path in the stage
 }
 
@@ -97,7 +98,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{root: root, store: store, opts: o, built: func(string) {}}, nil
+	return &Journal{root: root, store: store, opts: o, kept: func() {}, built: func(string) {}}, nil
 }
 
 // Close closes the journal. Recorders of it must have ended.

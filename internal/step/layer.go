@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Reviews keeps proposals: what commands would have changed, if their changes had not gone to layers over directories of
@@ -28,6 +29,8 @@ import (
 type Reviews struct {
 	*Journal
 	dir string
+
+	space func(string) (free, total int64, err error) // of the disk of a path
 }
 
 const (
@@ -35,6 +38,8 @@ const (
 	fileAbout    = "about"    // a header in JSON, of a layer
 	fileProposed = "proposed" // the number of the proposal that is made of a layer
 	fileHeld     = "lock"     // locked while the command may run
+	fileFailed   = "failed"   // there is no proposal because of an error
+	goneLayer    = "gone-"    // begins the name of one that is being removed
 	kindReview   = "review"
 	kindApply    = "apply"
 )
@@ -53,7 +58,7 @@ func OpenReviews(dir string, o Options) (*Reviews, error) {
 	if err := j.root.Mkdir(dirLayers, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &Reviews{j, dir}, nil
+	return &Reviews{j, dir, sys.Space}, nil
 }
 
 // Layers take what one command changes in directories of the host. Propose or Abandon must be called.
@@ -135,40 +140,9 @@ func (l *Layers) Abandon() error {
 	if l.name == "" {
 		return nil
 	}
-	err := removeLayer(l.v.root, layerPath(l.name))
+	err := l.v.drop(l.name)
 	return errors.Join(err, l.close())
 }
-
-// Watch calls over if the layers come to take more than most bytes on their disk, or to have more files than a proposal can
-// have. It returns then, or when ctx ends. A layer is measured again and again, so it may take more for a moment.
-func (l *Layers) Watch(ctx context.Context, most int64, over func()) {
-	dirs := l.Dirs()
-	pause := watchPause
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-		start := time.Now()
-		bytes, files, limit := int64(0), 0, 4*l.v.opts.Changes
-		for _, dir := range dirs {
-			b, n, err := weigh(ctx, dir, limit)
-			if err != nil {
-				continue // it is gone, or the end has come
-			}
-			bytes, files = bytes+b, files+n
-		}
-		if bytes > most || files >= limit {
-			over()
-			return
-		}
-		pause = max(watchPause, 10*time.Since(start))
-	}
-}
-
-// watchPause is how long after a measurement the next one begins, at least.
-const watchPause = time.Second
 
 // Leave leaves the layers as they are, for [Reviews.Salvage]. It does nothing after Propose.
 func (l *Layers) Leave() error { return l.close() }
@@ -202,8 +176,28 @@ func (l *Layers) Propose(ctx context.Context, p Proposer) (*Record, error) {
 	return rec, errors.Join(err, l.close())
 }
 
-// Salvage makes proposals of what the commands left whose paddock was killed. They are Incomplete.
-func (v *Reviews) Salvage(ctx context.Context) (list []Record, err error) {
+// drop removes a layer, so that what is left of it if this is cut off is not taken for one.
+func (v *Reviews) drop(name string) error {
+	gone := name
+	if !strings.HasPrefix(name, goneLayer) {
+		gone = goneLayer + name
+		if err := v.root.Rename(layerPath(name), layerPath(gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for try := 0; ; try++ { // another process may help
+		err := removeLayer(v.root, layerPath(gone))
+		if try == dropTries || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+}
+
+const dropTries = 100
+
+// Salvage makes proposals of what the commands left whose paddock was killed. They are Incomplete. Layers of which there
+// was an error are tried again only if again says so, because it may take long and fail again.
+func (v *Reviews) Salvage(ctx context.Context, again bool) (list []Record, err error) {
 	d, err := v.root.Open(dirLayers)
 	if err != nil {
 		return nil, err
@@ -214,7 +208,10 @@ func (v *Reviews) Salvage(ctx context.Context) (list []Record, err error) {
 	}
 	var errs []error
 	for _, name := range names {
-		rec, err := v.salvage(ctx, name)
+		rec, err := v.salvage(ctx, name, again)
+		if err != nil && context.Cause(ctx) == nil {
+			_ = v.root.WriteFile(layerPath(name, fileFailed), nil, 0o600) // without it, it is tried again
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("make a proposal of %s: %w", filepath.Join(v.dir, layerPath(name)), err))
 		} else if rec != nil {
@@ -224,7 +221,13 @@ func (v *Reviews) Salvage(ctx context.Context) (list []Record, err error) {
 	return list, errors.Join(append(errs, v.expire(ctx))...)
 }
 
-func (v *Reviews) salvage(ctx context.Context, name string) (*Record, error) {
+func (v *Reviews) salvage(ctx context.Context, name string, again bool) (*Record, error) {
+	if strings.HasPrefix(name, goneLayer) {
+		return nil, v.drop(name)
+	}
+	if _, err := v.root.Lstat(layerPath(name, fileFailed)); err == nil && !again {
+		return nil, nil
+	}
 	lock, err := v.root.OpenFile(layerPath(name, fileHeld), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // it is being made or removed
@@ -237,15 +240,39 @@ func (v *Reviews) salvage(ctx context.Context, name string) (*Record, error) {
 		return nil, err // its command may run
 	}
 	head, err := v.about(name)
-	if err != nil { // it was killed before a sandbox could have it, or it is removed
-		return nil, removeLayer(v.root, layerPath(name))
+	if cut := (&json.SyntaxError{}); errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &cut) {
+		if v.unused(name) { // it was killed before a sandbox could have it
+			return nil, v.drop(name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be read, or another version of Paddock made it: %w", err)
 	}
 	if n := v.proposed(name); n > 0 {
 		if _, err := v.read(n, false); err == nil {
-			return nil, removeLayer(v.root, layerPath(name))
+			return nil, v.drop(name)
 		}
 	}
 	return v.propose(ctx, name, head, Outcome{Exit: -1}, true, nil)
+}
+
+// unused reports whether nothing is in a layer, as before a sandbox has it.
+func (v *Reviews) unused(name string) bool {
+	for i := range maxRoots {
+		d, err := v.root.Open(layerPath(name, strconv.Itoa(i), "upper"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		_, err = d.Readdirnames(1)
+		d.Close()
+		if !errors.Is(err, io.EOF) {
+			return false
+		}
+	}
+	return true
 }
 
 // about reads what a layer is of.
@@ -330,6 +357,9 @@ func (v *Reviews) Layered() (list []string, err error) {
 		err = nil
 	}
 	for _, name := range names {
+		if strings.HasPrefix(name, goneLayer) {
+			continue
+		}
 		f, err := v.root.OpenFile(layerPath(name, fileHeld), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			continue
@@ -355,5 +385,5 @@ func (v *Reviews) DiscardLayer(name string) error {
 	if held, err := tryLock(f); err != nil || !held {
 		return errors.Join(err, fmt.Errorf("the command of the layer %s may run: %w", name, paddock.Conflict))
 	}
-	return removeLayer(v.root, layerPath(name))
+	return v.drop(name)
 }

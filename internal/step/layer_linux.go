@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +18,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
-// list returns the names in a directory in order, and whether there are more than most. This user's own directories that
+// list returns the names in a directory in order, and whether there are more than most, or of more bytes than size. This user's own directories that
 // nobody may read are made readable first if open says so.
-func (t *tree) list(path string, most int, open bool) (names []string, more bool, err error) {
+func (t *tree) list(path string, most, size int, open bool) (names []string, more bool, err error) {
 	fd, err := t.openFile(cmp.Or(path, "."), os.O_RDONLY|syscall.O_DIRECTORY)
 	if open && errors.Is(err, syscall.EACCES) {
 		if err := t.unlock(path, 0o700); err != nil {
@@ -34,9 +33,12 @@ func (t *tree) list(path string, most int, open bool) (names []string, more bool
 	}
 	d := os.NewFile(uintptr(fd), path)
 	defer d.Close()
-	for len(names) <= most {
+	for len(names) <= most && size >= 0 {
 		some, err := d.Readdirnames(min(1000, most+1-len(names)))
 		names = append(names, some...)
+		for _, name := range some {
+			size -= len(name)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -44,9 +46,9 @@ func (t *tree) list(path string, most int, open bool) (names []string, more bool
 			return nil, false, kinded(err)
 		}
 	}
-	more = len(names) > most
+	more = len(names) > most || size < 0
 	slices.Sort(names)
-	return names[:min(len(names), most)], more, nil
+	return names[:min(len(names), max(most, 0))], more, nil
 }
 
 // unlock adds permissions to a file of this user's own.
@@ -85,6 +87,30 @@ func (t *tree) laid(path string, s *State) (l laid, err error) {
 		return nil
 	})
 	return l, err
+}
+
+// identity tells which directory is at a path, of which s is the state.
+func (t *tree) identity(path string, s *State) identity {
+	id := identity{ino: s.Ino}
+	_ = t.in(path, func(dir int, name string) (err error) {
+		id.born, err = sys.BornAt(dir, name)
+		return err // where it is not known, the number has to do
+	})
+	return id
+}
+
+// handle returns the handle of a file as an overlay keeps it. It is an error if its file system has none.
+func (t *tree) handle(path string) (string, error) {
+	fd, err := t.openPlace(path)
+	if err != nil {
+		return "", kinded(err)
+	}
+	defer sys.Close(fd)
+	kind, handle, err := sys.HandleOf(fd)
+	if err != nil {
+		return "", err
+	}
+	return string([]byte{byte(kind)}) + string(handle), nil
 }
 
 // removeLayer removes a directory in a root with all that is in it, of which a sandbox may have made any tree: deep ones are
@@ -208,44 +234,6 @@ func awaitLock(ctx context.Context, f *os.File) error {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// weigh returns how many bytes a layer takes on its disk, and how many files it has, up to about most of them. What changes
-// meanwhile may count or not.
-func weigh(ctx context.Context, dir string, most int) (bytes int64, files int, err error) {
-	t, err := openTree(dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer t.close()
-	for todo := []string{""}; len(todo) > 0 && files < most; {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if err := context.Cause(ctx); err != nil {
-			return bytes, files, err
-		}
-		names, _, err := t.list(at, most-files, false)
-		if err != nil { // it is gone, or nobody may read it
-			continue
-		}
-		fd, err := t.openPlace(cmp.Or(at, "."))
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			a, err := sys.AttrAt(fd, name)
-			if err != nil {
-				continue
-			}
-			files++
-			bytes += int64(a.Blocks) * 512
-			if a.Mode&syscall.S_IFMT == syscall.S_IFDIR && len(at)+1+len(name) <= 2*maxPath {
-				todo = append(todo, path.Join(at, name))
-			}
-		}
-		sys.Close(fd)
-	}
-	return bytes, files, nil
 }
 
 // mountBelow returns a place of a table of mounts that is in a directory, or nothing.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -20,6 +22,9 @@ type laid struct {
 	whiteout bool // nothing is there, whatever is below
 	opaque   bool // a directory that hides what is below it
 	strange  bool // it depends on what Paddock never asks an overlay for
+
+	copied bool   // the kernel made it a copy of a file of the host
+	origin string // handle of that file; empty if its file system has none
 }
 
 // prefixOverlay begins the attributes of an overlay in a user namespace. The kernel hides them from the sandbox, which
@@ -33,20 +38,34 @@ func (l *laid) read(all map[string]string) {
 		case !ok:
 		case name == "opaque" && value == "y":
 			l.opaque = true
-		case name == "origin", name == "impure", name == "uuid", name == "nlink", name == "upper": // of no effect here
+		case name == "origin":
+			l.copied, l.origin = true, originOf(value)
+		case name == "impure", name == "uuid", name == "nlink", name == "upper": // of no effect here
 		default: // a redirect, contents or a whiteout elsewhere, or what a later kernel means
 			l.strange = true
 		}
 	}
 }
 
+// originOf returns the handle in a record of an overlay about where a file was copied from: the type and the bytes, after
+// the version, a magic number, the length, flags, and the name of the file system.
+func originOf(record string) string {
+	const magic, before = 0xfb, 21
+	if len(record) <= before || record[1] != magic || int(record[2]) != len(record) {
+		return ""
+	}
+	return record[4:5] + record[before:]
+}
+
 // Reasons why something is not in a proposal, or cannot be applied.
 const (
 	whyWhile   = "it was changed here while the command ran"
+	whyRemoved = "it was removed here while the command ran"
 	whyOther   = "the directory is another one than when the command ran"
 	whySpecial = "sockets and devices are not taken over"
 	whyMount   = "another file system is mounted there, of which the command saw nothing"
 	whyClosed  = "this user may not read the directory"
+	whyUnread  = "it cannot be looked at"
 	whyStrange = "the layer says something about it that Paddock does not know"
 )
 
@@ -61,8 +80,12 @@ type proposing struct {
 	n     int          // of roots; the tree of a layer has the number of its root, and n more
 	moved map[int]bool // roots that are other directories now
 	known *bases       // nil if none were saved
-	seen  int          // names that were looked at
+	seen  int          // names that were read
+	size  int          // bytes of them
+	more  bool         // there were more
 	hash  int64        // bytes that may still be read to tell a base
+
+	missed []missed
 }
 
 // propose makes a proposal of layers.
@@ -81,7 +104,11 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	p := &proposing{known: known, ctx: ctx, r: r, n: len(head.Roots), moved: map[int]bool{}, hash: hashBudget}
 	for i := range head.Roots {
 		p.moved[i] = r.trees[i].ino != head.Roots[i].Ino
-		t, err := openTree(filepath.Join(v.dir, layerPath(name, strconv.Itoa(i), "upper")))
+		upper := filepath.Join(v.dir, layerPath(name, strconv.Itoa(i), "upper"))
+		if err := os.Chmod(upper, 0o700); err != nil { // the sandbox may have closed it
+			return nil, errors.Join(err, r.Abandon())
+		}
+		t, err := openTree(upper)
 		if err != nil {
 			return nil, errors.Join(err, r.Abandon())
 		}
@@ -98,7 +125,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 		return nil, errors.Join(err, r.Abandon())
 	}
 	if len(rec.Changes) == 0 && len(rec.Left) == 0 {
-		return nil, errors.Join(r.Abandon(), removeLayer(v.root, layerPath(name)))
+		return nil, errors.Join(r.Abandon(), v.drop(name))
 	}
 	if err := p.x.store(ctx); err != nil {
 		return nil, errors.Join(err, r.Abandon())
@@ -107,15 +134,24 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	if err := errors.Join(v.put(ctx, rec, r.fresh), r.close(true)); err != nil {
 		return nil, err
 	}
-	return rec, removeLayer(v.root, layerPath(name))
+	return rec, v.drop(name)
 }
 
 func (p *proposing) record() (*Record, error) {
 	for i := range p.n {
-		if err := p.directory(i, "", true, false); err != nil {
+		top, err := p.r.trees[i].stat(".")
+		if err != nil {
+			return nil, err
+		}
+		err = p.directory(i, "", shown{below: true, sure: !p.moved[i], still: !p.moved[i] && p.r.forged(&top)})
+		if errors.Is(err, errEnough) {
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
+	p.explain()
 	rec := p.x.rec
 	slices.SortStableFunc(rec.Changes, func(a, b Change) int {
 		return cmp.Or(a.Root-b.Root, snapshot.Compare(string(a.Path), string(b.Path)))
@@ -130,17 +166,29 @@ func (p *proposing) record() (*Record, error) {
 // left notes that something is not in the proposal.
 func (p *proposing) left(at key, why string) { p.x.left(at, why) }
 
+// errEnough ends the search for changes, of which there are more than a proposal can have.
+var errEnough = errors.New(whyMany)
+
+// maxNames bounds the bytes of the names that are read for one proposal.
+const maxNames = 128 << 20
+
+// enough notes that there is more than the proposal has, and ends the search.
+func (p *proposing) enough(root int) error {
+	p.left(key{root: root}, whyMany)
+	return errEnough
+}
+
 // names lists a directory of a layer (upper) or of the host.
 func (p *proposing) names(at key, upper bool) ([]string, error) {
-	most := 4*p.r.j.opts.Changes - p.seen
-	names, more, err := p.r.trees[at.root].list(at.path, max(most, 0), upper)
+	names, more, err := p.r.trees[at.root].list(at.path, 4*p.r.j.opts.Changes-p.seen, maxNames-p.size, upper)
 	if err != nil {
 		return nil, fmt.Errorf("read the directory %q: %w", at.path, err)
 	}
-	if more {
-		p.left(key{root: at.root % p.n}, whyMany)
-	}
 	p.seen += len(names)
+	for _, name := range names {
+		p.size += len(name)
+	}
+	p.more = p.more || more
 	return names, context.Cause(p.ctx)
 }
 
@@ -154,19 +202,21 @@ func (p *proposing) below(root int, dir string) ([]string, error) {
 	return names, err
 }
 
-// directory looks at a directory that is in a layer. below means that there is one on the host too; opaque that what is
-// in that one is gone unless it is in the layer.
-func (p *proposing) directory(root int, dir string, below, opaque bool) error {
+// directory looks at a directory that is in a layer.
+func (p *proposing) directory(root int, dir string, in shown) error {
 	names, err := p.names(key{p.n + root, dir}, true)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := p.entry(root, path.Join(dir, name), below, opaque); err != nil {
+		if err := p.entry(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
 	}
-	if !below || !opaque {
+	if p.more {
+		return p.enough(root)
+	}
+	if !in.below || !in.opaque {
 		return nil
 	}
 	old, err := p.below(root, dir)
@@ -177,7 +227,7 @@ func (p *proposing) directory(root int, dir string, below, opaque bool) error {
 		if _, there := slices.BinarySearch(names, name); there {
 			continue
 		}
-		if err := p.gone(root, path.Join(dir, name)); err != nil {
+		if err := p.gone(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
 	}
@@ -185,7 +235,7 @@ func (p *proposing) directory(root int, dir string, below, opaque bool) error {
 }
 
 // entry looks at a file of a layer.
-func (p *proposing) entry(root int, at string, below, opaque bool) error {
+func (p *proposing) entry(root int, at string, in shown) error {
 	if path.Base(at) == stageDir { // of a broker that was killed
 		return nil
 	}
@@ -193,20 +243,13 @@ func (p *proposing) entry(root int, at string, below, opaque bool) error {
 		p.left(key{root, at}, whyLong)
 		return nil
 	}
-	upper := p.r.trees[p.n+root]
-	s, err := upper.stat(at)
-	if err != nil {
-		return err
+	s, base, l, err := p.look(root, at, in)
+	if errors.Is(err, paddock.Denied) || errors.Is(err, syscall.ENAMETOOLONG) { // of this path alone
+		p.left(key{root, at}, whyUnread)
+		return nil
 	}
-	l, err := upper.laid(at, &s)
 	if err != nil {
 		return fmt.Errorf("look at %q: %w", at, err)
-	}
-	base := State{}
-	if below {
-		if base, err = p.r.trees[root].stat(at); err != nil {
-			return err
-		}
 	}
 	switch {
 	case base.Dev != 0:
@@ -216,74 +259,98 @@ func (p *proposing) entry(root int, at string, below, opaque bool) error {
 		p.left(key{root, at}, whyStrange)
 		return nil
 	case l.whiteout:
-		if !below { // it hides nothing
+		if !in.below { // it hides nothing
 			return nil
 		}
-		return p.gone(root, at)
+		return p.gone(root, at, in)
 	case s.Kind == Socket, s.Kind == Device:
 		p.left(key{root, at}, whySpecial)
 		return nil
 	case s.Kind == Absent: // nobody else changes it
 		return fmt.Errorf("%q: %w", at, errMoving)
 	}
-	if err := p.add(root, at, s, base); err != nil {
+	if err := p.add(root, at, s, base, in, &l); err != nil {
 		return err
 	}
 	if s.Kind == Dir {
-		return p.directory(root, at, base.Kind == Dir, opaque || l.opaque)
+		return p.directory(root, at, p.into(root, at, in, &l, &base))
 	}
 	if base.Kind == Dir {
-		return p.inside(root, at)
+		return p.inside(root, at, p.into(root, at, in, nil, &base))
 	}
 	return nil
 }
 
-// gone proposes that a file of the host goes, with all that is in it.
-func (p *proposing) gone(root int, at string) error {
-	base, err := p.r.trees[root].stat(at)
-	if err != nil {
-		return err
+// look looks at a file of a layer, and at that of the host. A directory of the layer can be read afterwards.
+func (p *proposing) look(root int, at string, in shown) (s, base State, l laid, err error) {
+	upper := p.r.trees[p.n+root]
+	if s, err = upper.stat(at); err != nil {
+		return s, base, l, err
 	}
-	if !base.Exists() {
+	if s.Kind == Dir && s.Mode&0o700 != 0o700 {
+		if err := upper.unlock(at, 0o700); err != nil {
+			return s, base, l, err
+		}
+	}
+	if l, err = upper.laid(at, &s); err != nil || !in.below {
+		return s, base, l, err
+	}
+	base, err = p.r.trees[root].stat(at)
+	return s, base, l, err
+}
+
+// gone proposes that a file of the host goes, with all that is in it.
+func (p *proposing) gone(root int, at string, in shown) error {
+	base, err := p.r.trees[root].stat(at)
+	if errors.Is(err, paddock.Denied) {
+		p.left(key{root, at}, whyClosed)
 		return nil
+	}
+	if err != nil || !base.Exists() {
+		return err
 	}
 	if base.Dev != 0 {
 		p.left(key{root, at}, whyMount)
 		return nil
 	}
-	if err := p.add(root, at, State{}, base); err != nil || base.Kind != Dir {
+	if err := p.add(root, at, State{}, base, in, nil); err != nil || base.Kind != Dir {
 		return err
 	}
-	return p.inside(root, at)
+	return p.inside(root, at, p.into(root, at, in, nil, &base))
 }
 
 // inside proposes that all goes that is in a directory of the host.
-func (p *proposing) inside(root int, dir string) error {
+func (p *proposing) inside(root int, dir string, in shown) (err error) {
 	names, err := p.below(root, dir)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err == nil && p.more {
+			err = p.enough(root)
+		}
+	}()
 	for _, name := range names {
 		if len(dir)+1+len(name) > maxPath {
 			p.left(key{root, dir}, whyLong)
 			continue
 		}
-		if err := p.gone(root, path.Join(dir, name)); err != nil {
+		if err := p.gone(root, path.Join(dir, name), in); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add adds the change of a path to the proposal, if it is one.
-func (p *proposing) add(root int, at string, now, base State) error {
+// add adds the change of a path to the proposal, if it is one. in is known of the directory that it is in, and up is what
+// the layer has there, if anything.
+func (p *proposing) add(root int, at string, now, base State, in shown, up *laid) error {
 	if err := validPath(at); err != nil {
 		p.left(key{root, at[:min(len(at), maxPath)]}, whyLong)
 		return nil //nolint:nilerr // it is left out
 	}
 	if len(p.x.rec.Changes) >= p.r.j.opts.Changes || p.x.size+len(at) > maxPathBytes {
-		p.left(key{root: root}, whyMany)
-		return nil
+		return p.enough(root)
 	}
 	c := Change{Root: root, Path: Text(at), Before: now, After: base}
 	used := len(p.x.used)
@@ -295,13 +362,19 @@ func (p *proposing) add(root int, at string, now, base State) error {
 		p.x.used = p.x.used[:used]
 		return nil
 	}
+	known, err := p.proven(&c, in, up)
 	switch {
+	case err != nil:
+		return err
 	case p.moved[root]:
 		c.Why = whyOther
-	case base.Exists() && base.Kind != Dir && !p.r.forged(&base):
+	case known:
+	case in.sure && a.Kind == File:
 		if err := p.recall(&c); err != nil {
 			return err
 		}
+	default:
+		c.Why = whyNot(a)
 	}
 	// The identity of what is to come is that of nothing. It has the owner of what it replaces.
 	b.Dev, b.Ino, b.Change, b.Links, b.Racy = 0, 0, 0, 0, false
@@ -367,6 +440,7 @@ func (p *proposing) contents(c *Change) error {
 		if c.Before.Kind != File {
 			return fmt.Errorf("%q: %w", c.Path, errMoving)
 		}
+		p.r.j.kept()
 	}
 	if c.After.Kind != File {
 		return nil
@@ -391,15 +465,21 @@ func (p *proposing) contents(c *Change) error {
 	return nil
 }
 
-// keep keeps the contents of a file. What cannot be kept for lack of room ends the proposal, so that the layer stays.
+// keep keeps the contents of a file. If what is to come cannot be kept for lack of room, that ends the proposal, so that the
+// layer stays.
 func (p *proposing) keep(at key, s State) (*entry, error) {
 	e := &entry{Op: opSave, State: s}
+	used, upper := p.r.bytes, at.root >= p.n && at.root < 2*p.n
 	why, err := p.r.keep(at, e)
 	if err != nil {
 		return nil, err
 	}
+	if !upper { // the room is for what is to come
+		p.r.bytes = used
+	}
 	switch {
-	case why == errMoving.Error() && at.root >= p.n && at.root < 2*p.n: // paddock was killed, and the sandbox is ending
+	case !upper: // of a base, without which nothing is merged
+	case why == errMoving.Error(): // paddock was killed, and the sandbox is ending
 		return nil, fmt.Errorf("%q: %w: try again when its command has ended: %w", at.path, errMoving, paddock.Conflict)
 	case why == whyStep, why == whySize, why == whyDisk:
 		return nil, fmt.Errorf("%q cannot be kept: %s; `paddock discard` frees what other proposals have: %w", at.path, why, paddock.Exhausted)

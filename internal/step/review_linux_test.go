@@ -364,18 +364,18 @@ func TestAnApplicationThatWasCutOffGoesOn(t *testing.T) {
 func TestWhatAKilledRunLeftBecomesAProposalOnce(t *testing.T) {
 	r := layered(t, Options{}, map[string]string{"a": "1\n"})
 	plant(t, r.upper, map[string]string{"a": "one\n"})
-	if list, err := r.v.Salvage(t.Context()); err != nil || len(list) > 0 {
+	if list, err := r.v.Salvage(t.Context(), true); err != nil || len(list) > 0 {
 		t.Errorf("of a run that goes on: %+v, %v", list, err)
 	}
 	must(t, r.l.Leave())
 	if left, err := r.v.Layered(); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)
 	}
-	list, err := r.v.Salvage(t.Context())
+	list, err := r.v.Salvage(t.Context(), true)
 	if err != nil || len(list) != 1 || !list[0].Incomplete || list[0].Exit != -1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if again, err := r.v.Salvage(t.Context()); err != nil || len(again) > 0 {
+	if again, err := r.v.Salvage(t.Context(), true); err != nil || len(again) > 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
 	// It was killed between the proposal and the removal of the layers.
@@ -383,7 +383,7 @@ func TestWhatAKilledRunLeftBecomesAProposalOnce(t *testing.T) {
 	plant(t, r.upper, map[string]string{"a": "uno\n"})
 	must(t, r.v.root.WriteFile(layerPath(r.l.name, fileProposed), fmt.Appendf(nil, "%d", list[0].Number), 0o600))
 	must(t, r.l.Leave())
-	if again, err := r.v.Salvage(t.Context()); err != nil || len(again) > 0 {
+	if again, err := r.v.Salvage(t.Context(), true); err != nil || len(again) > 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
 	if left, err := r.v.Layered(); err != nil || len(left) > 0 {
@@ -417,7 +417,7 @@ func TestALayerForWhichThereIsNoRoomStays(t *testing.T) {
 	larger, err := OpenReviews(r.v.dir, Options{})
 	must(t, err)
 	defer larger.Close()
-	if list, err := larger.Salvage(t.Context()); err != nil || len(list) != 1 || list[0].Changed != 1 {
+	if list, err := larger.Salvage(t.Context(), true); err != nil || len(list) != 1 || list[0].Changed != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -426,7 +426,7 @@ func TestOldProposalsGo(t *testing.T) {
 	r := layered(t, Options{Age: time.Nanosecond}, nil)
 	plant(t, r.upper, map[string]string{"a": "1"})
 	r.propose(t)
-	if _, err := r.v.Salvage(t.Context()); err != nil {
+	if _, err := r.v.Salvage(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 	if list, err := r.v.List(t.Context(), Filter{}); err != nil || len(list) > 0 {
@@ -472,16 +472,6 @@ func TestTextThatWasChangedWhileTheCommandRanIsMergedIfItsBaseWasSaved(t *testin
 		if got := content(t, r.dir+"/"+name); got != want {
 			t.Errorf("%s is %.100q", name, got)
 		}
-	}
-}
-
-func TestALayerThatTakesTooMuchIsTold(t *testing.T) {
-	r := layered(t, Options{}, nil)
-	plant(t, r.upper, map[string]string{"d/large": strings.Repeat("x", 2<<20)})
-	told := false
-	r.l.Watch(t.Context(), 1<<20, func() { told = true })
-	if !told {
-		t.Error("it is not")
 	}
 }
 

@@ -806,7 +806,9 @@ func (u *undo) makeDir(x *item, _ map[key]*item) (bool, error) {
 		return false, u.failed(x, errors.Join(err, u.rec.Failed(x.to.root, x.to.path)))
 	}
 	x.did = true
-	return true, nil
+	b := x.c.Before // at once, because it is not taken for another one if this is cut off
+	b.Mode |= 0o700
+	return true, u.failed(x, u.settle(x, x.to, &b))
 }
 
 // parent reports whether the directory of a path is there, and is the one from before the step.

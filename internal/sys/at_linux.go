@@ -187,3 +187,13 @@ func MoveAt(fromDir int, from string, toDir int, to string) error {
 func ExchangeAt(fromDir int, from string, toDir int, to string) error {
 	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, unix.RENAME_EXCHANGE) })
 }
+
+// HandleOf returns the type and the bytes of the handle that a file system gives an open file, which stay the same for as
+// long as the file exists, and are not given again.
+func HandleOf(fd int) (kind int, handle []byte, err error) {
+	h, _, err := unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH)
+	if err != nil {
+		return 0, nil, err
+	}
+	return int(h.Type()), h.Bytes(), nil
+}
