@@ -36,6 +36,11 @@
 // base, unless [Layers.Changing] copied it before. That is told by the sandbox, so it only ever copies what nobody has
 // changed since the command began: a forged report cannot make a later state the base.
 //
+// An old time proves only what a file is, not that it was at its path. So each directory that it is in must be where it
+// was: because its time is old too, because the kernel says that the layer has a copy of that very directory, or because
+// Changing came upon it while its time was old. A path where nothing is was free if no name in its directory changed since,
+// or if the layer has no copy of a file there, or one of a file that the command moved. What is not proven is a conflict.
+//
 // # Trust
 //
 // The sandbox is hostile, and so are its reports. No call follows a link or leaves the root: paths are resolved by
