@@ -340,6 +340,10 @@ func (t *Task) Step(n int) {
 }
 
 func (t *Task) refuel() {
+	if t.waits.Load() {
+		t.stray()
+		return
+	}
 	used := max(0, int64(stepsPerCheck-t.fuel))
 	t.fuel = stepsPerCheck
 	_ = t.Must(t.Run.steps.Add(used))
