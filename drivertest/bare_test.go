@@ -148,6 +148,8 @@ func (d *bare) check(spec paddock.Spec) error {
 		return fmt.Errorf("without isolation: %w", paddock.Unsupported)
 	case spec.Policy.Files.DenyRead != nil, spec.Policy.Files.DenyWrite != nil, spec.Policy.Files.Protect != nil, spec.Policy.Files.Unprotect != nil:
 		return fmt.Errorf("policy of files: %w", paddock.Unsupported)
+	case spec.Undo != paddock.UndoOff:
+		return fmt.Errorf("undo: %w", paddock.Unsupported)
 	case spec.Sudo:
 		return fmt.Errorf("sudo: %w", paddock.Unsupported)
 	case len(spec.Policy.KeyAgents) > 0:

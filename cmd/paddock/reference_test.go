@@ -127,6 +127,7 @@ func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 		"paddock cache rm":       "it has no answer but its status",
 		"paddock completion":     "its answer is a script of a shell",
 		"paddock cp":             "its answer is files",
+		"paddock discard":        "it has no answer but its status",
 		"paddock key revoke":     "it has no answer but its status",
 		"paddock login":          "it has no answer but its status",
 		"paddock logout":         "it has no answer but its status",
