@@ -97,7 +97,11 @@ func (r remoteOwner) send(ctx context.Context, ch *sys.Channel, q request) error
 	if err != nil {
 		return err
 	}
-	if err := ch.Send(data); err != nil {
+	err = ch.Send(data)
+	if e := ctx.Err(); e != nil && err != nil {
+		return fmt.Errorf("%w: %w", e, EndKind(e))
+	}
+	if err != nil {
 		return errDeaf()
 	}
 	return nil
