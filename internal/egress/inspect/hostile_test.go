@@ -401,7 +401,7 @@ func TestALongBodyTakesNoMemory(t *testing.T) {
 			_ = http.NewResponseController(w).EnableFullDuplex()
 			_, _ = io.Copy(w, r.Body)
 		})
-		const size = 64 << 20
+		const size = 128 << 20 // garbage of the whole process counts too
 		response, err := w.client(http2).Do(request(t, "POST", w.url("/"), io.LimitReader(zeros{}, size)))
 		if err != nil {
 			t.Fatal(err)
