@@ -509,10 +509,11 @@ func (a *App) apply(ctx context.Context, f *applyFlags, args []string) error {
 	return err
 }
 
-func (a *App) tellApplied(n int64, result *step.Applied) {
-	for i, r := range result.Restored {
+// tellPlaces tells which paths were changed and which were left alone. The command lists them all.
+func (a *App) tellPlaces(restored []step.Restored, conflicts []step.Conflict, command string) {
+	for i, r := range restored {
 		if i == shownPaths {
-			fmt.Fprintf(a.Stdout, "and %d more, which `paddock show %d` lists\n", len(result.Restored)-shownPaths, result.Step)
+			fmt.Fprintf(a.Stdout, "and %d more, which `%s` lists\n", len(restored)-shownPaths, command)
 			break
 		}
 		note := ""
@@ -521,9 +522,13 @@ func (a *App) tellApplied(n int64, result *step.Applied) {
 		}
 		fmt.Fprintf(a.Stdout, "%s%s\n", OneLine(filepath.Join(string(r.Root), string(r.Path))), note)
 	}
-	for _, c := range result.Conflicts {
+	for _, c := range conflicts {
 		fmt.Fprintf(a.Stderr, "paddock: %s is left as it is: %s; %s\n", OneLine(filepath.Join(string(c.Root), string(c.Path))), OneLine(c.Why), OneLine(c.Remedy))
 	}
+}
+
+func (a *App) tellApplied(n int64, result *step.Applied) {
+	a.tellPlaces(result.Restored, result.Conflicts, fmt.Sprintf("paddock show %d", result.Step))
 	switch {
 	case result.Step != 0:
 		fmt.Fprintf(a.Stderr, "paddock: %s (step %d; `paddock undo` takes that back)\n", pathWords(len(result.Restored), "was applied", "were applied"), result.Step)

@@ -685,20 +685,7 @@ func (a *App) undoSteps(ctx context.Context, from stepSource, q step.Request, as
 			return err
 		}
 	} else {
-		for i, r := range result.Restored {
-			if i == shownPaths {
-				fmt.Fprintf(a.Stdout, "and %d more, which `paddock show%s %d` lists\n", len(result.Restored)-shownPaths, from.flag(), result.Step)
-				break
-			}
-			note := ""
-			if r.Note != "" {
-				note = " (" + OneLine(r.Note) + ")"
-			}
-			fmt.Fprintf(a.Stdout, "%s%s\n", OneLine(filepath.Join(string(r.Root), string(r.Path))), note)
-		}
-		for _, c := range result.Conflicts {
-			fmt.Fprintf(a.Stderr, "paddock: %s is left as it is: %s; %s\n", OneLine(filepath.Join(string(c.Root), string(c.Path))), OneLine(c.Why), OneLine(c.Remedy))
-		}
+		a.tellPlaces(result.Restored, result.Conflicts, fmt.Sprintf("paddock show%s %d", from.flag(), result.Step))
 		if more > 0 {
 			fmt.Fprintf(a.Stderr, "paddock: %d more paths were brought back or left as they are\n", more)
 		}

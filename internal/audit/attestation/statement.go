@@ -148,7 +148,8 @@ func New(subjects []Subject, p Predicate) Statement {
 
 // new reports whether a predicate has fields that are new in version 2.
 func (p *Predicate) new() bool {
-	return p.Sandbox.Image != nil || p.Counts.Steps != nil || p.Counts.Events != nil || p.Quote != nil
+	return p.Sandbox.Image != nil || p.Counts.Steps != nil || p.Counts.Events != nil || p.Quote != nil ||
+		p.Sandbox.Tenant != "" || p.Counts.RefusedActions != nil
 }
 
 func (s Statement) encode() ([]byte, error) {

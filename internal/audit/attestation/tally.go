@@ -315,10 +315,11 @@ func (t *Tally) Predicate() (Predicate, error) {
 		}
 		p.Sandbox.Image = &image
 	}
-	if t.first {
-		p.Sandbox.Image, p.Counts.Steps, p.Counts.Events = nil, nil, nil
-	}
 	s.finish(&p)
+	if t.first {
+		p.Sandbox.Image, p.Sandbox.Tenant = nil, ""
+		p.Counts.Steps, p.Counts.Events, p.Counts.RefusedActions = nil, nil, nil
+	}
 	return p, nil
 }
 
