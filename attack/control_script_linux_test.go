@@ -150,6 +150,8 @@ func (x *trial) control(s spell) string {
 		return "succeeds"
 	case strings.HasPrefix(try.Errno, "ENOSPC"), try.Errno == "EFBIG":
 		return "succeeds" // in filling the disk
+	case try.Errno == "ENOMEM":
+		return "succeeds" // in filling the memory
 	case slices.Contains([]string{string(paddock.OutOfBudget), string(paddock.OutOfMemory), string(paddock.TimedOut)}, try.Errno):
 		return "succeeds" // in reaching a limit
 	}

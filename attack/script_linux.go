@@ -131,6 +131,7 @@ func words(out string) string {
 		{"Exec format error", "ENOEXEC"}, {"command not found", "unknown"}, {"Device or resource busy", "EBUSY"}, {"Not a directory", "ENOTDIR"},
 		{"File too large", "EFBIG"}, {"No such device or address", "ENXIO"}, {"Invalid cross-device link", "EXDEV"}, {"Invalid argument", "EINVAL"},
 		{"Connection refused", "ECONNREFUSED"}, {"Operation not supported", "ENOTSUP"}, {"File name too long", "ENAMETOOLONG"}, {"Too many open files", "EMFILE"},
+		{"out of memory", "ENOMEM"},
 	} {
 		if strings.Contains(out, e.text) && !strings.Contains(strings.Join(list, " "), e.name) {
 			list = append(list, e.name)

@@ -159,7 +159,7 @@ func (r *running) died(ctx context.Context) error {
 	}
 	value := "the kernel ended in the middle of the cell: " + r.k.cause()
 	switch {
-	case r.late:
+	case r.killed && r.late:
 		value = fmt.Sprintf("the cell ran longer than %v and did not end when it was interrupted: its kernel was killed", r.cell.Timeout)
 	case r.killed && r.asked:
 		value = "the cell did not end when it was interrupted: its kernel was killed"
