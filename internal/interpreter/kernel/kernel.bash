@@ -3,11 +3,17 @@ exec 250>/proc/self/fd/1 251>/proc/self/fd/2 || exec 250>&1 251>&2 # anew: progr
 # message, and one that comes while it reads can end it. A trap that a cell sets is kept meanwhile.
 trap '' INT
 PS1= PS2= PS4='+ '
-unset PROMPT_COMMAND
+PROMPT_COMMAND=__paddock_shut # an interrupt drops the rest of a cell's line; another must not meet the shell while it reads
 set +m +H +o history
 __paddock_mark=${1#*:*:*:*:} __paddock_mark=${__paddock_mark%%:*} __paddock_count=0 __paddock_names=() __paddock_trap= __paddock_open=
 set --
 __paddock_send() { local LC_ALL=C; printf '\036%s.%04x%s' "$__paddock_mark" "${#2}" "$2" >&"$1" || exit 74; }
+__paddock_shut() {
+  [[ $__paddock_open ]] || return 0
+  __paddock_trap=$(trap -p INT)
+  trap '' INT
+  __paddock_open=
+}
 __paddock_begin() {
   __paddock_count=$((__paddock_count + 1)) __paddock_names=()
   local __paddock_pair __paddock_seq=$1
@@ -27,11 +33,7 @@ __paddock_begin() {
 }
 __paddock_end() {
   local status=$? pair
-  if [[ $__paddock_open ]]; then
-    __paddock_trap=$(trap -p INT)
-    trap '' INT
-    __paddock_open=
-  fi
+  __paddock_shut
   for pair in "${__paddock_names[@]}"; do
     case $pair in *=*) export "$pair" ;; *) unset "$pair" ;; esac
   done
