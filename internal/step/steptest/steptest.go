@@ -3,10 +3,12 @@ package steptest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,6 +170,11 @@ func create(t *testing.T, spec paddock.Spec, open Open) *session {
 		t.Fatal(err)
 	}
 	s := &session{work: filepath.Join(dir, "work"), state: filepath.Join(dir, "state")}
+	t.Cleanup(func() {
+		for errors.Is(os.RemoveAll(filepath.Join(dir, "steps")), syscall.ENOTEMPTY) { // the keeper trims it after the sandbox is gone
+			runtime.Gosched()
+		}
+	})
 	if err := furnish(s.work); err != nil {
 		t.Fatal(err)
 	}
