@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"crypto/sha1"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -169,6 +170,20 @@ func TestAHostileRepositoryIsRefusedWithTheReason(t *testing.T) {
 			write(t, filepath.Join(dir, "worktrees/x/HEAD"), two, 0o600)
 			write(t, filepath.Join(dir, ".git"), "gitdir: worktrees/x", 0o600)
 		}, "it leads to no repository"},
+		{"a FIFO in place of a working tree's directory", "HEAD", func(dir string) {
+			write(t, filepath.Join(dir, ".git"), "gitdir: worktrees/x", 0o600)
+			write(t, filepath.Join(dir, "worktrees/y"), "", 0o600)
+			if err := syscall.Mkfifo(filepath.Join(dir, "worktrees/x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "worktrees/x is no directory"},
+		{"a link in place of a working tree's directory", "HEAD", func(dir string) {
+			write(t, filepath.Join(dir, ".git"), "gitdir: worktrees/x", 0o600)
+			write(t, filepath.Join(dir, "worktrees/y"), "", 0o600)
+			if err := os.Symlink(filepath.Dir(secret), filepath.Join(dir, "worktrees/x")); err != nil {
+				t.Fatal(err)
+			}
+		}, "worktrees/x is no directory"},
 		{"a link that leads elsewhere", "HEAD", func(dir string) {
 			if err := os.Symlink(filepath.Dir(secret), filepath.Join(dir, ".git")); err != nil {
 				t.Fatal(err)
@@ -289,4 +304,14 @@ func FuzzPackedReferences(f *testing.F) {
 			t.Errorf("%q in %q is %q", rev, data, got)
 		}
 	})
+}
+
+func TestADirectoryIsOpenedAndNothingInItsPlace(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := openBelow(openRoot(t, dir), "fifo"); !errors.Is(err, syscall.ENOTDIR) { // the look before it saw a directory
+		t.Errorf("%v, %v", got, err)
+	}
 }

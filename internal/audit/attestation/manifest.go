@@ -189,7 +189,7 @@ func (s *survey) below(dir *os.Root, name, at string, info fs.FileInfo) error {
 		return fmt.Errorf("it has more than %d directories in each other: %w", maxDepth, paddock.Exhausted)
 	}
 	defer func() { s.depth++ }()
-	sub, err := dir.OpenRoot(name)
+	sub, err := openBelow(dir, name)
 	if err != nil {
 		return notRead(at, err)
 	}

@@ -364,7 +364,8 @@ func (p *pack) inflate(e packEntry) ([]byte, error) {
 		return nil, tooLarge()
 	}
 	p.left -= int(e.size)
-	z, err := zlib.NewReader(io.NewSectionReader(p.data, e.data, p.dataSize-e.data))
+	most := e.size + e.size/64 + 1<<16 // of a stream for so many bytes; one with empty blocks has no end otherwise
+	z, err := zlib.NewReader(io.NewSectionReader(p.data, e.data, min(p.dataSize-e.data, most)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
 	}

@@ -151,6 +151,12 @@ func TestAHostilePackIsRefusedWithTheReason(t *testing.T) {
 		{"a file", func(w *packWriter) { w.add(t, digest, packBlob, 2, nil, []byte("hi")) }, "names no commit"},
 		{"a size that is not its own", func(w *packWriter) { w.add(t, digest, packTag, len(body)-1, nil, body) }, "has not the size that it says"},
 		{"a bomb", func(w *packWriter) { w.add(t, digest, packTag, 10, nil, make([]byte, 100<<20)) }, "has not the size that it says"},
+		{"a stream that goes on for ever and says nothing", func(w *packWriter) {
+			w.add(t, digest, packTag, len(body), nil, body)
+			z := deflate(t, string(body)) // two bytes of a head, and blocks
+			empty := bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 200_000)
+			w.data = slices.Concat(w.data[:len(w.data)-len(z)], []byte(z[:2]), empty, []byte(z[2:]))
+		}, "has not the size that it says"},
 		{"a huge object", func(w *packWriter) { w.add(t, digest, packTag, maxObject+1, nil, make([]byte, maxObject+1)) }, "more than 1048576 bytes"},
 		{"a kind that there is not", func(w *packWriter) { w.add(t, digest, 5, 2, nil, []byte("hi")) }, "is of the kind 5"},
 		{"a delta of itself", func(w *packWriter) { w.add(t, digest, refDelta, 2, self, []byte("hi")) }, "made of too many others"},

@@ -50,7 +50,7 @@ func openRepository(dir *os.Root) (*repository, error) {
 	case !st.IsDir():
 		return nil, fmt.Errorf(".git is no directory: %w", paddock.Unsupported)
 	}
-	git, err := dir.OpenRoot(gitName)
+	git, err := openBelow(dir, gitName)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, paddock.Denied)
 	}
@@ -76,7 +76,7 @@ func openLinked(dir *os.Root, file fs.FileInfo) (_ *repository, err error) {
 		return nil, notLinked("it names no directory below worktrees")
 	}
 	r := &repository{}
-	if r.own, err = os.OpenRoot(at); err != nil {
+	if r.own, err = openDir(at); err != nil {
 		return nil, notLinked(err.Error())
 	}
 	defer func() {
@@ -97,10 +97,33 @@ func openLinked(dir *os.Root, file fs.FileInfo) (_ *repository, err error) {
 	if err != nil || filepath.Base(name) != gitName || !os.SameFile(there, file) {
 		return nil, notLinked("its repository has another working tree of the name")
 	}
-	if r.common, err = os.OpenRoot(filepath.Dir(filepath.Dir(at))); err != nil {
+	if r.common, err = openDir(filepath.Dir(filepath.Dir(at))); err != nil {
 		return nil, notLinked(err.Error())
 	}
 	return r, nil
+}
+
+// openBelow opens a directory. The dot has the kernel look first, so that a FIFO or a device in its place is not opened.
+func openBelow(dir *os.Root, name string) (*os.Root, error) { return dir.OpenRoot(name + "/.") }
+
+// openDir opens a directory by its path, and no link to one.
+func openDir(path string) (*os.Root, error) {
+	st, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.IsDir():
+		return nil, fmt.Errorf("%s is no directory", path)
+	}
+	dir, err := os.OpenRoot(path + "/.") // see openBelow
+	if err != nil {
+		return nil, err
+	}
+	if now, err := dir.Stat("."); err != nil || !os.SameFile(st, now) {
+		_ = dir.Close() // nothing was done with it
+		return nil, errReplaced
+	}
+	return dir, nil
 }
 
 // anchored returns a path, which is relative to dir if it is not absolute.
