@@ -26,9 +26,8 @@ func registerReview(fs *pflag.FlagSet, review *bool) {
 	fs.BoolVar(review, "review", false, "change nothing in directories of this machine, but propose the changes at the end, for paddock apply")
 }
 
-// reviews opens the proposals, and makes those of commands whose paddock was killed; with again also those of which there
-// was an error.
-func (a *App) reviews(ctx context.Context, again bool) (*step.Reviews, error) {
+// openReviews opens the proposals.
+func (a *App) openReviews() (*step.Reviews, error) {
 	dir, err := a.Data()
 	if err != nil {
 		return nil, err
@@ -36,6 +35,16 @@ func (a *App) reviews(ctx context.Context, again bool) (*step.Reviews, error) {
 	v, err := step.OpenReviews(filepath.Join(dir, "reviews"), step.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("the proposals: %w", err)
+	}
+	return v, nil
+}
+
+// reviews opens the proposals, and makes those of commands whose paddock was killed; with again also those of which it was
+// tried before.
+func (a *App) reviews(ctx context.Context, again bool) (*step.Reviews, error) {
+	v, err := a.openReviews()
+	if err != nil {
+		return nil, err
 	}
 	list, err := v.Salvage(ctx, again)
 	if err != nil {
@@ -588,7 +597,7 @@ func (a *App) discard(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
 		return WithHint(fmt.Errorf("a number and --all: %w", paddock.Invalid), "give one of them")
 	}
-	v, err := a.reviews(ctx, false)
+	v, err := a.openReviews() // a layer whose proposal takes for ever can be thrown away
 	if err != nil {
 		return err
 	}

@@ -195,8 +195,8 @@ func (v *Reviews) drop(name string) error {
 
 const dropTries = 100
 
-// Salvage makes proposals of what the commands left whose paddock was killed. They are Incomplete. Layers of which there
-// was an error are tried again only if again says so, because it may take long and fail again.
+// Salvage makes proposals of what the commands left whose paddock was killed. They are Incomplete. Layers of which it was
+// tried before, and not finished, are tried again only if again says so, because it may take long and fail again.
 func (v *Reviews) Salvage(ctx context.Context, again bool) (list []Record, err error) {
 	d, err := v.root.Open(dirLayers)
 	if err != nil {
@@ -252,6 +252,10 @@ func (v *Reviews) salvage(ctx context.Context, name string, again bool) (*Record
 		if _, err := v.read(n, false); err == nil {
 			return nil, v.drop(name)
 		}
+	}
+	// What ends before the proposal is there leaves this, so that other commands do not wait for it again.
+	if err := v.root.WriteFile(layerPath(name, fileFailed), nil, 0o600); err != nil {
+		return nil, err
 	}
 	return v.propose(ctx, name, head, Outcome{Exit: -1}, true, nil)
 }

@@ -236,6 +236,9 @@ func (p *proposing) directory(root int, dir string, in shown) error {
 
 // entry looks at a file of a layer.
 func (p *proposing) entry(root int, at string, in shown) error {
+	if err := context.Cause(p.ctx); err != nil { // a file takes long, and a directory has many
+		return err
+	}
 	if path.Base(at) == stageDir { // of a broker that was killed
 		return nil
 	}
@@ -301,6 +304,9 @@ func (p *proposing) look(root int, at string, in shown) (s, base State, l laid, 
 
 // gone proposes that a file of the host goes, with all that is in it.
 func (p *proposing) gone(root int, at string, in shown) error {
+	if err := context.Cause(p.ctx); err != nil {
+		return err
+	}
 	base, err := p.r.trees[root].stat(at)
 	if errors.Is(err, paddock.Denied) {
 		p.left(key{root, at}, whyClosed)

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -399,6 +400,53 @@ func TestWhatAKilledRunLeftBecomesAProposalOnce(t *testing.T) {
 	if all, err := r.v.List(t.Context(), Filter{}); err != nil || len(all) != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
+}
+
+// A layer of sparse files needs no room, and takes long. It must not hold up what comes.
+func TestALayerThatTakesLongHoldsUpNothing(t *testing.T) {
+	r := layered(t, Options{}, nil)
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprint("f", i)] = "x"
+	}
+	plant(t, r.upper, files)
+	must(t, r.l.Leave())
+	ctx, cancel := context.WithCancel(t.Context())
+	kept := 0
+	r.v.kept = func() { kept++; cancel() }
+	if list, err := r.v.Salvage(ctx, false); !errors.Is(err, context.Canceled) || len(list) > 0 || kept != 1 {
+		t.Errorf("%+v, %v, after %d files", list, err, kept)
+	}
+	r.v.kept = func() { kept++ }
+	if list, err := r.v.Salvage(t.Context(), false); err != nil || len(list) > 0 || kept != 1 {
+		t.Errorf("by another command: %+v, %v", list, err)
+	}
+	if list, err := r.v.Salvage(t.Context(), true); err != nil || len(list) != 1 || list[0].Changed != 30 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestHolesAreHashedWithinABound(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Truncate(writeFile(t, dir, "hole"), 1<<20))
+	writeFile(t, dir, "data")
+	root, err := openTree(dir)
+	must(t, err)
+	defer root.close()
+	root.holes.Store(mostHoles - 1<<19)
+	for name, want := range map[string]bool{"hole": false, "data": true} {
+		s, err := root.stat(name)
+		must(t, err)
+		if s, err = root.digest(name, s, 1<<30); err != nil || (s.Digest != "") != want {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}
+
+func writeFile(t *testing.T, dir, name string) string {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
+	return filepath.Join(dir, name)
 }
 
 func TestALayerForWhichThereIsNoRoomStays(t *testing.T) {
