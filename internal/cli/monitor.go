@@ -43,14 +43,19 @@ func (f *monitorFlags) settings(p *plan, changed func(string) bool) (*policy.Mon
 	if p.file != nil && p.file.Monitor != nil {
 		s = *p.file.Monitor
 	}
+	return f.over(s, changed)
+}
+
+// over puts what the flags ask for over what is asked for without them. Nil is no monitor.
+func (f *monitorFlags) over(s policy.Monitor, changed func(string) bool) (*policy.Monitor, error) {
 	switch {
 	case !changed("monitor"):
 	case f.monitor == "":
-		return nil, WithHint(fmt.Errorf("--monitor is empty: %w", paddock.Invalid), "it is rules, a command, a URL or off")
+		return nil, WithHint(fmt.Errorf("--monitor is empty: %w", paddock.Invalid), "it is rules, a command, a URL, or none")
 	default:
-		s = policy.Monitor{Task: s.Task, History: s.History, Removed: s.Removed, Timeout: s.Timeout, Known: s.Known, On: f.monitor != "off"}
+		s = policy.Monitor{Task: s.Task, History: s.History, Removed: s.Removed, Timeout: s.Timeout, Known: s.Known, On: f.monitor != "off" && f.monitor != "none"}
 		switch {
-		case f.monitor == "off", f.monitor == "rules":
+		case !s.On, f.monitor == "rules":
 		case strings.Contains(f.monitor, "://"):
 			s.URL = f.monitor
 		default:
@@ -148,16 +153,13 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 	if events != nil {
 		w.record = events.lines.Record
 	}
-	o := monitor.Options{
-		Policy: audit.PolicyDigest(p.spec.Policy), Task: s.Task, NoRules: s.NoRules, Judge: judge, Timeout: s.Timeout, History: s.History, Removed: s.Removed,
-		Secrets: map[string]string{}, Count: func() (int, bool) { return countIn(p.spec.Mounts) }, Record: w.record,
-	}
+	o := options(s, judge, p.spec.Mounts)
+	o.Policy, o.Record, o.Secrets = audit.PolicyDigest(p.spec.Policy), w.record, map[string]string{}
 	o.Known = append(registriesOf(p), s.Known...)
-	if s.Model != nil {
-		o.Timeout = cmp.Or(s.Timeout, modelTime)
-	}
-	for _, text := range s.Moments {
-		o.Moments = append(o.Moments, monitor.Moment(text))
+	if f.review {
+		if p.judgedBy, err = keptOf(s, judge, o.Policy); err != nil {
+			return nil, fmt.Errorf("monitor: %w", err)
+		}
 	}
 	for _, secret := range p.spec.Policy.Network.Secrets {
 		o.Secrets[secret.Name] = secret.Value
@@ -169,6 +171,21 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 		f.undo = "on" // what is not recorded is not measured
 	}
 	return w, nil
+}
+
+// options gives what the settings say of a monitor.
+func options(s *policy.Monitor, judge monitor.Judge, mounts []paddock.Mount) monitor.Options {
+	o := monitor.Options{
+		Task: s.Task, NoRules: s.NoRules, Judge: judge, Timeout: s.Timeout, History: s.History, Removed: s.Removed,
+		Count: func() (int, bool) { return countIn(mounts) },
+	}
+	if s.Model != nil {
+		o.Timeout = cmp.Or(s.Timeout, modelTime)
+	}
+	for _, text := range s.Moments {
+		o.Moments = append(o.Moments, monitor.Moment(text))
+	}
+	return o
 }
 
 // A monitored is what a result tells of the monitor.

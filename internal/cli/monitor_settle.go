@@ -66,10 +66,7 @@ func (w *monitoring) settle(ctx context.Context, d monitor.Decision, what, about
 		w.mute, w.whyMute = w.mute+1, d.Reason
 		w.mu.Unlock()
 	}
-	why = d.Reason
-	if d.Rule != "" {
-		why += " (rule " + d.Rule + ")"
-	}
+	why = reasonOf(d)
 	if d.Moment == monitor.Effect && w.isGranted(d) {
 		return w.goesOn(ctx)
 	}
@@ -142,9 +139,22 @@ func (w *monitoring) answered(d monitor.Decision, said string) {
 	if w.record == nil {
 		return
 	}
-	w.record(audit.Event{Time: time.Now(), Sandbox: string(w.id()), Kind: audit.Judged, Judgement: &audit.Judgement{
+	w.record(answer(string(w.id()), d, said))
+}
+
+// answer is the event of what a person answered about a decision.
+func answer(sandbox string, d monitor.Decision, said string) audit.Event {
+	return audit.Event{Time: time.Now(), Sandbox: sandbox, Kind: audit.Judged, Judgement: &audit.Judgement{
 		Moment: "answer", Verdict: string(d.Verdict), Judge: d.Judge, Rule: d.Rule, Score: int(d.Score * 1000), Answered: said,
-	}})
+	}}
+}
+
+// reasonOf tells why, and by which rule.
+func reasonOf(d monitor.Decision) string {
+	if d.Rule == "" {
+		return d.Reason
+	}
+	return d.Reason + " (rule " + d.Rule + ")"
 }
 
 func (w *monitoring) id() paddock.ID {
