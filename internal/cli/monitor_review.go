@@ -103,7 +103,7 @@ type reviewJudge struct {
 	m      *monitor.Monitor
 	rec    *step.Record
 	events *record // nil if nothing is recorded
-	judges string  // hint of a refusal
+	remedy string  // of a refusal
 }
 
 // reviewJudge makes the monitor that judges the application of a proposal: that of its run, unless the flags name another one.
@@ -116,7 +116,7 @@ func (a *App) reviewJudge(ctx context.Context, f *applyFlags, v *step.Reviews, n
 		return nil, err
 	}
 	j := &reviewJudge{a: a, ctx: ctx, rec: rec}
-	j.judges = fmt.Sprintf("nothing was applied; `paddock apply --monitor none %d` applies it without a judgement, --monitor rules asks the built-in rules alone", n)
+	j.remedy = fmt.Sprintf("nothing was applied; `paddock apply --monitor none %d` applies it without a judgement, --monitor rules asks the built-in rules alone", n)
 	own, digest, err := readKept(rec.Monitor)
 	if err != nil && !changed("monitor") {
 		return nil, j.unasked(err)
@@ -164,7 +164,7 @@ func (a *App) reviewJudge(ctx context.Context, f *applyFlags, v *step.Reviews, n
 
 // unasked is the refusal of an application whose monitor cannot be made.
 func (j *reviewJudge) unasked(err error) error {
-	return WithHint(&stoppedError{"the monitor that judged the command cannot be asked: " + err.Error()}, "%s", j.judges)
+	return WithHint(&stoppedError{"the monitor that judged the command cannot be asked: " + err.Error()}, "%s", j.remedy)
 }
 
 // judge implements step.Application.Judge.
@@ -186,7 +186,7 @@ func (j *reviewJudge) judge(list []*step.Change) error {
 	if why == "" {
 		return nil
 	}
-	return WithHint(&stoppedError{"the monitor refused it: " + why}, "%s", j.judges)
+	return WithHint(&stoppedError{"the monitor refused it: " + why}, "%s", j.remedy)
 }
 
 // settle does what a decision asks for, and returns why nothing is applied, or nothing.
@@ -232,7 +232,8 @@ func (j *reviewJudge) ask(patience time.Duration, why string, paths int) (said s
 		return "", false
 	}
 	defer release()
-	about := "paddock: the monitor asks about proposal " + fmt.Sprint(j.rec.Number) + ": " + OneLineOf(why, Paragraph) + "\r\npaddock: " + pathWords(paths, "would change", "would change")
+	about := fmt.Sprintf("paddock: the monitor asks about proposal %d: %s\r\npaddock: %s",
+		j.rec.Number, OneLineOf(why, Paragraph), pathWords(paths, "would change", "would change"))
 	said, _ = k.choose(j.ctx, patience, about, "paddock: allow it (a), or deny it (d)? ", "nothing is applied", []string{"allow", "deny"})
 	if said == "" {
 		said = "deny"

@@ -16,15 +16,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
-// A proposed is a proposal of a command that no sandbox ran, in directories of a test.
-type proposed struct {
+// A suggestion is a proposal of a command that no sandbox ran, in directories of a test.
+type suggestion struct {
 	dir, work string
 	number    int64
 }
 
-func propose(t *testing.T, kept json.RawMessage, files map[string]string) *proposed {
+func propose(t *testing.T, kept json.RawMessage, files map[string]string) *suggestion {
 	t.Helper()
-	p := &proposed{dir: t.TempDir()}
+	p := &suggestion{dir: t.TempDir()}
 	p.work = filepath.Join(p.dir, "work")
 	check := func(err error) {
 		t.Helper()
@@ -50,7 +50,7 @@ func propose(t *testing.T, kept json.RawMessage, files map[string]string) *propo
 }
 
 // apply runs paddock apply, and tells whether the file f was applied.
-func (p *proposed) apply(t *testing.T, change func(*App), args ...string) (code int, said string, applied bool) {
+func (p *suggestion) apply(t *testing.T, change func(*App), args ...string) (code int, said string, applied bool) {
 	t.Helper()
 	v := invoke(p.dir, map[string]string{"PATH": os.Getenv("PATH"), "HOME": p.dir}, nil, append([]string{"apply"}, append(args, fmt.Sprint(p.number))...)...)
 	if change != nil {
