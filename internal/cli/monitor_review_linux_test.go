@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -190,32 +191,39 @@ func TestAProposalCannotHoldItsJudge(t *testing.T) {
 
 func TestAPersonIsAskedAboutAnApplication(t *testing.T) {
 	for _, row := range []struct {
-		says string
+		says string // nothing closes the terminal
 		code int
 		want string
 	}{
 		{"allow\n", 0, `"answered":"allow"`},
-		{"deny\n", MonitorStatus, `"answered":"deny"`},
-		{"", MonitorStatus, `"answered":"deny"`}, // the terminal is closed
+		{"d\n", MonitorStatus, `"answered":"deny"`},
+		{"", MonitorStatus, `"answered":"deny"`},
 	} {
 		p := propose(t, nil, map[string]string{"f": "1", "AGENTS.md": "2"})
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		terminal, person := terminalPair(t)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for row.says != "" { // what comes before the question is dropped
-				if _, err := w.WriteString(row.says); err != nil {
+			var shown strings.Builder
+			buf := make([]byte, 4096)
+			for !strings.Contains(shown.String(), "deny it (d)? ") {
+				n, err := person.Read(buf)
+				if err != nil {
+					t.Errorf("%q: after %q: %v", row.says, shown.String(), err)
 					return
 				}
+				shown.Write(buf[:n])
 			}
-			_ = w.Close() // nothing was kept in it
+			if !strings.Contains(shown.String(), "it created AGENTS.md") || !strings.Contains(shown.String(), "2 paths would change") {
+				t.Errorf("asked %q", shown.String())
+			}
+			if _, err := person.WriteString(row.says); err != nil || row.says == "" {
+				_ = person.Close() // nothing is kept in it
+			}
 		})
-		code, said, applied := p.apply(t, func(a *App) { a.Tty = func() (*os.File, error) { return r, nil } }, "--monitor", "rules", "--audit", "events")
-		_ = r.Close() // ends the writer, if it was not closed
+		code, said, applied := p.apply(t, func(a *App) { a.Tty = func() (*os.File, error) { return terminal, nil } }, "--monitor", "rules", "--audit", "events")
+		_ = terminal.Close() // ends the person, if nothing was asked
 		wg.Wait()
-		_ = w.Close()
+		_ = person.Close()
 		if code != row.code || applied != (code == 0) || code != 0 && !strings.Contains(said, "a person was asked and did not allow it") {
 			t.Errorf("%q: %d, %t, %s", row.says, code, applied, said)
 		}
@@ -224,6 +232,16 @@ func TestAPersonIsAskedAboutAnApplication(t *testing.T) {
 			t.Errorf("%q: %s, %v", row.says, data, err)
 		}
 	}
+}
+
+// terminalPair returns what stands for a terminal, and the person's end of it.
+func terminalPair(t *testing.T) (terminal, person *os.File) {
+	t.Helper()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(pair[0]), "terminal"), os.NewFile(uintptr(pair[1]), "person")
 }
 
 func TestWhatAProposalKeepsOfAMonitorIsWhatItWas(t *testing.T) {
