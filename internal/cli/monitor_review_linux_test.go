@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -261,9 +262,8 @@ func TestWhatAProposalKeepsOfAMonitorIsWhatItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, digest, err := readKept(kept)
-		want, _ := json.Marshal(s)                                                                            //nolint:errchkjson // plain data
-		if have, _ := json.Marshal(got); string(have) != string(want) || digest != "sha256:d" || err != nil { //nolint:errchkjson // plain data
-			t.Errorf("%s, %q, %v; want %s", have, digest, err, want)
+		if !reflect.DeepEqual(got, s) || digest != "sha256:d" || err != nil {
+			t.Errorf("%+v, %q, %v; want %+v", got, digest, err, s)
 		}
 	}
 	if _, err := keptOf(&policy.Monitor{On: true, URL: "https://judge.example/?key=1"}, nil, ""); err == nil {
