@@ -89,7 +89,7 @@ func (a *App) apply(ctx context.Context, f *applyFlags, args []string, changed f
 	if err != nil {
 		return err
 	}
-	defer judge.close()
+	defer func() { _ = judge.close() }() // what was judged is on the disk already
 	if judge != nil {
 		q.Judge = judge.judge
 	}
