@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -110,6 +111,7 @@ type plan struct {
 
 	layers   map[string]string         // of mounts whose changes are reviewed
 	changing func(source, path string) // is told before something changes there
+	judgedBy json.RawMessage           // who judges a run that is reviewed; for the proposal
 
 	journal string // directory of the journal of steps; empty if there can be none
 	ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer

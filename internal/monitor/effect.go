@@ -280,29 +280,26 @@ func (p *present) list(n Notable) {
 // within reports whether a path is in a tree that the step itself made, such as a clone of a repository or an unpacked
 // archive: nothing of the user's acts on it. The caller holds m.mu.
 func (m *Monitor) within(p *present, c *Change) bool {
-	dir := c.Path
+	return inMade(c.Path, func(dir string) bool { return p.made[fmt.Sprintf("%d/%s", c.Root, dir)] })
+}
+
+// inMade reports whether a path is in a directory that was made, of those that do not count by their names: such as .github,
+// which may have been made for this very file.
+func inMade(path string, made func(dir string) bool) bool {
 	for {
-		i := strings.LastIndexByte(dir, '/')
+		i := strings.LastIndexByte(path, '/')
 		if i < 0 {
 			return false
 		}
-		dir = dir[:i]
-		base := dir[strings.LastIndexByte(dir, '/')+1:]
+		path = path[:i]
+		base := path[strings.LastIndexByte(path, '/')+1:]
 		if strings.HasPrefix(base, ".") || base == "workflows" || base == "hooks" || base == "actions" {
-			continue // such as .github, which it may have made for this very file
+			continue
 		}
-		if p.made[fmt.Sprintf("%d/%s", c.Root, dir)] {
+		if made(path) {
 			return true
 		}
 	}
-}
-
-// A Summary is what a step, or a review, did as a whole.
-type Summary struct {
-	Files   Files
-	Notable []Notable
-	Exit    int
-	Command []string // of Apply
 }
 
 // End judges a step that has ended by its record, which knows more than what was told while it ran.

@@ -261,21 +261,6 @@ func (m *Monitor) Secret(ctx context.Context, name string, d Destination) Decisi
 	return found
 }
 
-// Apply judges the changes of a review before they are applied to the host's files.
-func (m *Monitor) Apply(ctx context.Context, s Summary) Decision {
-	m.mu.Lock()
-	in := m.input(Apply)
-	in.Measured.Files = true
-	if m.now != nil {
-		in.Earlier = m.earlier(m.now.step)
-	}
-	files := s.Files
-	in.Step = Step{Number: m.last + 1, Files: &files, Guest: StepGuest{Command: slices.Clone(s.Command), Notable: slices.Clone(s.Notable)}}
-	f := m.facts(in, commandText(s.Command))
-	m.mu.Unlock()
-	return m.decide(ctx, f, "")
-}
-
 // NotableOf returns a path with its kind and what was done to it, if the path is of a kind that matters.
 func NotableOf(path, what string) (Notable, bool) {
 	n := Notable{Path: audit.Text(path, maxText), Kind: notableKind(path), What: what}

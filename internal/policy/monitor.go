@@ -45,7 +45,7 @@ const (
 const MonitorHint = `write "rules", "off", or a mapping with rules and one of command, url and model`
 
 // monitorMoments are the moments of package monitor at which something is asked.
-var monitorMoments = []string{"exec", "host", "secret", "effect"}
+var monitorMoments = []string{"exec", "host", "secret", "effect", "apply"}
 
 func monitorShape() *shape {
 	plain := func(doc string, set func(*Monitor, string)) *shape {

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -63,6 +64,10 @@ type About struct {
 	Start   time.Time
 	Undoes  []int64
 	Protect []string // of a review: names that are protected besides the built-in ones
+
+	// Monitor says who judges the command, of a review, as JSON without secrets. It is kept with the proposal, for who
+	// applies it.
+	Monitor json.RawMessage
 
 	// Strict means that a change that cannot be undone is refused before it is made: calls of the Recorder return
 	// [paddock.Exhausted]. Otherwise the record says that it cannot be undone. It does not concern trees that tools

@@ -28,6 +28,11 @@ type Application struct {
 
 	// Pick is asked about each path, in order, if it is set.
 	Pick func(*Offer) (Choice, error)
+
+	// Judge is asked once, if it is set, when it is known what would be applied, and before anything of the host's is
+	// changed. No other change is made afterwards; some may turn out to be conflicts. It is not asked if there is none. An
+	// error ends the application, of which nothing is recorded then.
+	Judge func([]*Change) error
 }
 
 // An Offer is a part of a proposal that may be chosen.
@@ -77,7 +82,7 @@ func (j *Journal) Apply(ctx context.Context, v *Reviews, q Application) (_ *Appl
 	if err != nil {
 		return nil, err
 	}
-	u := &undo{j: j, ctx: ctx, q: req, res: &Result{}, review: has, of: rec}
+	u := &undo{j: j, ctx: ctx, q: req, res: &Result{}, review: has, of: rec, permit: q.Judge}
 	if err := u.begin([]*Record{rec}); err != nil {
 		return nil, err
 	}
@@ -86,11 +91,28 @@ func (j *Journal) Apply(ctx context.Context, v *Reviews, q Application) (_ *Appl
 	if err == nil {
 		err = u.step(chosen)
 	}
+	if u.denied != nil {
+		return nil, errors.Join(u.denied, u.rec.Abandon())
+	}
 	res, err := u.end(err)
 	if err != nil {
 		return &Applied{*res, rec.Changed}, err
 	}
 	return a.settle(ctx, v, res)
+}
+
+// ask has the changes judged that are about to be made, if somebody judges them.
+func (u *undo) ask() error {
+	var list []*Change
+	for _, x := range u.items {
+		if !x.over {
+			list = append(list, x.c)
+		}
+	}
+	if u.permit != nil && len(list) > 0 {
+		u.denied = u.permit(list)
+	}
+	return u.denied
 }
 
 // proposal reads one.

@@ -87,13 +87,16 @@ func (v *Reviews) Begin(ctx context.Context, a About) (_ *Layers, err error) {
 	if len(a.Roots) == 0 || len(a.Roots) > maxRoots {
 		return nil, fmt.Errorf("%d directories; a review has 1 to %d: %w", len(a.Roots), maxRoots, paddock.Invalid)
 	}
+	if len(a.Monitor) > maxMonitor || len(a.Monitor) > 0 && !json.Valid(a.Monitor) {
+		return nil, fmt.Errorf("what is to be kept of the monitor is no JSON, or has %d bytes, and %d are allowed: %w", len(a.Monitor), maxMonitor, paddock.Invalid)
+	}
 	// What was changed a moment ago is told from what changes while the command runs.
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(tick + tick/4):
 	}
-	l := &Layers{v: v, name: strings.ToLower(rand.Text()), head: header{Version: logVersion, Number: 1, Kind: kindReview, Command: command(a.Command), Protect: a.Protect, Start: time.Now().Round(0)}}
+	l := &Layers{v: v, name: strings.ToLower(rand.Text()), head: header{Version: logVersion, Number: 1, Kind: kindReview, Command: command(a.Command), Protect: a.Protect, Monitor: a.Monitor, Start: time.Now().Round(0)}}
 	if err := v.root.Mkdir(layerPath(l.name), 0o700); err != nil {
 		return nil, err
 	}

@@ -34,6 +34,8 @@ type header struct {
 	Start   time.Time    `json:"start"`
 	Undoes  []int64      `json:"undoes,omitempty"`
 	Protect []string     `json:"protect,omitempty"`
+
+	Monitor json.RawMessage `json:"monitor,omitempty"`
 }
 
 // Operations of the log.

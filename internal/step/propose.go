@@ -119,7 +119,7 @@ func (v *Reviews) propose(ctx context.Context, name string, head *header, out Ou
 	}
 	r.lost = incomplete
 	p.x = &ending{r: r, rec: r.record(out), now: map[key]place{}, none: map[int]bool{}}
-	p.x.rec.Protect = head.Protect
+	p.x.rec.Protect, p.x.rec.Monitor = head.Protect, head.Monitor
 	rec, err := p.record()
 	if err != nil {
 		return nil, errors.Join(err, r.Abandon())

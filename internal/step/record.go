@@ -162,6 +162,9 @@ type Record struct {
 
 	Protect []string `json:"protect,omitempty"` // names that are protected besides the built-in ones, of a proposal
 
+	// Monitor says who judged the command, of a proposal, in the words of whoever began the review.
+	Monitor json.RawMessage `json:"monitor,omitempty"`
+
 	Bytes      int64   `json:"bytes,omitempty"`      // contents that were kept, before deduplication
 	Incomplete bool    `json:"incomplete,omitempty"` // the recorder was killed, or could not note everything
 	Undoes     []int64 `json:"undoes,omitempty"`     // steps that this one undid
@@ -187,6 +190,7 @@ const (
 	maxList    = 1000     // entries of Refused, Hosts, Secrets, Concurrent, Undoes
 	maxRoots   = 64
 	maxWords   = 1024 // bytes of one text in Refused, Hosts, Secrets
+	maxMonitor = 1 << 20
 )
 
 // validPath returns what is wrong with a path below a root.

@@ -137,6 +137,8 @@ type undo struct {
 	rec *Recorder // of the undo itself
 
 	review *stock // contents of the proposal that is applied; nil if steps are undone
+	permit func([]*Change) error
+	denied error // what permit returned
 
 	roots map[Root]int // of records, without their targets, by the roots of rec
 	bad   map[Root]string
@@ -268,6 +270,9 @@ func (u *undo) step(rec *Record) (err error) {
 		if err := u.take(&rec.Changes[i]); err != nil {
 			return err
 		}
+	}
+	if err := u.ask(); err != nil {
+		return err
 	}
 	for _, phase := range []func() error{u.open, u.removeFiles, u.arrange, u.restore, u.directories} {
 		err := phase()
