@@ -87,13 +87,14 @@ func quoted(word string) string {
 
 // unquote gives the one word that the rest of a line is, as quoted wrote it.
 func unquote(text string) (string, error) {
-	if inner, ok := strings.CutPrefix(text, "'"); ok {
-		if inner, ok = strings.CutSuffix(inner, "'"); ok {
-			text = inner
+	inner := text
+	if begun, ok := strings.CutPrefix(text, "'"); ok {
+		if ended, ok := strings.CutSuffix(begun, "'"); ok {
+			inner = ended
 		}
 	}
-	word, err := Decode(text)
-	if err != nil || quoted(Encode(word)) != quoted(text) {
+	word, err := Decode(inner)
+	if err != nil || quoted(Encode(word)) != text {
 		return "", fmt.Errorf("the rest of the command is not one word: %w", paddock.Denied)
 	}
 	return word, nil

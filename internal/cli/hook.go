@@ -212,12 +212,15 @@ func startShell(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd, keep b
 func lasting(command string) string {
 	const place = "/tmp/.paddock-step-directory"
 	quoted := "'" + strings.ReplaceAll(command, "'", `'\''`) + "'"
-	return `if [ -r ` + place + ` ]; then { IFS= read -r __paddock_from; IFS= read -r __paddock_to; } <` + place + `; ` +
-		`[ "$__paddock_from" = "$PWD" ] && __paddock_from=$PWD && cd -- "$__paddock_to" 2>/dev/null; fi; ` +
-		`__paddock_from=${__paddock_from:-$PWD}; unset __paddock_to
+	return `__paddock_at=$PWD
+if [ -r ` + place + ` ]; then
+  { IFS= read -r __paddock_from; IFS= read -r __paddock_to; } <` + place + `
+  [ "$__paddock_from" = "$__paddock_at" ] && cd -- "$__paddock_to" 2>/dev/null
+fi
+unset __paddock_from __paddock_to
 eval ` + quoted + `
 __paddock_status=$?
-[ $__paddock_status = 0 ] && printf '%s\n%s\n' "$__paddock_from" "$(pwd -P)" 2>/dev/null >` + place + `
+[ $__paddock_status = 0 ] && printf '%s\n%s\n' "$__paddock_at" "$(pwd -P)" 2>/dev/null >` + place + `
 exit $__paddock_status`
 }
 

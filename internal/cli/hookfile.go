@@ -201,7 +201,6 @@ type hookRecord struct {
 	Original []byte   `json:"original,omitempty"`
 	Written  []byte   `json:"written"`
 	Dirs     []string `json:"dirs,omitempty"` // that were made
-	Mode     uint32   `json:"mode"`
 }
 
 // original gives what the file had before; nil if there was none.

@@ -290,7 +290,7 @@ func (a *App) installHooks(agent agenthook.Agent, place placeFlags, words []stri
 	if err := a.agreed(place, file.path, now, to); err != nil {
 		return err
 	}
-	r.Existed, r.Original, r.Written, r.Mode = base != nil, base, to, uint32(mode)
+	r.Existed, r.Original, r.Written = base != nil, base, to
 	if err := a.keepRecord(r); err != nil {
 		return err
 	}
