@@ -208,17 +208,19 @@ func startShell(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd, keep b
 
 // lasting gives a command that begins where the one before it ended, if the agent itself is where it was then, and that
 // tells where it ended if it succeeds. So `cd` lasts for the next step, as in the agents that keep a shell's directory.
-// All of it is inside: the host reads nothing.
+// All of it is inside: the host reads nothing. The command comes first, because lists of steps show the beginning.
 func lasting(command string) string {
 	const place = "/tmp/.paddock-step-directory"
 	quoted := "'" + strings.ReplaceAll(command, "'", `'\''`) + "'"
-	return `__paddock_at=$PWD
+	return `__step=` + quoted + `
+__paddock_at=$PWD
 if [ -r ` + place + ` ]; then
   { IFS= read -r __paddock_from; IFS= read -r __paddock_to; } <` + place + `
   [ "$__paddock_from" = "$__paddock_at" ] && cd -- "$__paddock_to" 2>/dev/null
 fi
 unset __paddock_from __paddock_to
-eval ` + quoted + `
+eval "unset __step
+$__step"
 __paddock_status=$?
 [ $__paddock_status = 0 ] && printf '%s\n%s\n' "$__paddock_at" "$(pwd -P)" 2>/dev/null >` + place + `
 exit $__paddock_status`
