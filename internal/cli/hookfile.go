@@ -182,9 +182,7 @@ func (f *hookFile) remove(from []byte, dirs []string) error {
 		return fmt.Errorf("%s: %w: %w", f.path, err, paddock.Denied)
 	}
 	for i := len(dirs) - 1; i >= 0; i-- {
-		if f.root.Remove(dirs[i]) != nil {
-			break // it holds something else by now
-		}
+		_ = f.root.Remove(dirs[i]) // not one that holds something else by now
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -368,21 +367,12 @@ func (a *App) agreed(place placeFlags, path string, from, to []byte) error {
 	return nil
 }
 
-// programPath gives the path of this program that outlives its next version: the one by which it is found, if that leads
-// to it.
+// programPath gives the path of this program's own file. It is not the one by which PATH finds it: that could be a link
+// that somebody else, or a sandbox, leads elsewhere later.
 func programPath() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find the program: %w", err)
-	}
-	found, err := exec.LookPath("paddock")
-	if err != nil || !filepath.IsAbs(found) {
-		return exe, nil
-	}
-	one, err1 := os.Stat(found)
-	other, err2 := os.Stat(exe)
-	if err1 == nil && err2 == nil && os.SameFile(one, other) {
-		return found, nil
 	}
 	return exe, nil
 }
