@@ -29,6 +29,7 @@ func frontModules() map[string]string {
 		"github.com/hashicorp/yamux":                "likewise, for connections of machines",
 		"github.com/klauspost/compress":             "internal/driver/microvm reads kernels",
 		"github.com/ulikunitz/xz":                   "as above",
+		"github.com/tailscale/hujson":               "settings of agents with comments, which paddock hooks edits; its init takes a few µs",
 		"golang.org/x/time":                         "the pace of requests to a key agent; it has no init of its own",
 	}
 }

@@ -92,6 +92,7 @@ func commandsOfThisPackage() []command {
 		{"steps", (*App).stepsCommand}, {"show", (*App).showCommand}, {"diff", (*App).diffCommand}, {"undo", (*App).undoCommand}, {"redo", (*App).redoCommand},
 		{"review", (*App).reviewCommand}, {"apply", (*App).applyCommand}, {"discard", (*App).discardCommand},
 		{"cp", (*App).copyCommand}, {"forward", (*App).forwardCommand}, {"url", (*App).urlCommand},
+		{"hooks", (*App).hooksCommand}, {"hook", (*App).hookCommand},
 	}
 }
 

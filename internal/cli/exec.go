@@ -161,14 +161,15 @@ type visit struct {
 	stderr   io.Writer
 	terminal bool
 	json     bool
+	bound    bool // the process has no life of its own: SIGHUP is passed on too
 }
 
 // visit joins the caller's streams to a process, and gives its exit as an
-// exitStatus. SIGHUP is not passed on: who loses a terminal comes back.
+// exitStatus. SIGHUP is not passed on: who loses a terminal comes back. Of a bound process it is.
 func (a *App) visit(ctx context.Context, f *RemoteFlags, v visit, begin func(context.Context, paddock.Sandbox, paddock.Output) (paddock.Process, error)) error {
 	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	wanted := slices.DeleteFunc(append(slices.Clone(forwarded), brokenPipe), func(s os.Signal) bool { return s == syscall.SIGHUP })
+	wanted := slices.DeleteFunc(append(slices.Clone(forwarded), brokenPipe), func(s os.Signal) bool { return s == syscall.SIGHUP && !v.bound })
 	if v.terminal {
 		wanted = append(wanted, windowMoved)
 	}

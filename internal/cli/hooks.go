@@ -1,0 +1,443 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agenthook"
+)
+
+// boxFlags say what box the steps of a session run in.
+type boxFlags struct {
+	specFlags
+	idle TimeFlag
+	undo string
+}
+
+// Flags of a box that the hook itself sets, or that are of one command.
+const hookSets = "workspace dir limit timeout"
+
+func (f *boxFlags) register(fs *pflag.FlagSet) {
+	f.specFlags.register(fs)
+	for _, name := range strings.Fields(hookSets) {
+		if flag := fs.Lookup(name); flag != nil {
+			flag.Hidden = true
+		}
+	}
+	f.idle = defaultIdle
+	fs.Var(&f.idle, "idle-remove", "remove the box when no step ran for this `time`")
+	registerUndo(fs, &f.undo)
+	f.undo = string(paddock.UndoOn)
+	if flag := fs.Lookup("undo"); flag != nil {
+		flag.DefValue = f.undo
+	}
+}
+
+// placeFlags say which file of an agent is meant.
+type placeFlags struct {
+	project, follow, yes bool
+}
+
+func (f *placeFlags) register(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.project, "project", false, "the settings of the project in the current directory, and not yours for all projects")
+	fs.BoolVar(&f.follow, "follow", false, "change what a link leads to, where the file or a directory of it is a link")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "show the change, and do not ask")
+}
+
+func (a *App) hooksCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "hooks",
+		Short: "Route the shell tool of a coding agent that stays outside through a box",
+		Long: `Route the shell tool of a coding agent that stays on this machine through a box:
+each command that the model writes runs in a sandbox that has the project's
+directory and what you allow. The agent's own file tools, its MCP servers and its
+hooks stay outside. docs/use/hooks.md tells what is covered for each agent; to have
+the whole agent in a box: paddock run.`,
+	}
+	c.AddCommand(a.hooksInstallCommand(), a.hooksRemoveCommand(), a.hooksListCommand())
+	return c
+}
+
+func (a *App) hooksInstallCommand() *cobra.Command {
+	var place placeFlags
+	var box boxFlags
+	var approve bool
+	c := &cobra.Command{
+		Use:   "install [flags] " + strings.Join(agenthook.Names(), "|"),
+		Short: "Put the hooks into an agent's settings",
+		Long: `Put hooks into the settings of an agent. The change is shown first, and made after
+you agree. Everything else in the file stays, with comments and order; paddock
+hooks remove brings back the file as it was, to the byte.
+
+Then each command of the agent's shell tool runs in a box: one for each session and
+project, made with the first command, and removed when the session ends, or when no
+command ran for --idle-remove. The box has the project's directory, writable and
+with a record for paddock undo, and what the flags give it, which are those of
+paddock run. A hook or a box that fails refuses the command.
+
+Exit status: 0, or 125 if nothing was changed.`,
+		Example: `  paddock hooks install claude
+  paddock hooks install codex --allow github.com --memory 4G
+  paddock hooks install gemini --project --policy /home/me/policy.yaml`,
+		Args:                  cobra.ExactArgs(1),
+		DisableFlagsInUseLine: true,
+		ValidArgs:             agenthook.Names(),
+		RunE: func(c *cobra.Command, args []string) error {
+			agent, err := agentNamed(args[0])
+			if err != nil {
+				return err
+			}
+			words, err := box.words(a, c.Flags())
+			if err != nil {
+				return err
+			}
+			return a.installHooks(agent, place, words, approve)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	place.register(fs)
+	fs.BoolVar(&approve, "approve", false, "have the agent not ask you before a command, because it runs in a box")
+	box.register(fs)
+	return c
+}
+
+func (a *App) hooksRemoveCommand() *cobra.Command {
+	var place placeFlags
+	c := &cobra.Command{
+		Use:   "remove [flags] " + strings.Join(agenthook.Names(), "|"),
+		Short: "Take the hooks out of an agent's settings",
+		Long: `Take the hooks out of the settings of an agent: the file is again what it was before,
+to the byte, and gone if there was none. If it changed since, only the hooks are
+taken out. The change is shown first, and made after you agree.
+
+Exit status: 0, or 125 if nothing was changed.`,
+		Args:                  cobra.ExactArgs(1),
+		DisableFlagsInUseLine: true,
+		ValidArgs:             agenthook.Names(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := agentNamed(args[0])
+			if err != nil {
+				return err
+			}
+			return a.removeHooks(agent, place)
+		},
+	}
+	place.register(c.Flags())
+	return c
+}
+
+func (a *App) hooksListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the files that hooks were put into",
+		Long: `List the files of agents that paddock hooks install changed, and whether the hooks
+are in them still.
+
+Exit status: 0, or 125 if the list cannot be read.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.listHooks() },
+	}
+}
+
+func agentNamed(name string) (agenthook.Agent, error) {
+	agent, err := agenthook.Named(name)
+	if err != nil {
+		return agent, WithHint(err, "paddock hooks install %s", strings.Join(agenthook.Names(), "|"))
+	}
+	return agent, nil
+}
+
+// words gives the flags that were given, so that a hook can give them again.
+func (f *boxFlags) words(a *App, fs *pflag.FlagSet) ([]string, error) {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	var again boxFlags
+	again.register(own)
+	var words []string
+	fs.Visit(func(flag *pflag.Flag) {
+		switch list, isList := flag.Value.(*listFlag); {
+		case own.Lookup(flag.Name) == nil:
+		case isList:
+			for _, text := range *list {
+				words = append(words, "--"+flag.Name+"="+text)
+			}
+		default:
+			words = append(words, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
+	for _, name := range strings.Fields(hookSets) {
+		if fs.Changed(name) {
+			return nil, WithHint(fmt.Errorf("--%s: the hook itself says that, or no box of a session has it: %w", name, paddock.Invalid), "leave the flag out")
+		}
+	}
+	f.look = true
+	if f.needsDir() {
+		return nil, WithHint(fmt.Errorf("a hook runs in other directories, so a path must not depend on this one: %w", paddock.Invalid), "write paths from /")
+	}
+	p, err := f.plan(a, fs.Changed)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.unmonitored(); err != nil {
+		return nil, err
+	}
+	if _, err := parseUndo(f.undo); err != nil {
+		return nil, err
+	}
+	if err := own.Parse(words); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	again.look = true
+	if !reflect.DeepEqual(*f, again) {
+		return nil, fmt.Errorf("these flags cannot be written into a hook: %w", paddock.Unsupported)
+	}
+	return words, nil
+}
+
+// place gives the directory and the name of an agent's file.
+func (f placeFlags) place(a *App, agent agenthook.Agent) (dir, name string, err error) {
+	if f.project {
+		if dir, err = a.Dir(); err != nil {
+			return "", "", fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
+		}
+		return dir, agent.Project, nil
+	}
+	home, _ := a.Lookup("HOME")
+	if !filepath.IsAbs(home) {
+		return "", "", WithHint(fmt.Errorf("there is no home directory: %w", paddock.Unsupported), "set HOME, or use --project")
+	}
+	base, file := agent.UserFile(home, a.Lookup)
+	if rel, err := filepath.Rel(home, base); err == nil && filepath.IsLocal(rel) {
+		return home, filepath.Join(rel, file), nil // every directory below the home is looked at
+	}
+	return base, file, nil
+}
+
+// open opens the file of an agent, and what is known of it.
+func (f placeFlags) open(a *App, agent agenthook.Agent) (*hookFile, *hookRecord, error) {
+	dir, name, err := f.place(a, agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := openHookFile(dir, name, f.follow)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := a.record(file.path)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.root.Close())
+	}
+	if r == nil {
+		r = &hookRecord{Version: 1, Path: file.path}
+	}
+	r.Agent, r.Dir, r.Name, r.Follow = agent.Name, dir, name, f.follow
+	return file, r, nil
+}
+
+func (a *App) installHooks(agent agenthook.Agent, place placeFlags, words []string, approve bool) (err error) {
+	if runtime.GOOS == "windows" {
+		return WithHint(fmt.Errorf("hooks need a system with /bin/sh: %w", paddock.Unsupported), "run the agent and Paddock in WSL")
+	}
+	program, err := programPath()
+	if err != nil {
+		return err
+	}
+	file, r, err := place.open(a, agent)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.root.Close()) }()
+	now, mode, err := file.read()
+	if err != nil {
+		return err
+	}
+	base := now
+	switch {
+	case r.Written != nil && now != nil && bytes.Equal(now, r.Written):
+		base = r.original()
+	case now != nil:
+		if base, _, err = agent.Remove(now, r.original()); err != nil {
+			return inFile(file.path, err)
+		}
+		if base != nil && agent.Plugin() {
+			return fmt.Errorf("%s is there, and not of Paddock: %w", file.path, paddock.Exists)
+		}
+	}
+	to, err := agent.Install(base, program, words, approve)
+	if err != nil {
+		return inFile(file.path, err)
+	}
+	if bytes.Equal(to, now) {
+		return a.Say("the hooks are in %s already\n", file.path)
+	}
+	if err := a.agreed(place, file.path, now, to); err != nil {
+		return err
+	}
+	r.Existed, r.Original, r.Written = base != nil, base, to
+	if err := a.keepRecord(r); err != nil {
+		return err
+	}
+	made, err := file.replace(now, to, mode)
+	if err != nil {
+		return err
+	}
+	if len(made) > 0 {
+		r.Dirs = made
+		if err := a.keepRecord(r); err != nil {
+			return err
+		}
+	}
+	return a.Say("%s: commands of its shell tool run in a box from its next start on. %s\n", agent.Title, agent.Note)
+}
+
+func inFile(path string, err error) error {
+	return WithHint(fmt.Errorf("%s: %w", path, err), "nothing was changed")
+}
+
+func (a *App) removeHooks(agent agenthook.Agent, place placeFlags) (err error) {
+	file, r, err := place.open(a, agent)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.root.Close()) }()
+	now, mode, err := file.read()
+	if err != nil {
+		return err
+	}
+	if now == nil {
+		return errors.Join(a.forgetRecord(file.path), a.Say("there is no %s\n", file.path))
+	}
+	left, original := r.original(), r.original()
+	if r.Written == nil || !bytes.Equal(now, r.Written) {
+		if r.Written == nil {
+			original = now // what it had before is not known, so nothing else is taken out
+		}
+		var found bool
+		if left, found, err = agent.Remove(now, original); err != nil {
+			return inFile(file.path, err)
+		}
+		if !found {
+			return errors.Join(a.forgetRecord(file.path), a.Say("there are no hooks in %s\n", file.path))
+		}
+	}
+	if err := a.agreed(place, file.path, now, left); err != nil {
+		return err
+	}
+	if left == nil {
+		err = file.remove(now, r.Dirs)
+	} else {
+		_, err = file.replace(now, left, mode)
+	}
+	if err != nil {
+		return err
+	}
+	return a.forgetRecord(file.path)
+}
+
+// agreed shows a change of a file, and asks.
+func (a *App) agreed(place placeFlags, path string, from, to []byte) error {
+	writeChange(a.Stderr, path, from, to)
+	if place.yes {
+		return nil
+	}
+	if !isTerminal(a.Stdin) {
+		return WithHint(fmt.Errorf("%s would be changed, and there is nobody to ask: %w", path, paddock.Invalid), "if you mean it: --yes")
+	}
+	fmt.Fprint(a.Stderr, "change it? [y/N] ")
+	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil || word != "y" && word != "yes" {
+		return WithHint(fmt.Errorf("nothing was changed: %w", paddock.Canceled), "answer y to go on")
+	}
+	return nil
+}
+
+// programPath gives the path of this program's own file. It is not the one by which PATH finds it: that could be a link
+// that somebody else, or a sandbox, leads elsewhere later.
+func programPath() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the program: %w", err)
+	}
+	return exe, nil
+}
+
+func (a *App) listHooks() error {
+	dir, err := a.hookRecords()
+	if err != nil {
+		return err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: %w", dir, err, paddock.Denied)
+	}
+	var list []*hookRecord
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		var r hookRecord
+		if err != nil || json.Unmarshal(data, &r) != nil || r.Version != 1 {
+			continue // a file that is being written
+		}
+		list = append(list, &r)
+	}
+	slices.SortFunc(list, func(x, y *hookRecord) int { return strings.Compare(x.Path, y.Path) })
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "AGENT\tSTATE\tFILE")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", OneLine(r.Agent), r.state(), OneLine(r.Path))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write the list: %w: %w", err, paddock.Exhausted)
+	}
+	return nil
+}
+
+// state tells what became of the hooks in a file.
+func (r *hookRecord) state() string {
+	agent, err := agenthook.Named(r.Agent)
+	if err != nil {
+		return "unknown"
+	}
+	file, err := openHookFile(r.Dir, r.Name, r.Follow)
+	if err != nil {
+		return "unreadable"
+	}
+	defer file.root.Close()
+	now, _, err := file.read()
+	switch {
+	case err != nil:
+		return "unreadable"
+	case now == nil:
+		return "gone"
+	case bytes.Equal(now, r.Written):
+		return "installed"
+	}
+	if _, found, err := agent.Remove(now, r.original()); err != nil || !found {
+		return "gone"
+	}
+	return "installed, the file changed since"
+}
+
+// endSession removes the box of a session.
+func (a *App) endSession(ctx context.Context, id paddock.ID) error {
+	err := a.WithRunning(ctx, func(ctx context.Context, r *Remote) error { return remove(ctx, r, string(id), true) })
+	if errors.Is(err, paddock.Unavailable) {
+		return nil // no server, no box
+	}
+	return err
+}
