@@ -185,6 +185,29 @@ type Raise struct {
 	Set Budget `json:"set,omitzero"` // instead of what there is
 }
 
+// Words lists the parts of a raise, as the command line writes them.
+func (r Raise) Words() string {
+	var parts []string
+	for _, part := range []struct {
+		sign string
+		of   Budget
+	}{{"+", r.Add}, {"", r.Set}} {
+		if part.of.CPU != 0 {
+			parts = append(parts, "cpu="+part.sign+part.of.CPU.String())
+		}
+		if part.of.Network != 0 {
+			parts = append(parts, fmt.Sprintf("network=%s%d", part.sign, part.of.Network))
+		}
+		if part.of.Cost != "" {
+			parts = append(parts, fmt.Sprintf("cost=%s%.32s", part.sign, string(part.of.Cost)))
+		}
+	}
+	if r.Set.Prices != (Prices{}) {
+		parts = append(parts, "prices")
+	}
+	return strings.Join(parts, ",")
+}
+
 // Raised returns the budget after a raise.
 func (b Budget) Raised(r Raise) (Budget, error) {
 	if r == (Raise{}) {

@@ -65,6 +65,15 @@ func (e *entry) overspent() bool {
 	return e.spends() && (e.account.blind >= blindLooks || e.exceeded() != allowance.Excess{})
 }
 
+// tries reports whether another attempt may be made now, grace period or not: what is used up is so by no clock.
+func (a *attempts) tries(now time.Time, soonest *time.Duration) bool {
+	if a.again.After(now) {
+		*soonest = min(*soonest, a.again.Sub(now))
+		return false
+	}
+	return true
+}
+
 // exceeded returns which budget is used up. mu is held.
 func (e *entry) exceeded() allowance.Excess { return e.rec.Terms.Budget.Exceeded(e.account.meter.Use) }
 
@@ -73,7 +82,10 @@ func (e *entry) spent() string {
 	if x := e.exceeded(); x != (allowance.Excess{}) {
 		return fmt.Sprintf("%s (%s were used)", x.Words(), x.Used)
 	}
-	return "what it uses of its budget cannot be measured any more"
+	if e.account.blind >= blindLooks {
+		return "what it uses of its budget cannot be measured any more"
+	}
+	return "of its budget, which was used up or could not be measured"
 }
 
 // unpaid returns an error if the budget is used up, so that nothing may run. mu is held.

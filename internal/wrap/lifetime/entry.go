@@ -520,7 +520,7 @@ func (e *entry) next(now time.Time) (task, time.Time) {
 		return idleRemove, now
 	case e.pending && (final || paused == ByBudget) && !over.IsZero() && due(&e.own, over):
 		return giveUp, now
-	case e.overspent() && due(&e.asked, time.Time{}):
+	case e.overspent() && e.asked.tries(now, &soonest):
 		return overBudget, now
 	case e.pending && due(&e.asked, time.Time{}):
 		return repause, now
