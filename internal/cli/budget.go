@@ -56,7 +56,7 @@ func parseBudget(texts []string, may bool) (by allowance.Raise, err error) {
 		default:
 			return by, WithHint(fmt.Errorf("--budget %s: there is no such budget: %w", name, paddock.Invalid), "budgets are cpu, network and cost")
 		}
-		if !ok {
+		if !ok || strings.HasPrefix(amount, "+") { // which is a time for Go
 			return by, WithHint(fmt.Errorf("--budget %s: %q cannot be its value: %w", name, value, paddock.Invalid), "%s", hint)
 		}
 		if seen[name] {

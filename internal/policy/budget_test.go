@@ -32,7 +32,7 @@ func TestABudgetIsReadAsItIsWritten(t *testing.T) {
 		"budget: {cost: 1, prices: {cpu_second: 0}}":               "a cost needs prices",
 		"budget: {cost: 1e3, prices: {cpu_second: 1}}":             "is not allowed",
 		"budget: {cost: -1, prices: {cpu_second: 1}}":              "is not allowed",
-		"budget: {cost: 1, prices: {cpu: 1}}":                      "cpu_second",
+		"budget: {cost: 1, prices: {cpu: 1}}":                      `unknown key "cpu"`,
 		"budget: {cost: '1', prices: {cpu_second: 1}}":             "expected a number",
 		"budget: {time: 1s}":                                       "time",
 		"budget: {cost: 1, prices: {cpu_second: 0.0000000000001}}": "is not allowed",

@@ -86,7 +86,6 @@ func TestABudgetIsGivenToldAndRaised(t *testing.T) {
 	tr.want(400, "POST", "/v1/sandboxes/a/budget", `{}`)
 	tr.want(400, "POST", "/v1/sandboxes/a/budget", `{"set":{"cost":"-1"}}`)
 	tr.want(400, "POST", "/v1/sandboxes", `{"id":"b","terms":{"budget":{"cost":"1"}}}`)
-	tr.want(501, "POST", "/v1/sandboxes", `{"id":"b","terms":{"budget":{"network":1}}}`) // which a simulated computer does not have
 	tr.want(404, "GET", "/v1/sandboxes/b", "")
 	if l := lease(200, "PUT", "/v1/sandboxes/a/terms", `{}`); l.Terms != (api.Terms{}) || l.Spent != nil {
 		t.Errorf("%+v", l)
