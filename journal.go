@@ -76,12 +76,27 @@ type Step struct {
 	Incomplete bool   // its recorder was killed, or could not note everything
 	Digest     string // SHA-256 of the record, in hexadecimal
 
+	Use *StepUse // nil if nothing was measured
+
 	Refused []string // what was refused meanwhile, in words
 	Hosts   []string // hosts that were reached meanwhile
 	Secrets []string // names of secrets that were used meanwhile
 
 	Changes []StepChange
 	Left    []StepLeft
+}
+
+// A StepUse is what a sandbox used while a step went on, and so what steps at the same time used too. What was not
+// measured is nil.
+type StepUse struct {
+	// CPU is the processor time of everything in the sandbox, and of what isolates it, as the host counted it.
+	CPU *time.Duration `json:"cpu,omitempty"`
+
+	// MemoryPeak is the most bytes that one process of the command had, as the sandbox told it.
+	MemoryPeak *int64 `json:"memory_peak,omitempty"`
+
+	// Traffic has the bytes from and to the network, as the host counted them.
+	Traffic *Traffic `json:"traffic,omitempty"`
 }
 
 // A StepChange is a path that a step changed.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
@@ -41,7 +42,24 @@ type Terms struct {
 	// IgnoreProcesses makes a running process not count as activity, unless somebody is
 	// attached to its output.
 	IgnoreProcesses bool `json:"ignore_processes,omitempty"`
+
+	// Budget bounds what the sandbox uses in all. When it is used up the sandbox is paused, and nothing runs in it until
+	// [Driver.Raise]. Terms that are nothing but a budget leave those of the server in force.
+	Budget Budget `json:"budget,omitzero"`
 }
+
+// A Budget bounds what a sandbox uses in all: processor time, bytes of the network in both directions together, and the
+// cost of both and of memory by prices of the caller's, which have no currency.
+type Budget = allowance.Budget
+
+// Prices are what a cost is computed by. What is empty costs nothing. They are decimal numbers.
+type Prices = allowance.Prices
+
+// A Raise changes a budget: it adds to what there is, or sets it.
+type Raise = allowance.Raise
+
+// A Spent is what a sandbox with a budget used. Memory is in bytes times seconds.
+type Spent = api.Spent
 
 // A Lease is the state of a sandbox's terms.
 type Lease struct {
@@ -50,12 +68,13 @@ type Lease struct {
 	Ends    time.Time `json:"ends,omitzero"`     // the deadline; zero means none
 	Renew   time.Time `json:"renew,omitzero"`    // renew before this time; zero means never
 	Idle    time.Time `json:"idle,omitzero"`     // idle since; zero means not idle
-	Paused  string    `json:"paused,omitempty"`  // "person", "deadline", "lease" or "idle"; empty if nothing paused it
+	Paused  string    `json:"paused,omitempty"`  // "person", "deadline", "lease", "idle" or "budget"; empty if nothing paused it
 	Failure string    `json:"failure,omitempty"` // the last failure to apply the terms; empty means none
+	Spent   *Spent    `json:"spent,omitempty"`   // nil if there is no budget
 }
 
 func leaseOf(l api.Lease) Lease {
-	return Lease{Terms: Terms(l.Terms), Created: l.Created, Ends: l.Ends, Renew: l.Renew, Idle: l.Idle, Paused: l.Paused, Failure: l.Failure}
+	return Lease{Terms: Terms(l.Terms), Created: l.Created, Ends: l.Ends, Renew: l.Renew, Idle: l.Idle, Paused: l.Paused, Failure: l.Failure, Spent: l.Spent}
 }
 
 // CreateWith is Create with these terms instead of the server's. If the server has no
@@ -87,6 +106,12 @@ func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) (L
 // missed renewal resumes. Without KeepAlive, Renew returns paddock.Conflict.
 func (d *Driver) Renew(ctx context.Context, id paddock.ID) (Lease, error) {
 	return d.terms(ctx, id, "renew", call{method: "POST", path: "/renew", repeat: true})
+}
+
+// Raise raises the budget of a sandbox, or sets it. A sandbox that was paused because of its budget resumes. If the
+// budget is used up even so, Raise returns paddock.Conflict and changes nothing.
+func (d *Driver) Raise(ctx context.Context, id paddock.ID, by Raise) (Lease, error) {
+	return d.terms(ctx, id, "raise the budget", call{method: "POST", path: "/budget", body: by})
 }
 
 func (d *Driver) terms(ctx context.Context, id paddock.ID, what string, c call) (Lease, error) {

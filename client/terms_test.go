@@ -3,6 +3,8 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +72,48 @@ func TestTermsGoOverTheNetwork(t *testing.T) {
 	}
 	if _, err := c.Terms(ctx, "../a"); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("no name: %v", err)
+	}
+}
+
+func TestWhoWaitsForACommandIsToldOfTheBudget(t *testing.T) {
+	c := of(t, &host{driver: func(string) (paddock.Driver, error) {
+		d, err := sim.New(sim.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return lifetime.New(context.Background(), d, lifetime.Options{})
+	}})
+	ctx := t.Context()
+	sb, err := c.CreateWith(ctx, paddock.Spec{ID: "a"}, client.Terms{Budget: client.Budget{CPU: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"sh", "-c", "while :; do sleep 0.01; done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(ctx); !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "its budget of processor time, 1ms, is used up") {
+		t.Fatalf("wait: %v", err)
+	}
+	if st, err := sb.Status(ctx); err != nil || st.State != paddock.Paused || !strings.Contains(st.Reason, "is used up") {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := sb.Start(ctx, paddock.Cmd{Args: []string{"true"}}); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("start: %v", err)
+	}
+	l, err := c.Raise(ctx, "a", client.Raise{Add: client.Budget{CPU: time.Hour}})
+	if err != nil || l.Paused != "" || l.Spent == nil || l.Spent.CPU < time.Millisecond {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	again, err := sb.Attach(ctx, p.ID(), paddock.Output{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Signal(ctx, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := again.Wait(ctx); err != nil || exit.Cause != paddock.Signaled {
+		t.Errorf("%+v, %v", exit, err)
 	}
 }
 

@@ -157,6 +157,7 @@ func stepOf(r *step.Record) paddock.Step {
 	s := paddock.Step{
 		Number: r.Number, Kind: r.Kind, Begin: r.Begin, End: r.End, Exit: r.Exit, Changed: r.Changed, Missed: r.Missed,
 		Undoes: r.Undoes, Incomplete: r.Incomplete, Digest: r.Digest, Hosts: r.Hosts, Secrets: r.Secrets,
+		Use: r.Use,
 	}
 	for _, word := range r.Command {
 		s.Command = append(s.Command, string(word))

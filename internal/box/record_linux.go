@@ -93,6 +93,7 @@ func (l *Life) record(id paddock.ID, how *recording, commands bool) (err error) 
 		l.plan.Gateway.Follow(&l.steps.seen)
 	}
 	l.steps.refused = func() []paddock.Refusal { return l.Box().refusedSoFar() }
+	l.steps.reading = l.reading
 	l.steps.settle = func(ctx context.Context) {
 		if l.plan.Gateway != nil {
 			l.plan.Gateway.Settle(ctx) // the answer to a client may come before its event

@@ -26,6 +26,7 @@ type stepping struct {
 	audit   audit.Sink               // gets an event of each recorded step; nil gets none
 	refused func() []paddock.Refusal // what the box's init has refused
 	settle  func(context.Context)    // waits for events of the gateway
+	reading func() reading           // what the sandbox has used
 	seen    sightings
 
 	turn sync.Mutex // held while a step begins or ends
@@ -78,6 +79,7 @@ type openStep struct {
 	file       bool
 	closing    bool // what changes now belongs to another step
 	seen       *sighting
+	before     reading
 	concurrent map[int64]bool
 }
 
@@ -219,7 +221,7 @@ func (s *stepping) begin(kind string, command []string, background bool) error {
 	for _, other := range s.open {
 		o.concurrent[other.recorder.Number()], other.concurrent[r.Number()] = true, true
 	}
-	o.seen = s.seen.begin(s.refused())
+	o.seen, o.before = s.seen.begin(s.refused()), s.reading()
 	s.open = append(s.open, o)
 	return nil
 }
@@ -327,7 +329,7 @@ func (s *stepping) finish(o *openStep, exit *paddock.Exit) {
 	}
 	s.open = slices.Delete(s.open, i, i+1)
 	s.ran = true
-	out := step.Outcome{Exit: statusOf(exit), Concurrent: slices.Sorted(maps.Keys(o.concurrent))}
+	out := step.Outcome{Exit: statusOf(exit), Concurrent: slices.Sorted(maps.Keys(o.concurrent)), Use: useOf(o.before, s.reading(), exit)}
 	s.seen.end(o.seen, s.refused(), &out)
 	r, err := o.recorder.End(context.Background(), out)
 	if err == nil && (o.background || o.file) && r.Changed == 0 && r.Missed == 0 {

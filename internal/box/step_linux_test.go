@@ -70,6 +70,7 @@ func recordedDir(t *testing.T, mode paddock.UndoMode, w step.Watcher) *stepping 
 	}
 	s.refused = func() []paddock.Refusal { return nil }
 	s.settle = func(context.Context) {}
+	s.reading = func() reading { return reading{cpu: -1} }
 	t.Cleanup(s.close)
 	if _, err := s.watch([]WitnessedTree{{Source: work, Target: "/w"}}); err != nil {
 		t.Fatal(err)

@@ -10,67 +10,106 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
 // overBudget is the exit status of a run that used its budget up: that of timeout(1), which stops commands too.
 const overBudget = 124
 
-// An allowance bounds what a sandbox may use in all. Zero is no bound.
-type allowance struct {
-	cpu     time.Duration
-	network int64 // bytes, in both directions together
+// registerBudget adds the flag, and says what happens when the budget is used up.
+func registerBudget(fs *pflag.FlagSet, texts *[]string, then string) {
+	fs.StringSliceVar(texts, "budget", nil, then+": `NAME=VALUE`, cpu=TIME of its processors, network=SIZE in both directions, or cost=NUMBER by the prices of the policy file (repeatable; commas between several)")
 }
 
-// registerBudget adds the flag.
-func registerBudget(fs *pflag.FlagSet, texts *[]string) {
-	fs.StringSliceVar(texts, "budget", nil, "stop the sandbox when it has used more in all: `NAME=VALUE`, cpu=TIME of its processors or network=SIZE in both directions (repeatable; commas between several)")
-}
+const (
+	budgetStops  = "stop the sandbox when it has used more in all"
+	budgetPauses = "pause the sandbox when it has used so much in all"
+)
 
-// parseBudget reads the values of --budget.
-func parseBudget(texts []string) (allowance, error) {
-	var b allowance
+// parseBudget reads the values of --budget. Those that begin with + are added where may is true, and else refused.
+func parseBudget(texts []string, may bool) (by allowance.Raise, err error) {
+	seen := map[string]bool{}
 	for _, text := range texts {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return b, WithHint(fmt.Errorf("--budget %s: there is no value: %w", text, paddock.Invalid), "write NAME=VALUE, such as cpu=10m")
+			return by, WithHint(fmt.Errorf("--budget %s: there is no value: %w", text, paddock.Invalid), "write NAME=VALUE, such as cpu=10m")
 		}
+		to, amount := &by.Set, value
+		if more, adds := strings.CutPrefix(value, "+"); adds && may {
+			to, amount = &by.Add, more
+		}
+		var hint string
 		switch name {
 		case "cpu":
-			d, err := time.ParseDuration(value)
-			if err != nil || d <= 0 {
-				return b, WithHint(fmt.Errorf("--budget cpu: %q cannot be its value: %w", value, paddock.Invalid), "it is a time: a number and a unit, such as 30s or 5m, and more than nothing")
-			}
-			if b.cpu != 0 {
-				return b, budgetTwice(name)
-			}
-			b.cpu = d
+			hint = "it is a time: a number and a unit, such as 30s or 5m, and more than nothing"
+			to.CPU, err = time.ParseDuration(amount)
+			ok = err == nil && to.CPU > 0
 		case "network":
-			n, err := policy.ParseSize(value)
-			if err != nil || n <= 0 {
-				return b, WithHint(fmt.Errorf("--budget network: %q cannot be its value: %w", value, paddock.Invalid), "it is a size: a number and a unit, such as 512M or 2GiB, and more than nothing")
-			}
-			if b.network != 0 {
-				return b, budgetTwice(name)
-			}
-			b.network = n
+			hint = "it is a size: a number and a unit, such as 512M or 2GiB, and more than nothing"
+			to.Network, err = policy.ParseSize(amount)
+			ok = err == nil && to.Network > 0
+		case "cost":
+			hint = "it is a decimal number, such as 0.50, and more than nothing; its unit is that of the prices"
+			to.Cost, err = allowance.ParseDecimal(amount)
+			ok = err == nil && strings.Trim(amount, "0.") != ""
 		default:
-			return b, WithHint(fmt.Errorf("--budget %s: there is no such budget: %w", name, paddock.Invalid), "budgets are cpu and network")
+			return by, WithHint(fmt.Errorf("--budget %s: there is no such budget: %w", name, paddock.Invalid), "budgets are cpu, network and cost")
 		}
+		if !ok || strings.HasPrefix(amount, "+") { // which is a time for Go
+			return by, WithHint(fmt.Errorf("--budget %s: %q cannot be its value: %w", name, value, paddock.Invalid), "%s", hint)
+		}
+		if seen[name] {
+			return by, WithHint(fmt.Errorf("--budget %s is there twice: %w", name, paddock.Invalid), "leave one out")
+		}
+		seen[name] = true
 	}
-	return b, nil
+	return by, nil
 }
 
-func budgetTwice(name string) error {
-	return WithHint(fmt.Errorf("--budget %s is there twice: %w", name, paddock.Invalid), "leave one out")
+// budget returns what the flags and the policy file say together. A flag stands before the file.
+func (p *plan) budget(texts []string) (b allowance.Budget, err error) {
+	by, err := parseBudget(texts, false)
+	if err != nil {
+		return b, err
+	}
+	if p.file != nil {
+		b = p.file.Budget
+	}
+	if by.Set.CPU != 0 {
+		b.CPU = by.Set.CPU
+	}
+	if by.Set.Network != 0 {
+		b.Network = by.Set.Network
+	}
+	if by.Set.Cost != "" {
+		b.Cost = by.Set.Cost
+	}
+	if b.Cost == "" {
+		b.Prices = allowance.Prices{}
+	} else if b.Prices == (allowance.Prices{}) {
+		return b, WithHint(fmt.Errorf("--budget cost: there are no prices: %w", paddock.Invalid),
+			"write yours into a file for --policy, such as: budget: {prices: {cpu_second: 0.00001, network_gib: 0.09}}")
+	}
+	return b, b.Check()
+}
+
+// unbudgeted refuses a policy with a budget where there is none.
+func (p *plan) unbudgeted() error {
+	if p.file == nil || !p.file.Budget.Bounds() {
+		return nil
+	}
+	return WithHint(fmt.Errorf("%s: budget: only paddock run, shell, create and fork keep a budget: %w", p.file.Where("budget"), paddock.Unsupported), "leave the key out here")
 }
 
 // A spending watches what a sandbox uses, and removes the sandbox when its budget is used up. A nil one watches nothing.
 type spending struct {
-	budget allowance
+	budget allowance.Budget
 	every  time.Duration
 	stop   func(context.Context) error // removes the sandbox
 	look   func(context.Context) (paddock.Status, error)
+
+	meter allowance.Meter // of spend, and then of watch
 
 	over chan struct{} // closed when nobody watches any more
 	wg   sync.WaitGroup
@@ -87,21 +126,22 @@ const spendingEvery = time.Second
 const blindLooks = 5
 
 // spend watches a sandbox until end is called. It fails if the sandbox cannot be measured.
-func (b allowance) spend(ctx context.Context, sb *oneShot, network paddock.NetworkMode) (*spending, error) {
-	if b == (allowance{}) {
+func spend(ctx context.Context, b allowance.Budget, sb *oneShot, network paddock.NetworkMode) (*spending, error) {
+	if !b.Bounds() {
 		return nil, nil
 	}
 	s := &spending{budget: b, every: spendingEvery, stop: sb.Remove, look: sb.Status, over: make(chan struct{})}
-	if b.network != 0 && network == paddock.NetworkNone {
+	if b.Network != 0 && network == paddock.NetworkNone {
 		return nil, WithHint(fmt.Errorf("--budget network: this sandbox has no network: %w", paddock.Invalid), "leave it out, or allow hosts with --allow")
 	}
 	st, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if what := b.unmeasured(&st); what != "" {
+	if what := b.Unmeasured(&st); what != "" {
 		return nil, WithHint(fmt.Errorf("--budget %s: nothing measures it in this sandbox: %w", what, paddock.Unsupported), "%s", budgetHint(what))
 	}
+	s.meter.Look(&st, time.Now())
 	s.wg.Go(func() { s.watch(context.WithoutCancel(ctx)) })
 	return s, nil
 }
@@ -111,28 +151,6 @@ func budgetHint(what string) string {
 		return "only a network with rules is counted (--allow HOST); leave the budget out for another"
 	}
 	return "control groups measure it: paddock doctor tells what they lack; --timeout bounds a run without them"
-}
-
-// unmeasured names what a status lacks of the budget.
-func (b allowance) unmeasured(st *paddock.Status) string {
-	switch {
-	case b.cpu != 0 && st.Usage.CPU < 0:
-		return "cpu"
-	case b.network != 0 && st.Traffic == nil:
-		return "network"
-	}
-	return ""
-}
-
-// exceeded says which part of the budget a status exceeds.
-func (b allowance) exceeded(st *paddock.Status) string {
-	switch {
-	case b.cpu != 0 && st.Usage.CPU > b.cpu:
-		return fmt.Sprintf("its budget of processor time, %s, is used up", b.cpu)
-	case b.network != 0 && st.Traffic != nil && st.Traffic.Plus(paddock.Traffic{In: st.Traffic.Out}).In > b.network:
-		return fmt.Sprintf("its budget of network traffic, %s, is used up", BytesInWords(b.network))
-	}
-	return ""
 }
 
 // watch looks again and again.
@@ -149,12 +167,16 @@ func (s *spending) watch(ctx context.Context) {
 		st, err := s.look(ctx)
 		why := ""
 		switch {
-		case err != nil || s.budget.unmeasured(&st) != "":
+		case err != nil || s.budget.Unmeasured(&st) != "":
 			if blind++; blind == blindLooks {
 				why = "what it uses of its budget cannot be measured any more"
 			}
 		default:
-			blind, why = 0, s.budget.exceeded(&st)
+			blind = 0
+			s.meter.Look(&st, time.Now())
+			if x := s.budget.Exceeded(s.meter.Use); x != (allowance.Excess{}) {
+				why = x.Words()
+			}
 			s.mu.Lock()
 			s.last = &st
 			s.mu.Unlock()

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,7 +67,11 @@ func TestABudgetThatCannotBeKeptIsRefused(t *testing.T) {
 		{[]string{"--budget", "cpu=0s"}, "cannot be its value"},
 		{[]string{"--budget", "cpu=fast"}, "cannot be its value"},
 		{[]string{"--budget", "network=0"}, "cannot be its value"},
-		{[]string{"--budget", "cost=1"}, "budgets are cpu and network"},
+		{[]string{"--budget", "cost=1"}, "--budget cost: there are no prices"},
+		{[]string{"--budget", "cost=0.00"}, "cannot be its value"},
+		{[]string{"--budget", "cost=1e3"}, "cannot be its value"},
+		{[]string{"--budget", "cpu=+1s"}, "cannot be its value"},
+		{[]string{"--budget", "time=1s"}, "budgets are cpu, network and cost"},
 		{[]string{"--budget", "cpu=1s,cpu=2s"}, "is there twice"},
 		{[]string{"--budget", "cpu=1s"}, "--budget cpu: nothing measures it in this sandbox"},
 		{[]string{"--budget", "network=1M"}, "this sandbox has no network"},
@@ -78,5 +84,35 @@ func TestABudgetThatCannotBeKeptIsRefused(t *testing.T) {
 	}
 	if blind.Created != blind.Removed {
 		t.Errorf("%d sandboxes were made, and %d removed", blind.Created, blind.Removed)
+	}
+}
+
+const priced = `version: 1
+budget:
+  cost: 1
+  prices: {cpu_second: 0.5, memory_gib_second: 0}
+`
+
+func TestACostIsByThePricesOfThePolicyFile(t *testing.T) {
+	for name, row := range map[string]struct {
+		args []string
+		want string
+	}{
+		"of the file":        {nil, "its budget of cost, 1, is used up"},
+		"of the command":     {[]string{"--budget", "cost=2.25"}, "its budget of cost, 2.25, is used up"},
+		"what is less stops": {[]string{"--budget", "cpu=1500ms"}, "its budget of processor time, 1.5s, is used up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(priced), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var looks atomic.Int64
+			f := &fake.Fake{Measure: func(st *paddock.Status) { st.Usage.CPU = time.Duration(looks.Add(1)-1) * 1500 * time.Millisecond }}
+			v := invoke(dir, nil, []Tier{AsTier(f, paddock.Jail)}, append(append([]string{"run", "--policy", filepath.Join(dir, "p.yaml")}, row.args...), "--", "sleep", "1000000")...)
+			if code := v.Run(t.Context()); code != 124 || !strings.Contains(v.Stderr.String(), row.want) {
+				t.Errorf("exit status %d, %q", code, v.Stderr.String())
+			}
+		})
 	}
 }

@@ -31,7 +31,7 @@ func stateWords() []string {
 }
 
 // valuesOf lists the values of flags, by their names, that a shell completes. A value that ends with
-// ":" is a beginning.
+// ":" or "=" is a beginning.
 func valuesOf() map[string][]string {
 	var names, groups []string
 	for _, n := range protect.Names() {
@@ -47,6 +47,7 @@ func valuesOf() map[string][]string {
 		"root":          {"host", "dir:", "snapshot:"},
 		"at-end":        {"remove", "pause"},
 		"undo":          undoModes(),
+		"budget":        {"cpu=", "network=", "cost="},
 		"unprotect":     names,
 		"allow":         groups,
 		"deny":          groups,
@@ -76,7 +77,7 @@ func completeValues(c *cobra.Command) {
 						fit = append(fit, v)
 					}
 				}
-				if len(fit) == 1 && strings.HasSuffix(fit[0], ":") {
+				if len(fit) == 1 && strings.ContainsAny(fit[0][len(fit[0])-1:], ":=") {
 					directive |= cobra.ShellCompDirectiveNoSpace
 				}
 				return fit, directive

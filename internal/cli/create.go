@@ -23,6 +23,7 @@ type createFlags struct {
 	name   string
 	labels listFlag
 	undo   string
+	budget []string
 	json   bool
 }
 
@@ -33,6 +34,7 @@ func (f *createFlags) registerAll(fs *pflag.FlagSet) {
 	fs.VarP(&f.labels, "label", "l", "a label by which it is found: `NAME=VALUE` (repeatable)")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: its status")
 	f.termFlags.register(fs)
+	registerBudget(fs, &f.budget, budgetPauses)
 	registerUndo(fs, &f.undo)
 	f.specFlags.register(fs)
 }
@@ -57,6 +59,10 @@ paddock undo brings back what was before.
 With --lifetime, --idle-pause, --idle-remove or --renew-every it has these terms and
 none of the server's own; docs/server/leases.md tells what they promise.
 
+With --budget cpu=10m, network=1G or cost=0.50, or the policy's key budget, it is
+paused when it has used so much in all, and nothing runs in it until paddock resume
+--budget raises that. docs/use/sandboxes.md tells more.
+
 Where no server is named by --server, PADDOCK_SERVER or paddock login, one of
 your own is started. It ends by itself when it has had no sandbox and no call
 for five minutes.
@@ -72,7 +78,7 @@ Exit status: 0, or 125 if no sandbox was made.`,
 			if err != nil {
 				return err
 			}
-			terms, err := f.terms()
+			terms, err := f.termsWith(p)
 			if err != nil {
 				return err
 			}
@@ -244,7 +250,7 @@ removed then.`,
 			if err != nil {
 				return err
 			}
-			terms, err := f.terms()
+			terms, err := f.termsWith(p)
 			if err != nil {
 				return err
 			}

@@ -48,7 +48,8 @@ What the sandbox refused while the command ran, and which limits were reached, i
 told at the end.
 
 Exit status: as of paddock run: that of the command, 128+n if signal n killed it,
-126 or 127 if it cannot be started, 125 if Paddock itself failed.`,
+126 or 127 if it cannot be started, 125 if Paddock itself failed; 124 if the budget
+of the sandbox is used up, and the command waits until paddock resume raises it.`,
 		Example: `  paddock exec "$id" -- make test
   paddock exec -it "$id" -- bash
   pid=$(paddock exec -d "$id" -- ./job) && paddock attach "$id" "$pid"`,
@@ -144,7 +145,7 @@ func (a *App) detached(ctx context.Context, r *Remote, id paddock.ID, cmd paddoc
 	cmd.Output = paddock.Output{Detached: true}
 	p, err := sb.Start(ctx, cmd)
 	if err != nil {
-		return err
+		return a.broke(ctx, r, id, 0, err)
 	}
 	defer p.Release()
 	if asJSON {
@@ -209,7 +210,7 @@ func (a *App) visit(ctx context.Context, f *RemoteFlags, v visit, begin func(con
 		return p, err
 	})
 	if err != nil {
-		return lost(Because(starting, err), v.id, pid)
+		return a.broke(ctx, r, v.id, pid, lost(Because(starting, err), v.id, pid))
 	}
 	tell(a.Stderr, exit, nil)
 	refused := refusedSince(context.WithoutCancel(ctx), sb, pid)

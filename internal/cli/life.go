@@ -232,16 +232,6 @@ Exit status: 0, or 125 if one of them could not be paused.`,
 	}, "pausing", func(ctx context.Context, sb paddock.Sandbox) error { return sb.Pause(ctx) })
 }
 
-func (a *App) resumeCommand() *cobra.Command {
-	return a.stateCommand(&cobra.Command{
-		Use:   "resume [flags] ID…",
-		Short: "Have paused sandboxes go on",
-		Long: `Have paused sandboxes go on, where they were.
-
-Exit status: 0, or 125 if one of them could not be resumed.`,
-	}, "resuming", func(ctx context.Context, sb paddock.Sandbox) error { return sb.Resume(ctx) })
-}
-
 func (a *App) snapshotCommand() *cobra.Command {
 	var f RemoteFlags
 	var o paddock.SnapshotOptions

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (a *App) mapAll(ctx context.Context, f *mapFlags, args []string, changed fu
 	}
 	p, err := f.plan(a, changed)
 	if err == nil {
-		err = p.unmonitored()
+		err = cmp.Or(p.unmonitored(), p.unbudgeted())
 	}
 	if err != nil {
 		return err

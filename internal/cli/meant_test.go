@@ -54,6 +54,8 @@ func TestShellsCompleteValues(t *testing.T) {
 		{"ls --tier ", "sim"},
 		{"create --at-end ", "pause"},
 		{"run --mode ", "full"},
+		{"create --budget c", "cpu="},
+		{"resume --budget n", "network="},
 		{"run --unprotect .git/h", ".git/hooks"},
 		{"run --allow group:", "group:code-hosts"},
 		{"run --allow-missing io", "io-limit"},

@@ -30,6 +30,8 @@ type lent struct{ paddock.Driver }
 
 func (lent) Close() error { return nil }
 
+func (d lent) Unwrap() paddock.Driver { return d.Driver }
+
 func newRack(t *testing.T) *rack {
 	t.Helper()
 	d, err := sim.New(sim.Options{})

@@ -61,6 +61,9 @@ Exit status: 0; 1 if a cell of standard input failed; 125 if Paddock itself fail
 			}
 			p, err := f.plan(a, c.Flags().Changed)
 			if err == nil {
+				err = p.unbudgeted()
+			}
+			if err == nil {
 				err = p.unmonitored()
 			}
 			if err != nil {

@@ -74,8 +74,9 @@ and paddock undo brings back what was before. --undo strict also refuses a
 change that could not be undone, such as of a file above 256 MiB, before it is
 made.
 
-With --budget cpu=10m or network=1G, the sandbox is stopped when it has used more
-in all. It is looked at each second, so it may use a little more.
+With --budget cpu=10m, network=1G or cost=0.50, the sandbox is stopped when it has
+used so much in all. It is looked at each second, so it may use a little more. A
+cost is by the prices of the policy file. docs/use/run.md tells more.
 
 With --review, what the command changes in directories of yours goes to a layer
 over them, and nothing in them changes. At the end there is a proposal: paddock
@@ -128,7 +129,7 @@ Paddock itself failed; 123 if a monitor refused the command or ended the sandbox
 	registerStrip(fs, &f.strip)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
-	registerBudget(fs, &f.budget)
+	registerBudget(fs, &f.budget, budgetStops)
 	registerReview(fs, &f.review)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
@@ -191,11 +192,11 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if err != nil {
 		return err
 	}
-	limit, err := parseBudget(f.budget)
+	p, err := f.plan(a, changed)
 	if err != nil {
 		return err
 	}
-	p, err := f.plan(a, changed)
+	limit, err := p.budget(f.budget)
 	if err != nil {
 		return err
 	}
@@ -305,7 +306,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	review.watch(starting, p.spec.Limits.Disk, b)
 	ports.serve(a, b)
 	var exit paddock.Exit
-	spent, err := limit.spend(starting, b, p.spec.Policy.Network.Mode)
+	spent, err := spend(starting, limit, b, p.spec.Policy.Network.Mode)
 	if err == nil {
 		exit, err = a.judgedScript(starting, f, b, relay, s, args, r, asker, mon)
 	}

@@ -174,7 +174,7 @@ Paddock itself failed.`,
 	f.registerPublish(fs)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
-	registerBudget(fs, &f.budget)
+	registerBudget(fs, &f.budget, budgetStops)
 	f.registerMonitor(fs)
 	registerReview(fs, &f.review)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")

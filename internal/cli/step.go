@@ -248,13 +248,14 @@ Exit status: 0, or 125 if the journal cannot be read.`,
 
 func listSteps(out io.Writer, list []step.Record) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STEP\tTIME\tTIER\tEXIT\tCHANGED\tCOMMAND")
+	fmt.Fprintln(w, "STEP\tTIME\tTIER\tEXIT\tCHANGED\tTOOK\tCPU\tNETWORK\tCOMMAND")
 	for _, s := range list {
 		exit := strconv.Itoa(s.Exit)
 		if s.Exit < 0 || s.Kind == "undo" || s.Kind == "apply" {
 			exit = "-"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", s.Number, s.Begin.Local().Format("2006-01-02 15:04:05"), OneLine(string(s.Tier)), exit, s.Changed, stepWords(&s))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", s.Number, s.Begin.Local().Format("2006-01-02 15:04:05"), OneLine(string(s.Tier)), exit, s.Changed,
+			inTime(s.End.Sub(s.Begin)), stepCPU(&s), stepTraffic(&s), stepWords(&s))
 	}
 	return w.Flush()
 }
@@ -345,6 +346,7 @@ func (a *App) showStep(r *step.Record) {
 	if r.Kind != "undo" && r.Kind != "apply" {
 		fmt.Fprintf(w, "  exit     %d\n", r.Exit)
 	}
+	a.showUse(r)
 	fmt.Fprintf(w, "  record   sha256:%s\n", r.Digest)
 	if r.Incomplete {
 		fmt.Fprintln(w, "  the record is incomplete: the process that wrote it was killed, or could not note everything")

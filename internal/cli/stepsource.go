@@ -244,6 +244,7 @@ func (s *serverSteps) record(x *paddock.Step) *step.Record {
 	r := &step.Record{
 		Number: x.Number, Sandbox: string(s.id), Tier: s.tier, Kind: x.Kind, Begin: x.Begin, End: x.End, Exit: x.Exit, Undoes: x.Undoes,
 		Incomplete: x.Incomplete, Changed: x.Changed, Missed: x.Missed, Hosts: x.Hosts, Secrets: x.Secrets, Digest: x.Digest, Roots: []step.Root{{Path: "/"}},
+		Use: x.Use,
 	}
 	for _, word := range x.Command {
 		r.Command = append(r.Command, step.Text(word))

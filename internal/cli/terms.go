@@ -53,12 +53,30 @@ func (f *termFlags) terms() (*client.Terms, error) {
 	return &t, nil
 }
 
+// termsWith gives what the flags and the policy file ask for; nil is nothing.
+func (f *createFlags) termsWith(p *plan) (*client.Terms, error) {
+	t, err := f.terms()
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.budget(f.budget)
+	if err != nil || !b.Bounds() {
+		return t, err
+	}
+	if t == nil {
+		t = &client.Terms{}
+	}
+	t.Budget = b
+	return t, nil
+}
+
 // A lessor is a server whose sandboxes have terms.
 type lessor interface {
 	CreateWith(ctx context.Context, spec paddock.Spec, t client.Terms) (paddock.Sandbox, error)
 	Terms(ctx context.Context, id paddock.ID) (client.Lease, error)
 	Extend(ctx context.Context, id paddock.ID, by time.Duration) (client.Lease, error)
 	Renew(ctx context.Context, id paddock.ID) (client.Lease, error)
+	Raise(ctx context.Context, id paddock.ID, by client.Raise) (client.Lease, error)
 }
 
 // lessor gives the server as one.
@@ -186,6 +204,7 @@ func termsRows(w *tabwriter.Writer, l client.Lease) {
 	if l.Terms.IdleRemove > 0 {
 		row("removed", fmt.Sprintf("when idle for %s", l.Terms.IdleRemove))
 	}
+	budgetRows(row, l)
 	if !l.Idle.IsZero() && (l.Terms.IdlePause > 0 || l.Terms.IdleRemove > 0) {
 		row("idle since", l.Idle.Local().Format(time.DateTime))
 	}

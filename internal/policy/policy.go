@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 )
 
 // Limits of a document. A document beyond them is refused, never cut.
@@ -71,6 +72,7 @@ type File struct {
 	Audit        []paddock.AuditKind
 	AllowMissing []paddock.Control
 	Monitor      *Monitor // nil if the file does not say
+	Budget       allowance.Budget
 
 	// Notes are settings that are probably a mistake or have no effect. They are not errors.
 	Notes []Problem

@@ -54,6 +54,7 @@ func version1() *shape {
 		{"mounts", &shape{kind: list, doc: "Host directories and files that appear inside.", elem: mountShape()}},
 		{"environment", environmentShape()},
 		{"limits", limitsShape()},
+		{"budget", budgetShape()},
 		{"files", filesShape()},
 		{"network", networkShape()},
 		{"forward_agent", forwardShape()},

@@ -43,6 +43,7 @@ func (s *Server) table() []route {
 		{"GET " + box + "/terms", s.known((*request).terms)},
 		{"PUT " + box + "/terms", s.known((*request).setTerms)},
 		{"POST " + box + "/extend", s.known((*request).extend)},
+		{"POST " + box + "/budget", s.known((*request).raise)},
 		{"POST " + box + "/renew", s.known((*request).renew)},
 		{"POST " + box + "/pause", s.known((*request).pause)},
 		{"POST " + box + "/resume", s.known((*request).resume)},

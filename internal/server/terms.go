@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
@@ -47,7 +48,7 @@ func termsOf(t api.Terms) (lifetime.Terms, error) {
 	}
 	return lifetime.Terms{
 		Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: end,
-		IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses,
+		IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses, Budget: t.Budget,
 	}, nil
 }
 
@@ -57,12 +58,16 @@ func told(l lifetime.Lease) api.Lease {
 	if t.Timeout > 0 { // set by another API, for its own sandboxes
 		t.Deadline = l.Ends
 	}
+	var spent *api.Spent
+	if t.Budget.Bounds() {
+		spent = &api.Spent{Use: l.Use, Cost: t.Budget.CostInWords(l.Use), Over: l.Over}
+	}
 	return api.Lease{
 		Terms: api.Terms{
 			Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: string(t.OnEnd),
-			IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses,
+			IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses, Budget: t.Budget,
 		},
-		Created: l.Created, Ends: l.Ends, Renew: l.Renew, Idle: l.Idle, Paused: string(l.Paused), Failure: l.Failure,
+		Created: l.Created, Ends: l.Ends, Renew: l.Renew, Idle: l.Idle, Paused: string(l.Paused), Failure: l.Failure, Spent: spent,
 	}
 }
 
@@ -96,6 +101,15 @@ func (q *request) extend() error {
 // renew handles POST /v1/sandboxes/{id}/renew.
 func (q *request) renew() error {
 	return q.keep("", func(k lifetime.Lessor, id paddock.ID) error { return k.Renew(q.Context(), id) })
+}
+
+// raise handles POST /v1/sandboxes/{id}/budget.
+func (q *request) raise() error {
+	var by allowance.Raise
+	if err := q.body(&by); err != nil {
+		return err
+	}
+	return q.keep(api.Updated, func(k lifetime.Lessor, id paddock.ID) error { return k.Raise(q.Context(), id, by) })
 }
 
 // keep runs an operation on a sandbox's terms, and answers with the new state. If news is

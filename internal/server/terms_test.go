@@ -64,6 +64,36 @@ func TestTermsAreGivenToldAndChanged(t *testing.T) {
 	}
 }
 
+func TestABudgetIsGivenToldAndRaised(t *testing.T) {
+	tr := newTrial(t, leased(t, 0))
+	lease := func(code int, method, path, body string) (l api.Lease) {
+		t.Helper()
+		if err := json.Unmarshal(tr.want(code, method, path, body), &l); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a","terms":{"budget":{"cpu":60000000000,"cost":"0.5","prices":{"cpu_second":"0.001"}}}}`)
+	l := lease(200, "GET", "/v1/sandboxes/a/terms", "")
+	if l.Terms.Budget.CPU != time.Minute || l.Terms.Budget.Prices.CPUSecond != "0.001" || l.Spent == nil || !strings.HasPrefix(l.Spent.Cost, "0.000") || l.Spent.Over != "" {
+		t.Errorf("%+v", l)
+	}
+	l = lease(200, "POST", "/v1/sandboxes/a/budget", `{"add":{"cpu":60000000000,"cost":"0.25"},"set":{"prices":{"cpu_second":"0.002"}}}`)
+	if l.Terms.Budget.CPU != 2*time.Minute || l.Terms.Budget.Cost != "0.75" || l.Terms.Budget.Prices.CPUSecond != "0.002" {
+		t.Errorf("%+v", l)
+	}
+	tr.want(409, "POST", "/v1/sandboxes/a/budget", `{"add":{"network":1}}`)
+	tr.want(400, "POST", "/v1/sandboxes/a/budget", `{}`)
+	tr.want(400, "POST", "/v1/sandboxes/a/budget", `{"set":{"cost":"-1"}}`)
+	tr.want(400, "POST", "/v1/sandboxes", `{"id":"b","terms":{"budget":{"cost":"1"}}}`)
+	tr.want(404, "GET", "/v1/sandboxes/b", "")
+	if l := lease(200, "PUT", "/v1/sandboxes/a/terms", `{}`); l.Terms != (api.Terms{}) || l.Spent != nil {
+		t.Errorf("%+v", l)
+	}
+	tr.caller.ReadOnly = true
+	tr.want(403, "POST", "/v1/sandboxes/a/budget", `{"set":{"cpu":60000000000}}`)
+}
+
 func TestWhoMayOnlyLookChangesNoTerms(t *testing.T) {
 	tr := newTrial(t, leased(t, 0))
 	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)

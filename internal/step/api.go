@@ -82,6 +82,7 @@ type Outcome struct {
 	Hosts      []string
 	Secrets    []string
 	Concurrent []int64
+	Use        *paddock.StepUse // nil if nothing was measured
 }
 
 // A How says how a name is moved.

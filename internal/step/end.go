@@ -74,7 +74,7 @@ func (r *Recorder) record(o Outcome) *Record {
 	rec := &Record{
 		Number: r.number, Sandbox: r.head.Sandbox, Life: r.head.Life, Tier: r.head.Tier, Kind: r.head.Kind, Command: r.head.Command,
 		Roots: r.head.Roots, Begin: r.head.Start, End: time.Now().Round(0), Exit: o.Exit, Undoes: r.head.Undoes,
-		Concurrent: o.Concurrent[:min(len(o.Concurrent), maxList)],
+		Concurrent: o.Concurrent[:min(len(o.Concurrent), maxList)], Use: o.Use,
 	}
 	for _, f := range o.Refused[:min(len(o.Refused), maxList)] {
 		rec.Refused = append(rec.Refused, Refusal{f.Path[:min(len(f.Path), maxWords)], cut(f.Operation), cut(f.Why)})

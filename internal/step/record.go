@@ -160,6 +160,8 @@ type Record struct {
 	Secrets    []string  `json:"secrets,omitempty"`    // names of secrets that were used
 	Concurrent []int64   `json:"concurrent,omitempty"` // steps that ran at the same time in the same directories
 
+	Use *paddock.StepUse `json:"use,omitempty"` // nil if nothing was measured
+
 	Protect []string `json:"protect,omitempty"` // names that are protected besides the built-in ones, of a proposal
 
 	// Monitor says who judged the command, of a proposal, in the words of whoever began the review.

@@ -29,6 +29,8 @@ type Step struct {
 	Hosts      []string  `json:"hosts,omitempty"`
 	Secrets    []string  `json:"secrets,omitempty"`
 
+	Use *paddock.StepUse `json:"use,omitempty"`
+
 	Changes []StepChange `json:"changes,omitempty"`
 	Left    []StepLeft   `json:"left,omitempty"`
 }
@@ -52,6 +54,7 @@ func FromStep(s *paddock.Step) Step {
 	x := Step{
 		Number: s.Number, Kind: s.Kind, Command: Pack(s.Command), Begin: s.Begin, End: s.End, Exit: s.Exit, Changed: s.Changed, Missed: s.Missed,
 		Undoes: s.Undoes, Incomplete: s.Incomplete, Digest: s.Digest, Refused: Pack(s.Refused), Hosts: s.Hosts, Secrets: s.Secrets,
+		Use: s.Use,
 	}
 	for _, c := range s.Changes {
 		x.Changes = append(x.Changes, StepChange{c.What, Bytes(c.Path), Bytes(c.From), c.Why})
@@ -67,6 +70,7 @@ func (x *Step) Step() paddock.Step {
 	s := paddock.Step{
 		Number: x.Number, Kind: x.Kind, Command: Unpack(x.Command), Begin: x.Begin, End: x.End, Exit: x.Exit, Changed: x.Changed, Missed: x.Missed,
 		Undoes: x.Undoes, Incomplete: x.Incomplete, Digest: x.Digest, Refused: Unpack(x.Refused), Hosts: x.Hosts, Secrets: x.Secrets,
+		Use: x.Use,
 	}
 	for _, c := range x.Changes {
 		s.Changes = append(s.Changes, paddock.StepChange{What: c.What, Path: string(c.Path), From: string(c.From), Why: c.Why})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 )
 
 // A Create describes a sandbox to make: a spec, and terms. Nil terms select the server's
@@ -23,6 +24,8 @@ type Terms struct {
 	IdleRemove      time.Duration `json:"idle_remove,omitempty"`
 	Wake            bool          `json:"wake,omitempty"`
 	IgnoreProcesses bool          `json:"ignore_processes,omitempty"`
+
+	Budget allowance.Budget `json:"budget,omitzero"`
 }
 
 // What happens to a sandbox at its deadline.
@@ -38,8 +41,17 @@ type Lease struct {
 	Ends    time.Time `json:"ends,omitzero"`    // zero means never
 	Renew   time.Time `json:"renew,omitzero"`   // renew before this time; zero means never
 	Idle    time.Time `json:"idle,omitzero"`    // idle since; zero means not idle
-	Paused  string    `json:"paused,omitempty"` // what paused it: person, deadline, lease or idle
+	Paused  string    `json:"paused,omitempty"` // what paused it: person, deadline, lease, idle or budget
 	Failure string    `json:"failure,omitempty"`
+
+	Spent *Spent `json:"spent,omitempty"` // of a sandbox with a budget
+}
+
+// A Spent is what a sandbox with a budget used.
+type Spent struct {
+	allowance.Use
+	Cost string `json:"cost,omitempty"` // rounded to a millionth; empty without prices
+	Over string `json:"over,omitempty"` // which budget is used up: cpu, network or cost
 }
 
 // An Extension is the duration by which to move a deadline.

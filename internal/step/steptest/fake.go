@@ -61,10 +61,12 @@ type Fake struct {
 func NewFake() *Fake {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	f := &Fake{}
+	cpu, peak := time.Second, int64(1<<20)
+	used := []*paddock.StepUse{nil, {CPU: &cpu}, {CPU: &cpu, MemoryPeak: &peak, Traffic: &paddock.Traffic{In: 1}}}
 	for n := int64(1); n <= 3; n++ {
 		f.steps = append(f.steps, paddock.Step{
 			Number: 10 * n, Kind: "run", Command: []string{"touch", "a\xff"}, Begin: at, End: at.Add(time.Second), Exit: int(n - 2), Changed: 2, Missed: 1,
-			Undoes: []int64{n}, Incomplete: n == 2, Digest: "abc", Refused: []string{"write \xfe: rule"}, Hosts: []string{"example.com"}, Secrets: []string{"TOKEN"},
+			Undoes: []int64{n}, Incomplete: n == 2, Digest: "abc", Refused: []string{"write \xfe: rule"}, Hosts: []string{"example.com"}, Secrets: []string{"TOKEN"}, Use: used[n-1],
 			Changes: []paddock.StepChange{{What: "created", Path: "/work/a\xff"}, {What: "moved", Path: "/b", From: "/c", Why: "large"}},
 			Left:    []paddock.StepLeft{{Path: "/work/node_modules", Why: "rebuilt"}},
 		})

@@ -39,6 +39,10 @@ func Undo(t *testing.T, base paddock.Spec, open Open) {
 	for _, script := range scripts {
 		s.run(t, script)
 	}
+	measured, err := s.sandbox.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.close(t)
 	list, err := s.journal.List(t.Context(), step.Filter{Directory: s.work})
 	if err != nil {
@@ -53,6 +57,7 @@ func Undo(t *testing.T, base paddock.Spec, open Open) {
 			t.Errorf("%q: %+v", scripts[i], r)
 		}
 	}
+	used(t, commands, &measured)
 	var undos []int64
 	for i := len(commands) - 1; i >= 0; i-- {
 		undos = append(undos, s.undo(t, commands[i].Number))
@@ -61,6 +66,27 @@ func Undo(t *testing.T, base paddock.Spec, open Open) {
 	for i := len(undos) - 1; i >= 0; i-- {
 		s.undo(t, undos[i])
 		s.is(t, len(undos)-i, fmt.Sprintf("redo of %q", scripts[len(undos)-1-i]))
+	}
+}
+
+// used promises that the record of each command has what the host measures of the sandbox, and nothing else.
+func used(t *testing.T, commands []step.Record, st *paddock.Status) {
+	t.Helper()
+	var cpu time.Duration
+	for _, r := range commands {
+		u := r.Use
+		if u == nil {
+			u = &paddock.StepUse{}
+		}
+		if (u.CPU != nil) != (st.Usage.CPU >= 0) || (u.Traffic != nil) != (st.Traffic != nil) {
+			t.Errorf("step %d used %+v of what is measured as %+v, %+v", r.Number, u, st.Usage, st.Traffic)
+		}
+		if u.CPU != nil {
+			cpu += *u.CPU
+		}
+	}
+	if st.Usage.CPU >= 0 && (cpu <= 0 || cpu > st.Usage.CPU) {
+		t.Errorf("the steps took %v of %v together", cpu, st.Usage.CPU)
 	}
 }
 

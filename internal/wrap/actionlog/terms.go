@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -37,4 +38,8 @@ func (k lessor) Extend(ctx context.Context, id paddock.ID, by time.Duration) err
 
 func (k lessor) Renew(ctx context.Context, id paddock.ID) error {
 	return k.do(ctx, deed{sandbox: id, what: "sandbox.renew"}, func() error { return k.k.Renew(ctx, id) })
+}
+
+func (k lessor) Raise(ctx context.Context, id paddock.ID, by allowance.Raise) error {
+	return k.do(ctx, deed{sandbox: id, what: "sandbox.budget", target: by.Words()}, func() error { return k.k.Raise(ctx, id, by) })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -41,9 +42,10 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 	}
 	_, _ = k.Terms(ctx, "a") // only looks
 	_ = k.Extend(ctx, "a", time.Minute)
+	_ = k.Raise(ctx, "a", allowance.Raise{Set: allowance.Budget{CPU: time.Minute}})
 	_ = k.Renew(ctx, "a")
 	_ = k.Change(ctx, "a", lifetime.Terms{})
-	want := []string{"|a|sandbox.create||ok", "|a|sandbox.extend|1m0s|ok", "|a|sandbox.renew||conflict", "|a|sandbox.terms||ok"}
+	want := []string{"|a|sandbox.create||ok", "|a|sandbox.extend|1m0s|ok", "|a|sandbox.budget|cpu=1m0s|ok", "|a|sandbox.renew||conflict", "|a|sandbox.terms||ok"}
 	if got := l.take(); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
@@ -51,6 +53,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 	_, err = k.CreateWith(ctx, paddock.Spec{}, lifetime.Terms{})
 	for what, err := range map[string]error{
 		"create": err, "change": k.Change(ctx, "a", lifetime.Terms{}), "extend": k.Extend(ctx, "a", time.Hour), "renew": k.Renew(ctx, "a"),
+		"raise": k.Raise(ctx, "a", allowance.Raise{Set: allowance.Budget{CPU: time.Minute}}),
 	} {
 		if !errors.Is(err, paddock.Unavailable) {
 			t.Errorf("%s: %v", what, err)

@@ -50,6 +50,9 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 	if e.calls == 0 {
 		l.Idle = at(e.active)
 	}
+	if l.Terms.Budget.Bounds() {
+		l.Use, l.Over = e.account.meter.Use, e.exceeded().Name
+	}
 	if a := e.trouble(); a.failure != nil {
 		l.Failure = a.failure.Error()
 	}
@@ -105,6 +108,9 @@ func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change fu
 
 // revive resumes a sandbox. The turn is held.
 func (e *entry) revive(ctx context.Context) error {
+	if err := e.settleBudget(ctx); err != nil {
+		return fmt.Errorf("it was changed, and stays paused: %w", err)
+	}
 	wished, done := e.wished(ctx)
 	defer done()
 	bound, cancel := context.WithTimeout(wished, actTime)
@@ -137,6 +143,11 @@ func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
 		}
 		if err := d.can(ctx, t, st.Tier); err != nil {
 			return err
+		}
+		if st.State == paddock.Ready { // a paused one is not measured
+			if err := measurable(t.Budget, &st); err != nil {
+				return err
+			}
 		}
 	}
 	return d.alter(ctx, id, nil, func(e *entry, r *Record) error {

@@ -15,9 +15,14 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return d.make(ctx, spec, d.o.Default, true)
 }
 
-// CreateWith makes a sandbox with exactly these terms. Terms with a pause are Unsupported
-// if the tier of the sandbox cannot pause.
+// CreateWith makes a sandbox with exactly these terms, or, if they are nothing but a budget, with the default terms and
+// that. Terms with a pause are Unsupported if the tier of the sandbox cannot pause, and a budget if it does not measure.
 func (d *Driver) CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error) {
+	if b := t.Budget; b.Bounds() && t == (Terms{Budget: b}) {
+		t = d.o.Default
+		t.Budget = b
+		return d.make(ctx, spec, t, true)
+	}
 	return d.make(ctx, spec, t, false)
 }
 
@@ -37,10 +42,13 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual boo
 	if err != nil {
 		return nil, err
 	}
-	if t.pauses() && spec.Tier == paddock.Auto { // the tier may not be the usual one
+	if t.pauses() && (spec.Tier == paddock.Auto || t.Budget.Bounds()) { // the tier may not be the usual one
 		var st paddock.Status
 		if st, err = sb.Status(ctx); err == nil {
 			t, err = d.fit(ctx, t, st.Tier, usual)
+		}
+		if err == nil {
+			err = measurable(t.Budget, &st)
 		}
 	}
 	var e *entry
@@ -90,6 +98,9 @@ func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 	info, err := d.inner.Info(ctx, tier)
 	if err != nil {
 		return err
+	}
+	if !info.Can(paddock.CanPause) && t.Budget.Bounds() {
+		return fmt.Errorf("terms: the tier %s cannot pause here, which a budget needs; leave the budget out: %w", info.Tier, paddock.Unsupported)
 	}
 	if !info.Can(paddock.CanPause) {
 		return fmt.Errorf("terms: the tier %s cannot pause here; use terms that only remove: %w", info.Tier, paddock.Unsupported)

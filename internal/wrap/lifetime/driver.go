@@ -55,10 +55,13 @@ type Driver struct {
 	log   *slog.Logger
 	clock *clock
 	rung  chan struct{} // has an element if the worker must look again
-	ctx   context.Context
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
-	end   func() error // implements Close, once
+
+	spenders chan struct{} // has an element if the weigher must look again
+
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	end  func() error // implements Close, once
 
 	mu      sync.Mutex
 	closed  bool                  // guarded by mu
@@ -73,7 +76,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	l := &Driver{inner: d, store: o.Store, log: o.Log, rung: make(chan struct{}, 1), entries: make(map[paddock.ID]*entry)}
+	l := &Driver{inner: d, store: o.Store, log: o.Log, rung: make(chan struct{}, 1), spenders: make(chan struct{}, 1), entries: make(map[paddock.ID]*entry)}
 	if o.Grace == 0 {
 		o.Grace = time.Minute
 	}
@@ -93,6 +96,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.end = sync.OnceValue(l.shut)
 	l.wg.Go(func() { l.work(l.ctx) })
+	l.wg.Go(func() { l.weigher(l.ctx) })
 	return l, nil
 }
 

@@ -40,6 +40,7 @@ type entry struct {
 	own      attempts            // guarded by mu; at actions that the host carries out alone
 	asked    attempts            // guarded by mu; at actions that need the sandbox
 	unpaused unpaused            // guarded by mu; failures of the stored pause
+	account  account             // guarded by mu; what it uses of its budget
 	acting   bool                // guarded by mu; an action is in progress
 	people   context.Context     // guarded by mu; ends while the end of the sandbox's time waits for the turn
 	hurry    context.CancelFunc  // guarded by mu; ends people
@@ -84,6 +85,7 @@ func newEntry(d *Driver, rec Record) *entry {
 	now := time.Now()
 	e := &entry{id: rec.ID, d: d, turn: make(chan struct{}, 1), rec: rec, made: now, renewed: now, active: now, index: -1}
 	e.people, e.hurry = context.WithCancel(context.Background())
+	e.account = newAccount(rec.Spent)
 	return e
 }
 
@@ -205,7 +207,12 @@ func (e *entry) enter(wake bool) (*waking, error) {
 		e.calls++
 		return nil, nil
 	}
+	if err := e.unpaid(); err != nil {
+		return nil, err
+	}
 	switch e.rec.Paused {
+	case ByBudget: // and nobody knew what it used
+		return nil, fmt.Errorf("sandbox %s was paused because %s; resume it: %w", e.id, e.spent(), paddock.Conflict)
 	case ByIdle:
 		if e.rec.Terms.Wake {
 			return e.wake()
@@ -307,6 +314,8 @@ func (e *entry) runs(ctx context.Context) {
 	e.active, e.renewed = time.Now(), time.Now()
 	paused := e.rec.Paused
 	e.pending, e.unpaused = false, unpaused{}
+	e.account.reopen()
+	e.account.meter.Still()
 	e.own.succeeded()
 	e.asked.succeeded()
 	e.mu.Unlock()
@@ -328,6 +337,9 @@ func (e *entry) save(ctx context.Context, change func(*Record)) error {
 	e.mu.Lock()
 	rec := e.rec
 	e.restate(&rec)
+	if rec.Terms.Budget.Bounds() {
+		rec.Spent, e.account.noted = e.account.meter, time.Now()
+	}
 	e.mu.Unlock()
 	change(&rec)
 	rec.Written = e.d.clock.now()
@@ -442,6 +454,7 @@ const (
 	idleRemove
 	giveUp // the pause in the record failed for too long: remove the sandbox
 	repause
+	overBudget
 	idlePause
 )
 
@@ -450,7 +463,7 @@ func (e *entry) ends(now time.Time) bool {
 	switch what, _ := e.next(now); what {
 	case finish, expire, deadline, lapse, giveUp:
 		return true
-	case nothing, restate, idleRemove, repause, idlePause:
+	case nothing, restate, idleRemove, repause, overBudget, idlePause:
 	}
 	return false
 }
@@ -505,8 +518,10 @@ func (e *entry) next(now time.Time) (task, time.Time) {
 		return lapse, now
 	case t.IdleRemove > 0 && due(idling, quiet.Add(t.IdleRemove)):
 		return idleRemove, now
-	case e.pending && final && !over.IsZero() && due(&e.own, over):
+	case e.pending && (final || paused == ByBudget) && !over.IsZero() && due(&e.own, over):
 		return giveUp, now
+	case e.overspent() && e.asked.tries(now, &soonest):
+		return overBudget, now
 	case e.pending && due(&e.asked, time.Time{}):
 		return repause, now
 	case t.IdlePause > 0 && paused == "" && due(&e.asked, quiet.Add(t.IdlePause)):

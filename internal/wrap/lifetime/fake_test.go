@@ -21,7 +21,8 @@ import (
 // A fake is a driver whose sandboxes are entries in a table. The tests run in
 // bubbles of synctest, so its time is theirs.
 type fake struct {
-	cannot bool // pause
+	cannot bool                  // pause
+	uses   func(*paddock.Status) // what new sandboxes have used
 
 	mu      sync.Mutex
 	boxes   map[paddock.ID]*box // guarded by mu
@@ -45,6 +46,7 @@ type box struct {
 	late            time.Duration         // guarded by f.mu; how long its guest takes to answer
 	drag            time.Duration         // guarded by f.mu; how long it takes to pause
 	sticky          time.Duration         // guarded by f.mu; how long it takes to resume
+	uses            func(*paddock.Status) // guarded by f.mu; what it has used
 	restless        bool                  // guarded by f.mu; its guest lets every pause fail
 	says            error                 // guarded by f.mu; what its guest answers to every question, and to a pause
 }
@@ -68,7 +70,7 @@ func (f *fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, er
 	if f.boxes[spec.ID] != nil {
 		return nil, paddock.Exists
 	}
-	b := &box{f: f, id: spec.ID, created: time.Now(), state: paddock.Ready}
+	b := &box{f: f, id: spec.ID, created: time.Now(), state: paddock.Ready, uses: f.uses}
 	f.boxes[spec.ID] = b
 	return b, nil
 }
@@ -138,7 +140,11 @@ func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
-	return paddock.Status{ID: b.id, State: b.state, Created: b.created}, nil
+	st := paddock.Status{ID: b.id, State: b.state, Created: b.created}
+	if b.uses != nil {
+		b.uses(&st)
+	}
+	return st, nil
 }
 
 func (b *box) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
@@ -244,6 +250,12 @@ type proc struct {
 
 func (p *proc) ID() paddock.PID { return p.pid }
 func (p *proc) Release()        {}
+
+// Wait waits for as long as it may: its command does not end.
+func (*proc) Wait(ctx context.Context) (paddock.Exit, error) {
+	<-ctx.Done()
+	return paddock.Exit{}, fmt.Errorf("no end: %w", paddock.Canceled)
+}
 
 func (p *proc) Input() io.WriteCloser { return nothing{io.Discard} }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 )
 
 // A Lessor is a driver whose sandboxes have terms: a [Driver], or a wrapper around one that
@@ -17,6 +18,7 @@ type Lessor interface {
 	Change(ctx context.Context, id paddock.ID, t Terms) error
 	Extend(ctx context.Context, id paddock.ID, by time.Duration) error
 	Renew(ctx context.Context, id paddock.ID) error
+	Raise(ctx context.Context, id paddock.ID, by allowance.Raise) error
 }
 
 var _ Lessor = (*Driver)(nil)

@@ -33,6 +33,9 @@ func (e *entry) told(err error) error {
 func (e *entry) amend(st *paddock.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.rec.Paused == ByBudget && st.State == paddock.Paused && st.Reason == "" {
+		st.Reason = e.spent()
+	}
 	a := e.trouble()
 	if a.failure == nil || st.Reason != "" && st.State == paddock.Dead {
 		return
@@ -144,7 +147,7 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	s.e.pending, s.e.unpaused = false, unpaused{}
 	s.e.asked.succeeded()
 	s.e.mu.Unlock()
-	if paused == ByPerson || paused == ByDeadline || paused == ByLease {
+	if paused == ByPerson || paused == ByDeadline || paused == ByLease || paused == ByBudget {
 		return nil
 	}
 	return s.e.save(ctx, func(r *Record) { r.Paused, r.Active = ByPerson, active })
@@ -160,6 +163,9 @@ func (s *sandbox) Resume(ctx context.Context) error {
 	defer s.e.leave()
 	s.e.mu.Lock()
 	rec, err := s.e.rec, s.e.over()
+	if err == nil && rec.Paused != ByDeadline { // which says what is to be done first
+		err = s.e.unpaid()
+	}
 	s.e.renewed = time.Now() // and again at its end: the lease must not end meanwhile
 	s.e.mu.Unlock()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 )
 
 // A Record is the stored state of a sandbox's lifetime.
@@ -23,6 +24,8 @@ type Record struct {
 	Deadline time.Time `json:"deadline,omitzero"` // zero means none
 	Wall     bool      `json:"wall,omitempty"`    // the deadline is by the wall clock
 	Written  time.Time `json:"written"`
+
+	Spent allowance.Meter `json:"spent,omitzero"` // of a sandbox with a budget
 
 	Paused   Why       `json:"paused,omitempty"`   // cause of a pause; stored before the pause
 	Active   time.Time `json:"active,omitzero"`    // end of the last activity, of a paused sandbox

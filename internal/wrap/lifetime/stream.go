@@ -36,7 +36,7 @@ func (e *entry) process(p paddock.Process, out paddock.Output) paddock.Process {
 func (p *process) Input() io.WriteCloser { return input{p.Process.Input(), p} }
 
 func (p *process) Wait(ctx context.Context) (paddock.Exit, error) {
-	exit, err := p.Process.Wait(ctx)
+	exit, err := p.e.waitFor(ctx, p.Process)
 	if err != nil {
 		return exit, p.e.told(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 )
 
 // Terms define how long a sandbox lives. The zero Terms set no bound.
@@ -34,6 +35,9 @@ type Terms struct {
 	// IgnoreProcesses makes a running process not count as activity, unless somebody is
 	// attached to its output.
 	IgnoreProcesses bool `json:"ignore_processes,omitempty"`
+
+	// Budget bounds what the sandbox uses in all. When it is used up the sandbox is paused, until [Driver.Raise].
+	Budget allowance.Budget `json:"budget,omitzero"`
 }
 
 // An End is an action at the end of a sandbox's time.
@@ -46,7 +50,7 @@ const (
 
 // pauses reports whether the terms may pause a sandbox.
 func (t Terms) pauses() bool {
-	return t.IdlePause > 0 || t.OnEnd == Pause && (!t.Deadline.IsZero() || t.Lifetime > 0 || t.Timeout > 0 || t.KeepAlive > 0)
+	return t.IdlePause > 0 || t.Budget.Bounds() || t.OnEnd == Pause && (!t.Deadline.IsZero() || t.Lifetime > 0 || t.Timeout > 0 || t.KeepAlive > 0)
 }
 
 // unpaused returns the terms without the idle pause.
@@ -67,6 +71,9 @@ func (t Terms) check() error {
 		if d.time != 0 && d.time < shortest {
 			return fmt.Errorf("terms: %s of %v, which is less than %v: %w", d.name, d.time, shortest, paddock.Invalid)
 		}
+	}
+	if err := t.Budget.Check(); err != nil {
+		return fmt.Errorf("terms: %w", err)
 	}
 	switch {
 	case t.OnEnd != Remove && t.OnEnd != Pause:
@@ -105,6 +112,7 @@ const (
 	ByDeadline Why = "deadline"
 	ByLease    Why = "lease" // missed renewal
 	ByIdle     Why = "idle"
+	ByBudget   Why = "budget" // it is used up
 )
 
 // A Lease is the state of a sandbox's terms.
@@ -116,6 +124,9 @@ type Lease struct {
 	Idle    time.Time `json:"idle,omitzero"`    // idle since; zero means not idle
 	Paused  Why       `json:"paused,omitempty"` // cause of the pause; empty if not paused
 	Failure string    `json:"failure,omitempty"`
+
+	Use  allowance.Use `json:"use,omitzero"`  // counted if there is a budget
+	Over string        `json:"over,omitzero"` // the budget that is used up: "cpu", "network" or "cost"
 }
 
 // words returns the text after "removed" or "paused" for a cause.
@@ -139,6 +150,8 @@ func (r Record) cause(why Why) string {
 		return fmt.Sprintf("because its lease was not renewed within %v", r.Terms.KeepAlive)
 	case ByIdle:
 		return fmt.Sprintf("because it was idle for %v", r.Terms.IdleRemove)
+	case ByBudget:
+		return "because its budget is used up"
 	case ByPerson:
 		return "by request"
 	}

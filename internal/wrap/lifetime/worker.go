@@ -87,9 +87,16 @@ func (d *Driver) schedule(e *entry) {
 	if e.acting || e.gone {
 		at = time.Time{} // the running action schedules it at its end
 	}
+	spends := e.spends()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.mu.Unlock()
+	if spends {
+		select {
+		case d.spenders <- struct{}{}:
+		default: // it is already awake
+		}
+	}
 	if e.index >= 0 {
 		heap.Remove(&d.queue, e.index)
 	}
@@ -157,7 +164,7 @@ func (e *entry) lane() lane {
 		asks = e.rec.Terms.OnEnd == Pause
 	case idleRemove:
 		asks = e.rec.Paused == ""
-	case repause, idlePause:
+	case repause, overBudget, idlePause:
 		asks = true
 	case finish, restate, expire, giveUp:
 	}
@@ -366,6 +373,8 @@ func (e *entry) do(ctx context.Context, l lane) error {
 		return e.remove(ctx)
 	case repause:
 		return e.pause(ctx)
+	case overBudget:
+		return e.pauseFor(ctx, ByBudget)
 	case giveUp:
 		return e.dismiss(ctx, paused)
 	case restate:
@@ -473,6 +482,8 @@ func (e *entry) still(why Why) bool {
 		return what == deadline || what == expire || what == giveUp && e.rec.Paused == why
 	case ByLease:
 		return what == lapse || what == giveUp && e.rec.Paused == why
+	case ByBudget:
+		return what == overBudget || what == giveUp && e.rec.Paused == why
 	case ByIdle:
 		return what == idlePause || what == idleRemove
 	}
@@ -502,7 +513,13 @@ func (e *entry) pauseFor(ctx context.Context, why Why) error {
 	e.mu.Lock()
 	e.pending, e.unpaused = true, unpaused{}
 	e.mu.Unlock()
-	return e.pause(ctx)
+	err := e.pause(ctx)
+	if why == ByBudget { // also if it failed: who waits is told, and nothing new begins
+		e.mu.Lock()
+		e.account.broke()
+		e.mu.Unlock()
+	}
+	return err
 }
 
 // pause carries out a stored pause.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/allowance"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -52,6 +53,10 @@ func (k lessor) Extend(ctx context.Context, id paddock.ID, by time.Duration) err
 
 func (k lessor) Renew(ctx context.Context, id paddock.ID) error {
 	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Renew(ctx, id) })
+}
+
+func (k lessor) Raise(ctx context.Context, id paddock.ID, by allowance.Raise) error {
+	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Raise(ctx, id, by) })
 }
 
 // with calls a function with the name of the tenant's sandbox while the name is locked.

@@ -1,0 +1,16 @@
+package jail
+
+import (
+	"os"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime/lifetimetest"
+)
+
+func TestASandboxIsPausedWhenItsBudgetIsUsedUp(t *testing.T) {
+	lifetimetest.Budget(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, func(state string) (paddock.Driver, error) {
+		return New(Options{State: state, Environ: os.Environ()})
+	})
+}

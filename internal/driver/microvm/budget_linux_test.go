@@ -1,0 +1,14 @@
+package microvm_test
+
+import (
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime/lifetimetest"
+)
+
+func TestASandboxIsPausedWhenItsBudgetIsUsedUp(t *testing.T) {
+	microvmtest.Need(t)
+	lifetimetest.Budget(t, base(t), func(state string) (paddock.Driver, error) { return openRecorded(state, "") })
+}
