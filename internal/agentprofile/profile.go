@@ -365,7 +365,8 @@ func (d *document) state(s State) error {
 		if first, _, _ := strings.Cut(name[2:], "/"); slices.Contains(sensitive(), first) {
 			return d.fault(at, "%s is no directory of an agent", name)
 		}
-		if !strings.HasPrefix(name, "~/.") || slices.Contains([]string{"~/.config", "~/.local", "~/.local/share", "~/.local/state", "~/.cache"}, name) {
+		shared := []string{"~/.config", "~/.local", "~/.local/share", "~/.local/state", "~/.local/bin", "~/.local/lib"}
+		if !strings.HasPrefix(name, "~/.") || slices.Contains(shared, name) || strings.HasPrefix(name+"/", "~/.cache/") {
 			return d.fault(at, "%s holds more than an agent's files", name)
 		}
 	}
