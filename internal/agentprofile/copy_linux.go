@@ -206,7 +206,7 @@ func first(given map[string]file, f First, workspace string) error {
 	if have == nil {
 		have = map[string]any{}
 	}
-	merge(have, place(add, workspace).(map[string]any))
+	merge(have, filled(add, workspace).(map[string]any))
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -218,20 +218,20 @@ func first(given map[string]file, f First, workspace string) error {
 	return nil
 }
 
-// place puts the path of the workspace into keys and texts.
-func place(v any, workspace string) any {
+// filled puts the path of the workspace into keys and texts.
+func filled(v any, workspace string) any {
 	switch v := v.(type) {
 	case string:
 		return strings.ReplaceAll(v, "{workspace}", workspace)
 	case []any:
 		for i := range v {
-			v[i] = place(v[i], workspace)
+			v[i] = filled(v[i], workspace)
 		}
 		return v
 	case map[string]any:
 		placed := map[string]any{}
 		for k, x := range v {
-			placed[strings.ReplaceAll(k, "{workspace}", workspace)] = place(x, workspace)
+			placed[strings.ReplaceAll(k, "{workspace}", workspace)] = filled(x, workspace)
 		}
 		return placed
 	}
