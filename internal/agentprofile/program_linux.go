@@ -118,3 +118,30 @@ func (p *Program) Version() string {
 	}
 	return ""
 }
+
+// Interpreter returns the name of the interpreter that the program's first line asks env for, if no directory of PATH has
+// it.
+func (p *Program) Interpreter(search string) string {
+	f, err := os.Open(p.Real)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	line := make([]byte, 128)
+	n, err := f.Read(line)
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(line[:n]), "\n")
+	name, ok := strings.CutPrefix(first, "#!/usr/bin/env ")
+	if name = strings.TrimSpace(strings.TrimPrefix(name, "-S ")); !ok || name == "" {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, " ")
+	for _, dir := range filepath.SplitList(search) {
+		if st, err := os.Stat(filepath.Join(dir, name)); err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0 {
+			return ""
+		}
+	}
+	return name
+}

@@ -22,3 +22,5 @@ func (a *App) agentCommand() *cobra.Command {
 		},
 	}
 }
+
+func (a *App) agents() []listedAgent { return nil }

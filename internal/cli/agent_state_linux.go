@@ -105,18 +105,6 @@ Exit status: 0, or 125 if it is not approved.`,
 	return c
 }
 
-// A listedAgent is a row of paddock agent ls.
-type listedAgent struct {
-	Name    string `json:"name"`
-	Title   string `json:"title"`
-	Program string `json:"program,omitempty"` // path on this machine; empty is not installed
-	Version string `json:"version,omitempty"`
-	Tested  string `json:"tested,omitempty"`
-	Profile string `json:"profile,omitempty"` // file of the user; empty is that of this version
-	Fault   string `json:"fault,omitempty"`
-	install string
-}
-
 // agents looks for each agent on this machine. It runs none of them.
 func (a *App) agents() []listedAgent {
 	search, _ := a.Lookup("PATH")
@@ -125,14 +113,36 @@ func (a *App) agents() []listedAgent {
 	for _, name := range a.agentNames() {
 		p, file, err := agentprofile.Find(name, a.agentProfiles())
 		if err != nil {
-			list = append(list, listedAgent{Name: name, Fault: err.Error()})
+			list = append(list, listedAgent{Name: name, Profile: file, Fault: err.Error()})
 			continue
 		}
 		row := listedAgent{Name: name, Title: p.Title, Tested: p.Package.Tested, Profile: file, install: installWords(p)}
 		if at, err := agentprofile.FindProgram(p, search, home, ""); err == nil {
 			row.Program, row.Version = at.Path, at.Version()
+			row.Lacks = a.lacks(p, at, search)
 		}
 		list = append(list, row)
+	}
+	return list
+}
+
+// lacks tells what an installed agent needs here besides, with what to do about it.
+func (a *App) lacks(p *agentprofile.Profile, at *agentprofile.Program, search string) (list []string) {
+	if name := at.Interpreter(search); name != "" {
+		list = append(list, fmt.Sprintf("it needs %s, which no directory of PATH has", name))
+	}
+	if v := at.Version(); v != "" && p.Package.Tested != "" && v != p.Package.Tested {
+		list = append(list, fmt.Sprintf("version %s is not the one that was tested, %s", v, p.Package.Tested))
+	}
+	var names []string
+	for _, k := range p.Keys {
+		if v, ok := a.Lookup(k.Variable); ok && v != "" {
+			return list
+		}
+		names = append(names, k.Variable)
+	}
+	if len(names) > 0 {
+		list = append(list, "no API key: none of the variables is set: "+Join(names))
 	}
 	return list
 }
