@@ -58,6 +58,7 @@ func layers() []layer {
 		{"internal/driver/gvisor/supervisor/overlaysize", nil, "looks into gVisor's own tree"},
 		{"internal/driver/gvisor/supervisor/filter/generate", []string{"internal/driver/gvisor/supervisor/filter"}, "makes that data"},
 		{"internal/egress/gatewayclient", []string{"internal/audit", "internal/egress/authority", "internal/egress/decide", "internal/egress/secret/placeholder", "internal/sys"}, "the host's side of a gateway: light, so it has no network stack and inspects nothing; it knows no tier"},
+		{"internal/agentlogin", []string{"internal/egress/decide", "internal/egress/gatewayclient", "internal/egress/secret/placeholder", "internal/sys"}, "tokens of agents, in files of the host that a profile names: what a box and a server say is hostile; no tier, no terminal"},
 		{"internal/egress/endtoend", nil, "tests only: the network of a sandbox as a whole, on every tier"},
 		{"internal/egress/egresstest", []string{"internal/egress/netstack", "internal/sys"}, "the guest's end of a link, for tests"},
 		{"internal/egress/gateway", []string{"internal/egress/authority", "internal/egress/decide", "internal/egress/inspect", "internal/egress/netstack", "internal/egress/gatewayclient", "internal/egress/secret", "internal/sys"}, "the gateway's process: it alone joins the parts, and confines itself; it knows no tier"},
