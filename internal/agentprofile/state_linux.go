@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -296,5 +295,3 @@ func Reset(dir, id string) error {
 	}
 	return errors.Join(buildcache.Clear(filepath.Join(at, homeName)), buildcache.Clear(filepath.Join(at, baseName)))
 }
-
-func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }

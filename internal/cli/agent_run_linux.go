@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agentlogin"
 	"github.com/paddock-sandbox/paddock/internal/agentprofile"
 )
 
@@ -26,6 +27,7 @@ type agentRun struct {
 	off       []string // what the profile switches off or on, in words
 	keys      []string // variables of API keys that stay outside
 	state     *agentprofile.Home
+	login     *agentlogin.Login // nil is none
 }
 
 // runAgent is the command: it makes flags of run out of a profile.
@@ -47,9 +49,41 @@ func (a *App) runAgent(ctx context.Context, name string, f *agentFlags, args []s
 			return WithHint(err, "`paddock agent reset %s` begins anew", name)
 		}
 		defer r.state.Close()
+		if err := r.logIn(dir); err != nil {
+			return err
+		}
+		defer r.logOut()
 	}
 	f.amend, f.started, f.summary = r.amend, r.started, r.summary
 	return a.run(ctx, &f.runFlags, r.args, func(flag string) bool { return changed(flag) || slices.Contains(set, flag) })
+}
+
+// logIn prepares the subscriptions of the profile: the sandbox gets files with placeholders.
+func (r *agentRun) logIn(dir string) error {
+	if len(r.profile.Login) == 0 || r.home == "" {
+		return nil
+	}
+	var err error
+	if r.login, err = agentlogin.Prepare(agentlogin.Options{Sections: r.profile.Login, Home: r.home, Lock: filepath.Join(dir, "login")}); err != nil {
+		return fmt.Errorf("%s: %w", r.profile.Name, err)
+	}
+	files, err := r.login.Files()
+	for _, f := range files {
+		err = errors.Join(err, r.state.Put(f.Path, f.Content))
+	}
+	if err != nil {
+		return errors.Join(err, r.login.Close())
+	}
+	return nil
+}
+
+func (r *agentRun) logOut() {
+	if r.login == nil {
+		return
+	}
+	if err := r.login.Close(); err != nil {
+		r.app.complain(fmt.Errorf("%s: %w", r.profile.Name, err))
+	}
 }
 
 // newAgentRun finds the profile, the program and the project of a run.
@@ -222,6 +256,13 @@ func (r *agentRun) amend(p *plan) error {
 		return r.shared(p)
 	}
 	p.spec.Mounts = append(p.spec.Mounts, r.state.Mounts(r.profile)...)
+	if r.login != nil {
+		n := &p.spec.Policy.Network
+		if rules := r.login.Rules(); len(rules) > 0 {
+			n.Mode, n.Rules = paddock.NetworkList, append(slices.Clone(n.Rules), rules...)
+		}
+		p.login, p.hidden = r.login, r.login.Private()
+	}
 	return nil
 }
 
@@ -244,8 +285,14 @@ func (r *agentRun) shared(p *plan) error {
 		return WithHint(fmt.Errorf("--share-state: none of %s is a directory on this machine: %w", Join(r.profile.State.Keep), paddock.NotFound),
 			"leave it out, or run %s once without a sandbox", r.profile.Name)
 	}
+	files := &p.spec.Policy.Files
+	for _, s := range r.profile.Login {
+		if _, err := os.Lstat(filepath.Join(r.home, s.File[2:])); err == nil {
+			files.DenyRead = append(files.DenyRead, filepath.Join(r.inside, s.File[2:]))
+		}
+	}
 	for _, name := range r.profile.State.Obeyed {
-		p.spec.Policy.Files.DenyWrite = append(p.spec.Policy.Files.DenyWrite, filepath.Join(r.inside, name[2:]))
+		files.DenyWrite = append(files.DenyWrite, filepath.Join(r.inside, name[2:]))
 	}
 	return nil
 }
@@ -271,6 +318,9 @@ func (r *agentRun) started(p *plan, b *oneShot) {
 	}
 	if len(r.keys) > 0 {
 		parts = append(parts, Join(r.keys)+" stays outside")
+	}
+	if r.login != nil && len(r.keys) == 0 {
+		parts = append(parts, OneLine(strings.Join(r.login.Words(), ", ")))
 	}
 	if len(r.off) > 0 {
 		parts = append(parts, Join(r.off))
