@@ -26,6 +26,7 @@ type agentRun struct {
 	args      []string
 	off       []string // what the profile switches off or on, in words
 	keys      []string // variables of API keys that stay outside
+	usual     bool     // the limit of memory is the profile's, and not asked for
 	state     *agentprofile.Home
 	login     *agentlogin.Login // nil is none
 }
@@ -167,7 +168,7 @@ func (r *agentRun) compose(args []string, changed func(string) bool) (set []stri
 	}
 	if p.Memory != "" && !changed("memory") {
 		if err := f.memory.Set(p.Memory); err == nil { // the profile was checked
-			set = append(set, "memory")
+			set, r.usual = append(set, "memory"), true
 		}
 	}
 	for _, e := range p.Env {
@@ -243,6 +244,9 @@ func (r *agentRun) secrets() {
 
 // amend adds the agent's files to the plan.
 func (r *agentRun) amend(p *plan) error {
+	if r.usual { // as for a tier's own default, the best that this machine can do is enough
+		p.spec.AllowMissing = append(p.spec.AllowMissing, paddock.ControlMemory)
+	}
 	for _, dir := range r.profile.State.Keep {
 		at := filepath.Join(r.inside, dir[2:])
 		for _, m := range p.spec.Mounts {
