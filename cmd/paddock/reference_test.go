@@ -121,6 +121,9 @@ func unindented(text string) string {
 // Whoever asks from a program gets one form of answer, of all commands that have any.
 func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 	without := map[string]string{
+		"paddock agent approve":  "it has no answer but its status, and a question",
+		"paddock agent reset":    "it has no answer but its status",
+		"paddock agent take":     "it has no answer but its status, and questions",
 		"paddock audit attest":   "its answer is an envelope, which is JSON",
 		"paddock audit key":      "its answer is a file of a format of its own, PEM",
 		"paddock audit manifest": "its answer is a manifest, whose digest is of these bytes",

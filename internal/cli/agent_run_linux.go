@@ -289,12 +289,13 @@ func (r *agentRun) shared(p *plan) error {
 		return WithHint(fmt.Errorf("--share-state: none of %s is a directory on this machine: %w", Join(r.profile.State.Keep), paddock.NotFound),
 			"leave it out, or run %s once without a sandbox", r.profile.Name)
 	}
-	files := &p.spec.Policy.Files
-	for _, s := range r.profile.Login {
-		if _, err := os.Lstat(filepath.Join(r.home, s.File[2:])); err == nil {
-			files.DenyRead = append(files.DenyRead, filepath.Join(r.inside, s.File[2:]))
+	for _, login := range r.profile.Login { // the sandbox would have its tokens, also those of later
+		if _, err := os.Lstat(filepath.Join(r.home, login.File[2:])); err == nil {
+			return WithHint(fmt.Errorf("--share-state: %s is there, and the sandbox would see its tokens: %w", login.File, paddock.Denied),
+				"leave --share-state out; the sandbox uses the login without seeing it")
 		}
 	}
+	files := &p.spec.Policy.Files
 	for _, name := range r.profile.State.Obeyed {
 		files.DenyWrite = append(files.DenyWrite, filepath.Join(r.inside, name[2:]))
 	}

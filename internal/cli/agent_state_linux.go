@@ -309,9 +309,16 @@ func changeText(c *agentprofile.Change) string {
 
 func isBinaryText(data []byte) bool { return !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 }
 
+// A shownChange is a change as JSON.
+type shownChange struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+}
+
 func (a *App) agentDiffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff AGENT [PATH…]",
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "diff [flags] AGENT [PATH…]",
 		Short: "Show what an agent changed in its settings, hooks and plug-ins",
 		Long: `Show what the agent changed, in its files for this directory, of what an agent
 outside of a sandbox would obey: settings, hooks, plug-ins, instructions. Nothing
@@ -325,8 +332,15 @@ Exit status: 0, or 125 if the agent has no files for this directory.`,
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				shown := []shownChange{}
+				for i := range list {
+					shown = append(shown, shownChange{"~/" + list[i].Host, changeText(&list[i])})
+				}
+				return PrintJSON(a.Stdout, shown)
+			}
 			if len(list) == 0 {
-				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", args[0])
+				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", OneLine(args[0]))
 			}
 			for i := range list {
 				if _, err := fmt.Fprint(a.Stdout, changeText(&list[i])); err != nil {
@@ -336,6 +350,8 @@ Exit status: 0, or 125 if the agent has no files for this directory.`,
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
+	return c
 }
 
 func (a *App) agentTakeCommand() *cobra.Command {
