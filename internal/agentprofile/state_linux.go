@@ -71,7 +71,7 @@ func Open(dir, home, workspace string, p *Profile) (*Home, error) {
 		return nil, err
 	}
 	s := &Home{ID: id, dir: filepath.Join(dir, id)}
-	if err := errors.Join(makeOwn(dir), makeOwn(s.dir)); err != nil {
+	if err := makeOwn(dir); err != nil {
 		return nil, fmt.Errorf("state of %s: %w", p.Name, err)
 	}
 	if s.lock, err = s.hold(); err != nil {
@@ -83,19 +83,37 @@ func Open(dir, home, workspace string, p *Profile) (*Home, error) {
 	return s, nil
 }
 
-// hold takes the lock of a state: alone if nobody else has it, and else beside others, which have made it.
+// hold makes the directory of a state, and takes its lock: alone if nobody else has it, and else beside others, which have
+// made the state.
 func (s *Home) hold() (*os.File, error) {
-	f, err := openLock(s.dir)
-	if err != nil {
-		return nil, err
+	for {
+		if err := makeOwn(s.dir); err != nil {
+			return nil, err
+		}
+		f, err := openLock(s.dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it was removed meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		held, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if there, err := os.Lstat(f.Name()); err == nil && os.SameFile(held, there) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
 	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 func openLock(dir string) (*os.File, error) {
@@ -106,27 +124,15 @@ func openLock(dir string) (*os.File, error) {
 func (s *Home) prepare(home, workspace string, p *Profile) error {
 	done := filepath.Join(s.dir, aboutName)
 	if _, err := os.Lstat(done); errors.Is(err, os.ErrNotExist) {
-		// An earlier try may have been cut off.
-		for _, name := range []string{baseName, homeName} {
-			if err := buildcache.Clear(filepath.Join(s.dir, name)); err != nil {
-				return err
-			}
-			if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
-				return err
-			}
-		}
-		notes, err := fill(s.dir, home, workspace, p)
-		if err != nil {
+		// Whoever had the lock alone may have given up.
+		if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX); err != nil {
 			return err
 		}
-		text, err := json.Marshal(about{1, p.Name, workspace})
-		if err != nil {
+	}
+	if _, err := os.Lstat(done); errors.Is(err, os.ErrNotExist) {
+		if err := s.begin(home, workspace, p); err != nil {
 			return err
 		}
-		if err := os.WriteFile(done, text, 0o600); err != nil {
-			return err
-		}
-		s.New, s.Notes = true, notes
 	} else if err != nil {
 		return err
 	}
@@ -137,6 +143,31 @@ func (s *Home) prepare(home, workspace string, p *Profile) error {
 		return err
 	}
 	return syscall.Flock(int(s.lock.Fd()), syscall.LOCK_SH)
+}
+
+// begin makes a new state. An earlier try may have been cut off.
+func (s *Home) begin(home, workspace string, p *Profile) error {
+	for _, name := range []string{baseName, homeName} {
+		if err := buildcache.Clear(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+		if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
+			return err
+		}
+	}
+	notes, err := fill(s.dir, home, workspace, p)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(about{1, p.Name, workspace})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, aboutName), text, 0o600); err != nil {
+		return err
+	}
+	s.New, s.Notes = true, notes
+	return nil
 }
 
 // keep makes the directories that are kept. A sandbox has them as mounts, so it cannot have put a link in their place,
@@ -293,5 +324,15 @@ func Reset(dir, id string) error {
 	if err := os.Remove(filepath.Join(at, aboutName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err // from here on it is not complete
 	}
-	return errors.Join(buildcache.Clear(filepath.Join(at, homeName)), buildcache.Clear(filepath.Join(at, baseName)))
+	if err := errors.Join(buildcache.Clear(filepath.Join(at, homeName)), buildcache.Clear(filepath.Join(at, baseName))); err != nil {
+		return err
+	}
+	// Whoever waits for the lock makes everything anew.
+	if err := os.Remove(filepath.Join(at, lockName)); err != nil {
+		return err
+	}
+	if err := os.Remove(at); err != nil && !errors.Is(err, syscall.ENOTEMPTY) { // somebody has begun to make it anew
+		return err
+	}
+	return nil
 }

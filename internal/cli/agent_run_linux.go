@@ -372,9 +372,17 @@ func (r *agentRun) summary(res *result, seen *paddock.Status) {
 	hosts, flags, rest := refusedHosts(seen.Refused)
 	if len(hosts) > 0 {
 		fmt.Fprintf(w, "paddock: hosts that were refused: %s\n", OneLine(strings.Join(hosts, ", ")))
-		fmt.Fprintf(w, "hint: to allow them, if the agent needs them: paddock %s %s\n", r.profile.Name, OneLine(strings.Join(flags, " ")))
+		fmt.Fprintf(w, "hint: to allow them, if the agent needs them: %s %s\n", r.command(), OneLine(strings.Join(flags, " ")))
 	}
 	refusals(w, rest)
+}
+
+// command is how this agent is run. Only agents of this version have a short form.
+func (r *agentRun) command() string {
+	if slices.Contains(agentprofile.Names(), r.profile.Name) {
+		return "paddock " + r.profile.Name
+	}
+	return "paddock agent " + r.profile.Name
 }
 
 // refusedHosts takes hosts from a list of refusals, with the flags that allow them. Rest is the other refusals.

@@ -247,7 +247,7 @@ func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Cha
 	}
 	list, notes, err := agentprofile.Changes(dir, id, p)
 	if errors.Is(err, paddock.NotFound) {
-		return nil, "", "", WithHint(fmt.Errorf("%s has no files for this directory: %w", name, paddock.NotFound), "`paddock agent ls --state` lists the directories for which agents have files")
+		return nil, "", "", noFiles(name)
 	}
 	if err != nil {
 		return nil, "", "", err
@@ -278,6 +278,10 @@ func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Cha
 		}
 	}
 	return chosen, dir, id, nil
+}
+
+func noFiles(name string) error {
+	return WithHint(fmt.Errorf("%s has no files for this directory: %w", name, paddock.NotFound), "`paddock agent ls --state` lists the directories for which agents have files")
 }
 
 // changeText is a change in words, safe for a terminal.
@@ -428,10 +432,11 @@ Exit status: 0, or 125 if a sandbox uses them.`,
 			if err != nil {
 				return err
 			}
-			if err := agentprofile.Reset(dir, id); err != nil {
-				return WithHint(err, "`paddock agent ls --state` lists the files of agents")
+			err = agentprofile.Reset(dir, id)
+			if errors.Is(err, paddock.NotFound) {
+				return noFiles(args[0])
 			}
-			return nil
+			return err
 		},
 	}
 	c.Flags().BoolVar(&gone, "gone", false, "remove those of directories that are not there any more")
