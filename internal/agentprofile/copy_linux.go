@@ -199,14 +199,17 @@ func first(given map[string]file, f First, workspace string) error {
 	}
 	name := f.File[2:]
 	if old, ok := given[name]; ok {
-		if err := json.Unmarshal(old.data, &have); err != nil {
+		if !json.Valid(old.data) {
 			return nil // the user's own text, which the agent then judges
+		}
+		if err := json.Unmarshal(old.data, &have); err != nil {
+			return fmt.Errorf("~/%s: %w", name, err)
 		}
 	}
 	if have == nil {
 		have = map[string]any{}
 	}
-	merge(have, filled(add, workspace).(map[string]any))
+	merge(have, filledObject(add, workspace))
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -229,13 +232,17 @@ func filled(v any, workspace string) any {
 		}
 		return v
 	case map[string]any:
-		placed := map[string]any{}
-		for k, x := range v {
-			placed[strings.ReplaceAll(k, "{workspace}", workspace)] = filled(x, workspace)
-		}
-		return placed
+		return filledObject(v, workspace)
 	}
 	return v
+}
+
+func filledObject(object map[string]any, workspace string) map[string]any {
+	sum := map[string]any{}
+	for k, x := range object {
+		sum[strings.ReplaceAll(k, "{workspace}", workspace)] = filled(x, workspace)
+	}
+	return sum
 }
 
 // merge adds what is missing.

@@ -279,7 +279,7 @@ func foreigners() []foreign {
 		{"github.com/jackc/pgx/v5", []string{"internal/store"}, "as above, where servers share it"},
 		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/supervisor"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
 		{"github.com/godbus/dbus/v5", []string{"internal/cgroup/systemd"}, "one service of the bus"},
-		{"go.yaml.in/yaml", []string{"internal/cli/serve", "internal/policy", "internal/sim/command/jq", "internal/usage", "internal/yamlfault"}, "text formats end at the configuration, the policy and prices, and one package names the lines of their faults; yq is one tool"},
+		{"go.yaml.in/yaml", []string{"internal/agentprofile", "internal/cli/serve", "internal/policy", "internal/sim/command/jq", "internal/usage", "internal/yamlfault"}, "text formats end at the configuration, the policy, profiles of agents and prices, and one package names the lines of their faults; yq is one tool"},
 		{"github.com/google/go-configfs-tsm", []string{"internal/audit/quote"}, "quotes of confidential machines are one package's"},
 		{"github.com/google/go-sev-guest", []string{"internal/audit/quote"}, "as above"},
 		{"github.com/google/go-tdx-guest", []string{"internal/audit/quote"}, "as above"},

@@ -80,15 +80,15 @@ func (a *App) agentNames() []string {
 }
 
 // profile returns the profile of an agent.
-func (a *App) profile(name string) (*agentprofile.Profile, string, error) {
-	p, file, err := agentprofile.Find(name, a.agentProfiles())
+func (a *App) profile(name string) (*agentprofile.Profile, error) {
+	p, _, err := agentprofile.Find(name, a.agentProfiles())
 	switch {
 	case errors.Is(err, paddock.NotFound):
-		return nil, "", WithHint(fmt.Errorf("there is no profile of an agent %q: %w", OneLine(name), paddock.NotFound), "`paddock agent ls` lists them; docs/use/agents.md tells how to write one")
+		return nil, WithHint(fmt.Errorf("there is no profile of an agent %q: %w", OneLine(name), paddock.NotFound), "`paddock agent ls` lists them; docs/use/agents.md tells how to write one")
 	case err != nil:
-		return nil, "", WithHint(err, "docs/use/agents.md has the keys of a profile")
+		return nil, WithHint(err, "docs/use/agents.md has the keys of a profile")
 	}
-	return p, file, nil
+	return p, nil
 }
 
 // agentData is the directory of the states of agents, by its real path.

@@ -49,11 +49,10 @@ func (a *App) runAgent(ctx context.Context, name string, f *agentFlags, args []s
 		if r.state, err = agentprofile.Open(dir, r.home, r.workspace, r.profile); err != nil {
 			return WithHint(err, "`paddock agent reset %s` begins anew", name)
 		}
-		defer r.state.Close()
+		defer r.leave()
 		if err := r.logIn(dir); err != nil {
 			return err
 		}
-		defer r.logOut()
 	}
 	f.amend, f.started, f.summary = r.amend, r.started, r.summary
 	return a.run(ctx, &f.runFlags, r.args, func(flag string) bool { return changed(flag) || slices.Contains(set, flag) })
@@ -72,17 +71,16 @@ func (r *agentRun) logIn(dir string) error {
 	for _, f := range files {
 		err = errors.Join(err, r.state.Put(f.Path, f.Content))
 	}
-	if err != nil {
-		return errors.Join(err, r.login.Close())
-	}
-	return nil
+	return err
 }
 
-func (r *agentRun) logOut() {
-	if r.login == nil {
-		return
+// leave gives back what the run holds.
+func (r *agentRun) leave() {
+	err := r.state.Close()
+	if r.login != nil {
+		err = errors.Join(err, r.login.Close())
 	}
-	if err := r.login.Close(); err != nil {
+	if err != nil {
 		r.app.complain(fmt.Errorf("%s: %w", r.profile.Name, err))
 	}
 }
@@ -91,7 +89,7 @@ func (r *agentRun) logOut() {
 func (a *App) newAgentRun(name string, f *agentFlags) (*agentRun, error) {
 	r := &agentRun{app: a, flags: f}
 	var err error
-	if r.profile, _, err = a.profile(name); err != nil {
+	if r.profile, err = a.profile(name); err != nil {
 		return nil, err
 	}
 	if r.workspace, err = a.Dir(); err != nil {

@@ -225,7 +225,7 @@ func (a *App) listStates(asJSON bool) error {
 
 // stateOf returns the profile of an agent, and the ID of its files for this directory.
 func (a *App) stateOf(name string) (p *agentprofile.Profile, dir, id string, err error) {
-	if p, _, err = a.profile(name); err != nil {
+	if p, err = a.profile(name); err != nil {
 		return nil, "", "", err
 	}
 	if dir, err = a.agentData(); err != nil {
