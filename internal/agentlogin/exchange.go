@@ -181,10 +181,14 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 	if err := h.save(time.Now()); err != nil {
 		return failure("the tokens could not be stored outside")
 	}
-	if now, err = h.current(); err != nil {
+	kept, err := h.current()
+	if err != nil {
 		return failure("the tokens could not be read outside")
 	}
-	return h.answer(now)
+	if kept.access == now.access {
+		kept.expires = now.expires // a file need not say it
+	}
+	return h.answer(kept)
 }
 
 // newer reports whether tokens are valid, and either others than those that the box's newest placeholder was made for
