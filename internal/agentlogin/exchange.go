@@ -176,19 +176,15 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure(err.Error())
 	}
 	h.mu.Lock()
-	h.unsaved, h.exchanged = &change{was: was.refresh, now: now}, time.Now()
+	h.unsaved, h.last, h.exchanged = &change{was: was.refresh, now: now}, now, time.Now()
 	h.mu.Unlock()
 	if err := h.save(time.Now()); err != nil {
 		return failure("the tokens could not be stored outside")
 	}
-	kept, err := h.current()
-	if err != nil {
+	if now, err = h.current(); err != nil {
 		return failure("the tokens could not be read outside")
 	}
-	if kept.access == now.access {
-		kept.expires = now.expires // a file need not say it
-	}
-	return h.answer(kept)
+	return h.answer(now)
 }
 
 // newer reports whether tokens are valid, and either others than those that the box's newest placeholder was made for

@@ -66,7 +66,8 @@ type held struct {
 	id      given   // guarded by mu
 	unsaved *change // guarded by mu; tokens that could not be stored
 
-	exchanged time.Time // guarded by mu; when the last exchange was
+	last      tokens    // guarded by mu; of the last exchange
+	exchanged time.Time // guarded by mu; when that was
 }
 
 // A use is a compiled [Use].
@@ -422,6 +423,9 @@ func (h *held) current() (tokens, error) {
 	defer h.mu.Unlock()
 	if h.unsaved != nil && h.unsaved.was == t.refresh {
 		return h.unsaved.now, nil
+	}
+	if t.expires.IsZero() && t.access == h.last.access {
+		t.expires = h.last.expires // a file need not say it
 	}
 	return t, nil
 }
