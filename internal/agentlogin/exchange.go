@@ -158,6 +158,9 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure("the tokens could not be stored outside")
 	}
 	was, err := h.current()
+	if err != nil && paddock.KindOf(err) != paddock.NotFound { // the agent may be writing the file
+		return failure("the login outside cannot be read now")
+	}
 	if err != nil {
 		return refusal("invalid_grant", fmt.Sprintf("the login outside cannot be read; log in there: %s", h.section.Login))
 	}
