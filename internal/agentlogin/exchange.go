@@ -158,6 +158,9 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure("the tokens could not be stored outside")
 	}
 	was, err := h.current()
+	if err != nil && paddock.KindOf(err) != paddock.NotFound { // the agent may be writing the file
+		return failure("the login outside cannot be read now")
+	}
 	if err != nil {
 		return refusal("invalid_grant", fmt.Sprintf("the login outside cannot be read; log in there: %s", h.section.Login))
 	}
@@ -176,7 +179,7 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure(err.Error())
 	}
 	h.mu.Lock()
-	h.unsaved, h.exchanged = &change{was: was.refresh, now: now}, time.Now()
+	h.unsaved, h.last, h.exchanged = &change{was: was.refresh, now: now}, now, time.Now()
 	h.mu.Unlock()
 	if err := h.save(time.Now()); err != nil {
 		return failure("the tokens could not be stored outside")

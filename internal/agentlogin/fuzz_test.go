@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func FuzzGrant(f *testing.F) {
@@ -78,7 +79,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":null}`), "a.b.c")
 	f.Fuzz(func(t *testing.T, data []byte, at string) {
 		d, err := parseDocument(data)
-		if err != nil {
+		if err != nil || !utf8.ValidString(at) { // YAML is UTF-8
 			return
 		}
 		s := Section{Access: at, Expires: Expiry{At: "a.c", Unit: "ms"}}

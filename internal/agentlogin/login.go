@@ -66,7 +66,9 @@ type held struct {
 	id      given   // guarded by mu
 	unsaved *change // guarded by mu; tokens that could not be stored
 
-	exchanged time.Time // guarded by mu; when the last exchange was
+	seen      tokens    // guarded by mu; of the last time that the file could be read
+	last      tokens    // guarded by mu; of the last exchange
+	exchanged time.Time // guarded by mu; when that was
 }
 
 // A use is a compiled [Use].
@@ -224,13 +226,13 @@ func (l *Login) Files() ([]File, error) {
 
 // file adds what the box sees of the host's file.
 func (h *held) file(content []byte) ([]byte, error) {
-	real, err := h.vault.read()
+	t, err := h.current()
 	if err != nil {
 		return nil, err
 	}
-	t, ok := real.tokens(h.section)
-	if !ok {
-		return nil, fmt.Errorf("%s has no login any more: %w", h.vault.path, paddock.Conflict)
+	real, err := h.vault.read()
+	if err != nil {
+		return nil, err
 	}
 	d, err := parseDocument(content)
 	if err != nil {
@@ -397,12 +399,15 @@ func (l *Login) at(host decide.Host, r gatewayclient.LoginRequest) []place {
 // token returns the present access token for requests. The host's agent may have refreshed it meanwhile.
 func (h *held) token(u use) (gatewayclient.LoginToken, bool) {
 	t, err := h.current()
-	if err != nil {
+	if paddock.KindOf(err) == paddock.NotFound { // the agent has logged out
 		return gatewayclient.LoginToken{}, false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.access.list) == 0 {
+	if err != nil {
+		t = h.seen // the agent may be writing the file
+	}
+	if len(h.access.list) == 0 || t.access == "" {
 		return gatewayclient.LoginToken{}, false
 	}
 	return gatewayclient.LoginToken{Name: h.section.Name, Value: t.access, Placeholders: slices.Clone(h.access.list), Headers: u.headers}, true
@@ -423,6 +428,10 @@ func (h *held) current() (tokens, error) {
 	if h.unsaved != nil && h.unsaved.was == t.refresh {
 		return h.unsaved.now, nil
 	}
+	if t.expires.IsZero() && t.access == h.last.access {
+		t.expires = h.last.expires // a file need not say it
+	}
+	h.seen = t
 	return t, nil
 }
 

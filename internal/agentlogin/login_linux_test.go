@@ -445,6 +445,37 @@ func TestTokensThatCouldNotBeStoredAreStoredLater(t *testing.T) {
 	b.sawNothing(t)
 }
 
+func TestAFileThatIsBeingWrittenIsWaitedFor(t *testing.T) {
+	s, home := newServer(t), t.TempDir()
+	s.write(t, home, 0, -time.Minute)
+	b := s.box(t, home)
+	name := filepath.Join(home, ".claude/.credentials.json")
+	work := gatewayclient.LoginRequest{Host: "api.test", Port: 443, Method: "POST", Path: "/v1/messages"}
+	if err := os.WriteFile(name, []byte(`{"oauth":{"acc`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.Login.Login(t.Context(), work); len(a.Tokens) != 1 || a.Tokens[0].Value != s.real("access", 0) {
+		t.Errorf("half a file: %v", a)
+	}
+	if status, _ := b.renew(t.Context()); status != 502 || s.asked() != 0 {
+		t.Errorf("half a file: %d, asked %d times", status, s.asked())
+	}
+	if err := os.WriteFile(name, []byte(`{"mcp":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.Login.Login(t.Context(), work); len(a.Tokens) != 0 {
+		t.Errorf("after a logout: %v", a)
+	}
+	if status, fields := b.renew(t.Context()); status != 400 || fields["error"] != "invalid_grant" {
+		t.Errorf("after a logout: %d %v", status, fields)
+	}
+	s.write(t, home, 0, -time.Minute)
+	if status, fields := b.renew(t.Context()); status != 200 {
+		t.Errorf("%d %v", status, fields)
+	}
+	b.sawNothing(t)
+}
+
 func TestABoxThatGoesAwayDoesNotLoseTheLogin(t *testing.T) {
 	s, home := newServer(t), t.TempDir()
 	s.write(t, home, 0, -time.Minute)

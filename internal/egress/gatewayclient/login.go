@@ -3,7 +3,6 @@ package gatewayclient
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -96,7 +95,7 @@ func (a LoginAnswer) fit() LoginAnswer {
 		}
 	}
 	if size > loginTokenMax || len(a.Body) > LoginBodyMax {
-		return LoginAnswer{Whole: a.Whole, Status: http.StatusBadGateway, Refused: "what the login answers is too long"}
+		return LoginAnswer{Whole: a.Whole, Refused: "what the login answers is too long"}
 	}
 	a.Refused = printable(a.Refused, textMax)
 	return a
