@@ -54,6 +54,9 @@ docs/use/agents.md tells more.`,
 
 // agentProfiles is the directory of the user's own profiles. It is empty if the user has no home.
 func (a *App) agentProfiles() string {
+	if a.Lookup == nil {
+		return ""
+	}
 	if dir, _ := a.Lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "paddock", "agents")
 	}
@@ -66,7 +69,11 @@ func (a *App) agentProfiles() string {
 // agentNames lists the agents that have a profile: those of this version, and the user's own.
 func (a *App) agentNames() []string {
 	names := agentprofile.Names()
-	entries, err := os.ReadDir(a.agentProfiles())
+	dir := a.agentProfiles()
+	if dir == "" {
+		return names
+	}
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return names // there are none of the user's own
 	}
