@@ -20,7 +20,7 @@ type listedAgent struct {
 	install string
 }
 
-// printAgents tells what each installed agent lacks, and which are not installed.
+// printAgents tells what each installed agent lacks, and which others are not installed. It is silent if none is.
 func printAgents(w io.Writer, list []listedAgent) {
 	var missing []string
 	for _, g := range list {
@@ -35,7 +35,7 @@ func printAgents(w io.Writer, list []listedAgent) {
 			fold(w, fmt.Sprintf("paddock %s: ", g.Name), OneLineOf(strings.Join(g.Lacks, "; "), Paragraph))
 		}
 	}
-	if len(missing) > 0 {
+	if len(missing) > 0 && len(missing) < len(list) {
 		fold(w, "agents that are not installed: ", Join(missing)+" (`paddock agent ls` tells how)")
 	}
 }
