@@ -66,6 +66,9 @@ func reference(w io.Writer, c *cobra.Command) {
 	if !c.Runnable() || c.HasSubCommands() {
 		usage = c.CommandPath() + " COMMAND"
 	}
+	if alike(c) != "" {
+		long = c.Short + "."
+	}
 	fmt.Fprintf(w, "## %s\n\n```text\n%s\n```\n\n%s\n\n", c.CommandPath(), usage, strings.TrimSpace(long))
 	if c.Example != "" {
 		fmt.Fprintf(w, "```sh\n%s\n```\n\n", unindented(c.Example))
@@ -76,6 +79,10 @@ func reference(w io.Writer, c *cobra.Command) {
 			shells = append(shells, sub.Name())
 		}
 		fmt.Fprintf(w, "Shells: %s.\n\n", strings.Join(shells, ", "))
+		return
+	}
+	if first := alike(c); first != "" {
+		fmt.Fprintf(w, "The flags are those of [%s](#%s).\n\n", first, strings.ReplaceAll(first, " ", "-"))
 		return
 	}
 	rows := 0
@@ -110,6 +117,23 @@ func reference(w io.Writer, c *cobra.Command) {
 	}
 }
 
+// alike returns the first command beside c that says the same of itself, such as of another agent. It is empty if c is that
+// command.
+func alike(c *cobra.Command) string {
+	if c.Parent() == nil || c.Long == "" {
+		return ""
+	}
+	for _, other := range c.Parent().Commands() {
+		if other == c {
+			return ""
+		}
+		if !other.Hidden && other.Long == c.Long {
+			return other.CommandPath()
+		}
+	}
+	return ""
+}
+
 func unindented(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i, line := range lines {
@@ -121,6 +145,9 @@ func unindented(text string) string {
 // Whoever asks from a program gets one form of answer, of all commands that have any.
 func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 	without := map[string]string{
+		"paddock agent approve":  "it has no answer but its status, and a question",
+		"paddock agent reset":    "it has no answer but its status",
+		"paddock agent take":     "it has no answer but its status, and questions",
 		"paddock audit attest":   "its answer is an envelope, which is JSON",
 		"paddock audit key":      "its answer is a file of a format of its own, PEM",
 		"paddock audit manifest": "its answer is a manifest, whose digest is of these bytes",
