@@ -63,8 +63,12 @@ func NewModel(tb testing.TB, turns ...Turn) *Model {
 	m.server.Config.ErrorLog = log.New(io.Discard, "", 0) // agents give up connections at any time
 	m.server.StartTLS()
 	tb.Cleanup(m.server.Close)
-	m.ca = filepath.Join(tb.TempDir(), "ca.pem")
-	if err := os.WriteFile(m.ca, ca, 0o644); err != nil { //nolint:gosec // a gateway of another user reads it
+	dir := tb.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // a gateway of another user reads the file
+		tb.Fatal(err)
+	}
+	m.ca = filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(m.ca, ca, 0o644); err != nil { //nolint:gosec // it is public
 		tb.Fatal(err)
 	}
 	return m
