@@ -67,3 +67,6 @@ func Find(name, dir string) (p *Profile, file string, err error) {
 	}
 	return p, file, nil
 }
+
+// IsName reports whether a text can be the name of an agent.
+func IsName(text string) bool { return agentName.MatchString(text) }

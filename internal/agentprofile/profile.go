@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agentlogin"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/yamlfault"
 )
@@ -33,10 +34,14 @@ type Profile struct {
 	Env     []Env    `yaml:"env"`
 	Allow   []string `yaml:"allow"` // hosts, as --allow takes them
 	Keys    []Key    `yaml:"keys"`
-	State   State    `yaml:"state"`
-	First   []First  `yaml:"first_run"`
-	Memory  string   `yaml:"memory"` // as --memory takes it; empty is the tier's default
-	Note    string   `yaml:"note"`   // one line of text for `paddock agent ls` and the documents
+
+	// Login are subscriptions, whose tokens stay outside of the sandbox.
+	Login []agentlogin.Section `yaml:"login"`
+
+	State  State   `yaml:"state"`
+	First  []First `yaml:"first_run"`
+	Memory string  `yaml:"memory"` // as --memory takes it; empty is the tier's default
+	Note   string  `yaml:"note"`   // one line of text for `paddock agent ls` and the documents
 }
 
 // A Package is where the program comes from, for whoever lacks it.
@@ -252,6 +257,7 @@ func (d *document) profile(p *Profile) error {
 		func() error { return d.hosts([]any{"allow"}, p.Allow) },
 		func() error { return d.keys(p.Keys) },
 		func() error { return d.state(p.State) },
+		func() error { return d.login(p) },
 		func() error { return d.firsts(p) },
 		func() error { return d.memory(p.Memory) },
 	} {
@@ -342,6 +348,28 @@ func (d *document) keys(list []Key) error {
 	return nil
 }
 
+// login checks the subscriptions. Their files are written into directories that are kept.
+func (d *document) login(p *Profile) error {
+	for i, s := range p.Login {
+		at := []any{"login", i}
+		if err := s.Check(); err != nil {
+			return d.fault(at, "%v", err)
+		}
+		if err := d.kept(append(at, "file"), p.State, s.File); err != nil {
+			return err
+		}
+		for _, c := range p.State.Copy {
+			if within(s.File, c.Target()) || within(s.File, c.From) {
+				return d.fault(at, "%s has tokens, and is copied by state.copy", s.File)
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether a path is a directory, or below it.
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
 // inHome checks a path below the home.
 func (d *document) inHome(at []any, name string) error {
 	rest, ok := strings.CutPrefix(name, "~/")
@@ -365,7 +393,8 @@ func (d *document) state(s State) error {
 		if first, _, _ := strings.Cut(name[2:], "/"); slices.Contains(sensitive(), first) {
 			return d.fault(at, "%s is no directory of an agent", name)
 		}
-		if !strings.HasPrefix(name, "~/.") || slices.Contains([]string{"~/.config", "~/.local", "~/.local/share", "~/.local/state", "~/.cache"}, name) {
+		shared := []string{"~/.config", "~/.local", "~/.local/share", "~/.local/state", "~/.local/bin", "~/.local/lib"}
+		if !strings.HasPrefix(name, "~/.") || slices.Contains(shared, name) || strings.HasPrefix(name+"/", "~/.cache/") {
 			return d.fault(at, "%s holds more than an agent's files", name)
 		}
 	}

@@ -54,6 +54,8 @@ func TestAFaultIsToldWithItsLine(t *testing.T) {
 		{least + "  obeyed: [~/.y/z]\n", "p:7: "},
 		{least + "  copy:\n    - from: ~/.ssh/id\n      to: ~/.x/id\n", "p:8: ~/.ssh/id is never copied"},
 		{least + "first_run:\n  - file: ~/.x/s.json\n    json: '[]'\n", "p:9: it is no JSON object"},
+		{least + "login:\n  - name: x\n    file: ~/.x/token\n", "p:8: "},
+		{least + "login:\n  - {name: x, file: ~/.y/token, access: a, login: x, use: [{host: a.example, paths: [/x]}]}\n", "p:8: ~/.y/token is in no directory"},
 		{least + "note: &a b\n", "p:7: an alias"},
 		{least + "title: Y\n", "p:"},
 		{least + "---\n" + least, "p:"},

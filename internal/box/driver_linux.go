@@ -73,6 +73,8 @@ type Options struct {
 	Ask func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	// Judge decides about what the rules, or a person, allow an ephemeral sandbox to reach; see [gatewayclient.Options].
 	Judge gatewayclient.Judge
+	// Login keeps the tokens of logins outside of ephemeral sandboxes; see [gatewayclient.Login].
+	Login gatewayclient.Login
 	// Watch is told of the steps of ephemeral sandboxes; see [step.Options].
 	Watch step.Watcher
 

@@ -12,7 +12,7 @@ func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *gatewayclient.
 		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Audit: d.site.o.Audit, Hosts: d.site.o.Hosts, Roots: d.site.o.Roots, Previous: was,
 	}
 	if spec.Ephemeral {
-		o.Ask, o.Judge = d.site.o.Ask, d.site.o.Judge
+		o.Ask, o.Judge, o.Login = d.site.o.Ask, d.site.o.Judge, d.site.o.Login
 	}
 	if id.Root { // a user number that nobody else has, not even the box
 		o.User = id.KUID + gatewayIDs

@@ -487,7 +487,7 @@ func (l *Layout) ownFiles() error {
 			continue
 		}
 		switch {
-		case source != l.data && hostroot.Within(source, l.data):
+		case source != l.data && hostroot.Within(source, l.data) && !(m.Cache && isAgentHome(l.data, source)):
 			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", source, l.data, paddock.Denied)
 		case l.builds != "" && hostroot.Within(source, l.builds) && !m.Cache:
 			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", source, l.builds, paddock.Denied)
@@ -525,6 +525,13 @@ func (l *Layout) ownFiles() error {
 		}
 	}
 	return nil
+}
+
+// isAgentHome reports whether a directory is what sandboxes of one agent and workspace keep: agents/ID/home/… of the data
+// directory. Everything else in the data directory is shown to no sandbox.
+func isAgentHome(data, source string) bool {
+	parts := strings.Split(strings.TrimPrefix(source, data+"/"), "/")
+	return len(parts) > 3 && parts[0] == "agents" && parts[2] == "home"
 }
 
 // hideable reports whether a file of the host is at a path inside that can be hidden. If it

@@ -28,6 +28,7 @@ type Options struct {
 	Keeper  program.Program
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Judge   gatewayclient.Judge // see [gatewayclient.Options]
+	Login   gatewayclient.Login // see [gatewayclient.Options]
 	Watch   step.Watcher        // see [step.Options]
 	Hosts   map[string][]netip.Addr
 	Roots   []byte

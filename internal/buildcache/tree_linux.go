@@ -76,6 +76,10 @@ func (b *bound) add(fd, depth int, most bound) error {
 	}
 }
 
+// Clear removes a directory with what sandboxes have put there, however deep, and whatever its modes. It follows no link.
+// It is no error if the directory is missing.
+func Clear(dir string) error { return clearAll(dir) }
+
 // clearAll removes a tree, however deep, and whatever its modes.
 func clearAll(dir string) error {
 	up, err := sys.OpenAt(sys.AtCWD, filepath.Dir(dir), syscall.O_RDONLY|syscall.O_DIRECTORY, 0)

@@ -81,7 +81,7 @@ type command struct {
 }
 
 func commandsOfThisPackage() []command {
-	return []command{
+	return append(agentShortcuts(), []command{
 		{"run", (*App).runCommand}, {"shell", (*App).shellCommand}, {"repl", (*App).replCommand}, {"map", (*App).mapCommand},
 		{"doctor", (*App).doctorCommand}, {"gc", (*App).gcCommand}, {"policy", (*App).policyCommand}, {"cache", (*App).cacheCommand}, {"version", (*App).versionCommand},
 		{"login", (*App).loginCommand}, {"logout", (*App).logoutCommand},
@@ -91,8 +91,9 @@ func commandsOfThisPackage() []command {
 		{"exec", (*App).execCommand}, {"attach", (*App).attachCommand}, {"logs", (*App).logsCommand}, {"ps", (*App).processesCommand},
 		{"steps", (*App).stepsCommand}, {"show", (*App).showCommand}, {"diff", (*App).diffCommand}, {"undo", (*App).undoCommand}, {"redo", (*App).redoCommand},
 		{"review", (*App).reviewCommand}, {"apply", (*App).applyCommand}, {"discard", (*App).discardCommand},
+		{"agent", (*App).agentCommand},
 		{"cp", (*App).copyCommand}, {"forward", (*App).forwardCommand}, {"url", (*App).urlCommand},
-	}
+	}...)
 }
 
 // only gives the name of the one command that the arguments are for, where the first of

@@ -35,10 +35,11 @@ type diagnosis struct {
 
 // A checkup is the answer of doctor --json.
 type checkup struct {
-	Version   int          `json:"version"`           // of this format: 1
-	Strongest paddock.Tier `json:"auto"`              // what --tier auto is for a plain run; empty is none, or not known
-	Tiers     []diagnosis  `json:"tiers"`             // strongest first
-	Unowned   []string     `json:"unowned,omitempty"` // what is left of sandboxes on this machine that nobody owns, in words
+	Version   int           `json:"version"`           // of this format: 1
+	Strongest paddock.Tier  `json:"auto"`              // what --tier auto is for a plain run; empty is none, or not known
+	Tiers     []diagnosis   `json:"tiers"`             // strongest first
+	Unowned   []string      `json:"unowned,omitempty"` // what is left of sandboxes on this machine that nobody owns, in words
+	Agents    []listedAgent `json:"agents,omitempty"`  // coding agents, and what they lack here
 }
 
 func (a *App) doctorCommand() *cobra.Command {
@@ -60,7 +61,7 @@ With --server it tells what a server can enforce. A server that is a service of
 the system, for example, has another control group, user and restrictions.
 
 What is left of sandboxes that nobody owns any more is listed; paddock gc removes
-it.
+it. Of coding agents (paddock agent) it tells what they lack here.
 
 Exit status: 0 if a plain sandbox can be made on some tier that runs programs
 of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
@@ -88,6 +89,9 @@ make a sandbox.`,
 				list, _ := a.unowned() // paddock gc tells why something cannot be looked for
 				for _, u := range list {
 					found.Unowned = append(found.Unowned, u.What)
+				}
+				if want == paddock.Auto {
+					found.Agents = a.agents()
 				}
 				return a.tell(found, want, asJSON)
 			}
@@ -256,6 +260,7 @@ func (c checkup) print(w io.Writer, want paddock.Tier) {
 	if len(c.Unowned) > 0 {
 		fmt.Fprintln(w, "paddock gc removes it")
 	}
+	printAgents(w, c.Agents)
 }
 
 func (d diagnosis) print(w io.Writer) {

@@ -33,7 +33,9 @@ type runFlags struct {
 	review   bool
 	publish  listFlag
 
-	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
+	amend   func(*plan) error              // changes the plan before it is carried out; nil leaves it
+	started func(*plan, *oneShot)          // is told that the sandbox is there; may be nil
+	summary func(*result, *paddock.Status) // tells what was refused, and what else is told at the end; nil tells what was refused
 }
 
 func (a *App) runCommand() *cobra.Command {
@@ -302,6 +304,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		a.noteWeaker(b.tier, auto.Tried(b.passed))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
+	if f.started != nil {
+		f.started(p, b)
+	}
 	review.watch(starting, p.spec.Limits.Disk, b)
 	ports.serve(a, b)
 	var exit paddock.Exit
@@ -327,7 +332,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
-	r.Steps = a.recorded(gone, p.steps, b, f.verbose)
+	r.Steps = a.recorded(gone, p.steps, b, f.verbose || f.summary != nil)
 	r.Proposal = review.propose(ctx, a, b, exit, left)
 	if lost := events.close(true); lost != nil {
 		err = lost // and what became of the command came of it
@@ -339,13 +344,13 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	if err = review.because(err); err != nil {
 		if seen != nil {
-			refusals(a.Stderr, seen.Refused)
+			f.refused(a, r, seen)
 		}
 		allowed(a.Stderr, r.Asked)
 		return Because(starting, err)
 	}
 	r.Exit = &exit
-	tell(a.Stderr, exit, seen)
+	f.tell(a, exit, seen, r)
 	allowed(a.Stderr, r.Asked)
 	if b.tier == paddock.Sim && exit.Cause == paddock.Exited && exit.Code == 127 {
 		fmt.Fprintln(a.Stderr, "hint: the tier sim has only its own commands, which docs/use/sim.md lists; --tier jail runs the programs of this machine")
@@ -365,6 +370,25 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return ExitStatus(paddock.Unavailable.Translate().Exit)
 	}
 	return ExitStatus(exit.Code)
+}
+
+// tell tells why the command ended, and what was refused.
+func (f *runFlags) tell(a *App, exit paddock.Exit, seen *paddock.Status, r *result) {
+	if f.summary == nil {
+		tell(a.Stderr, exit, seen)
+		return
+	}
+	tell(a.Stderr, exit, nil)
+	f.summary(r, seen)
+}
+
+// refused tells what was refused.
+func (f *runFlags) refused(a *App, r *result, seen *paddock.Status) {
+	if f.summary != nil {
+		f.summary(r, seen)
+		return
+	}
+	refusals(a.Stderr, seen.Refused)
 }
 
 // overspent tells that a sandbox was stopped because of its budget.

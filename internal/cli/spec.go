@@ -106,6 +106,8 @@ type plan struct {
 	audit  audit.Sink    // nil records nothing
 	steps  *step.Journal // what a run that records steps reads; nil records nothing
 	judge  gatewayclient.Judge
+	login  gatewayclient.Login
+	hidden []string     // files and directories of the caller that this sandbox must not see
 	watch  step.Watcher // of steps; may be nil
 
 	layers   map[string]string         // of mounts whose changes are reviewed

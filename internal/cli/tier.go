@@ -39,6 +39,7 @@ type Gear struct {
 	Audit    audit.Sink // nil records nothing
 	Ask      func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Judge    gatewayclient.Judge       // see [gatewayclient.Options]
+	Login    gatewayclient.Login       // see [gatewayclient.Options]
 	Steps    string                    // directory of the journal of steps; see box.Options
 	Layers   map[string]string         // see box.Options
 	Changing func(source, path string) // see box.Options
@@ -173,7 +174,7 @@ func (t Tier) opened(p *plan) (paddock.Driver, error) {
 		return nil, WithHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
 	}
-	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask, Judge: p.judge, Watch: p.watch, Steps: p.journal, Layers: p.layers, Changing: p.changing})
+	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask, Judge: p.judge, Login: p.login, Watch: p.watch, Steps: p.journal, Layers: p.layers, Changing: p.changing, Private: private.Files{Paths: p.hidden}})
 }
 
 // asksForCommands reports whether the audit log is to record what commands do.

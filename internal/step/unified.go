@@ -10,6 +10,10 @@ import (
 // around is how many equal lines are shown before and after a difference.
 const around = 3
 
+// Unified returns the differences of two texts as diff -u writes them, with the names of both. It is empty if they are the
+// same.
+func Unified(from, to string, a, b []byte) string { return unified(from, to, a, b) }
+
 // unified compares two texts line by line. Lines are as in diff -u; names that need it are quoted.
 func unified(from, to string, a, b []byte) string {
 	x, y := lines(a), lines(b)

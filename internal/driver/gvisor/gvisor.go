@@ -47,6 +47,7 @@ type Options struct {
 
 	Ask      func(context.Context, gatewayclient.Question) gatewayclient.Answer // see box.Options
 	Judge    gatewayclient.Judge                                                // see [gatewayclient.Options]
+	Login    gatewayclient.Login                                                // see [gatewayclient.Options]; of ephemeral sandboxes
 	Watch    step.Watcher                                                       // see box.Options
 	Hosts    map[string][]netip.Addr                                            // see box.Options
 	Roots    []byte                                                             // see box.Options
@@ -63,7 +64,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Judge: o.Judge, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Changing: o.Changing,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Changing: o.Changing,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
@@ -65,19 +66,20 @@ type tier struct {
 type driverOptions struct {
 	state string
 	audit audit.Sink
+	login gatewayclient.Login
 }
 
 func tiers() []tier {
 	list := []tier{
 		{paddock.Jail, func(w *world, o driverOptions) (paddock.Driver, error) {
-			return jail.New(jail.Options{State: o.state, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+			return jail.New(jail.Options{State: o.state, Login: o.login, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
 		}},
 		{paddock.GVisor, func(w *world, o driverOptions) (paddock.Driver, error) {
 			kernel, err := programtest.Program("paddock-gvisor")
 			if err != nil {
 				return nil, err
 			}
-			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Init: kernel})
+			return gvisor.New(gvisor.Options{State: o.state, Login: o.login, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Init: kernel})
 		}},
 		{paddock.MicroVM, func(w *world, o driverOptions) (paddock.Driver, error) {
 			guest, err := microvmtest.Guest()
@@ -129,7 +131,7 @@ func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change
 	}
 	t.Cleanup(func() { os.RemoveAll(state) })
 	b := &testBox{tier: tr, world: w, events: new(events), kept: []string{state}, mine: children(t)}
-	d, err := tr.open(w, driverOptions{state: state, audit: b.events})
+	d, err := tr.open(w, driverOptions{state: state, audit: b.events, login: w.login})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (w *world) hide(t *testing.T, tr tier) {
 		t.Errorf("the server saw %q, %q as Basic authorization", user, pass)
 	}
 
-	s := searched{t: t, b: b, hidden: hidden, canary: canary}
+	s := searched{t: t, b: b, hidden: hidden, canary: canary, name: "TRIAL_KEY"}
 	s.text("what the agent was told", told.text(), true)
 	s.text("the environment of the box's processes", b.must(t, `cat /proc/[0-9]*/environ | tr '\0' '\n'; env`), true)
 	b.must(t, `mkdir -p "$HOME/kept" && env >"$HOME/kept/environment" && env >/tmp/environment`)
@@ -101,6 +101,7 @@ type searched struct {
 	t              *testing.T
 	b              *testBox
 	hidden, canary string
+	name           string // of the secret in the record
 }
 
 // forms are the encodings in which a value could occur.
@@ -189,7 +190,7 @@ func (s searched) told() {
 			s.t.Fatal(err)
 		}
 		s.text("the lines of the audit file", string(line), false)
-		used = used || e.Network != nil && slices.Contains(e.Network.Secrets, "TRIAL_KEY")
+		used = used || e.Network != nil && slices.Contains(e.Network.Secrets, s.name)
 	}
 	if !used {
 		s.t.Errorf("the use of the secret was not recorded:\n\t%s", s.b.events)

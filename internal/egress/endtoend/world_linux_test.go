@@ -21,6 +21,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // worldVariable names the file with the addresses of the servers of another process.
@@ -40,6 +42,8 @@ type world struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
 	mux  *http.ServeMux
+
+	login gatewayclient.Login // of its boxes; may be nil
 
 	mu       sync.Mutex
 	requests []seen                      // guarded by mu

@@ -42,6 +42,10 @@ type Options struct {
 	// Judge decides about what is allowed; nil asks nobody.
 	Judge func(ctx context.Context, q gatewayclient.Question) gatewayclient.Judgement
 
+	// Login answers about requests to LoginHosts (host:port): nil, or an empty answer, leaves them as they are. It may be nil.
+	Login      func(ctx context.Context, r gatewayclient.LoginRequest) *gatewayclient.LoginAnswer
+	LoginHosts []string
+
 	// Traffic counts the bytes between the sandbox and the world. It may be nil.
 	Traffic Traffic
 
@@ -71,6 +75,7 @@ type Gateway struct {
 	dials   chan struct{} // holds an element for each dial in progress
 	pace    *rate.Limiter // of dials
 	lookup  bucket        // limits DNS queries
+	logins  chan struct{} // holds an element for each question about a login
 
 	updating sync.Mutex
 	policy   paddock.NetworkPolicy // guarded by updating
@@ -100,7 +105,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore names: %w", err)
 	}
-	g := &Gateway{o: o, seed: o.Seed, table: table, policy: o.Policy, dials: make(chan struct{}, dialsMax), pace: rate.NewLimiter(dialRate, dialRoom), lookup: bucket{rate: lookupRate, room: lookupRoom}}
+	g := &Gateway{o: o, seed: o.Seed, table: table, policy: o.Policy, dials: make(chan struct{}, dialsMax), logins: make(chan struct{}, loginsMax), pace: rate.NewLimiter(dialRate, dialRoom), lookup: bucket{rate: lookupRate, room: lookupRoom}}
 	if len(g.seed) == 0 {
 		g.seed = make([]byte, 32)
 		_, _ = rand.Read(g.seed) // never fails

@@ -135,6 +135,12 @@ func (p *process) make(c gatewayclient.Config, conns int) (*Gateway, error) {
 			return gatewayclient.Judgement{Allow: m.Answer == gatewayclient.AnswerOnce, Reason: m.Error}
 		}
 	}
+	if len(c.Login) > 0 {
+		o.LoginHosts = c.Login
+		o.Login = func(ctx context.Context, r gatewayclient.LoginRequest) *gatewayclient.LoginAnswer {
+			return p.question(ctx, gatewayclient.Message{Op: gatewayclient.OpLogin, Login: &r}).Given
+		}
+	}
 	if len(c.Hosts) > 0 {
 		o.Dialer.Lookup = lookup(c.Hosts)
 	}
@@ -431,6 +437,11 @@ func (p *process) rest() {
 
 // ask makes the owner ask a person, or the judge.
 func (p *process) ask(ctx context.Context, q gatewayclient.Question) gatewayclient.Message {
+	return p.question(ctx, gatewayclient.Message{Op: gatewayclient.OpAsk, Question: &q})
+}
+
+// question sends a question to the owner and waits for the answer. No answer is the zero Message.
+func (p *process) question(ctx context.Context, m gatewayclient.Message) gatewayclient.Message {
 	answer := make(chan gatewayclient.Message, 1)
 	p.mu.Lock()
 	p.asked++
@@ -442,7 +453,8 @@ func (p *process) ask(ctx context.Context, q gatewayclient.Question) gatewayclie
 		defer p.mu.Unlock()
 		delete(p.questions, id)
 	}()
-	if p.send(gatewayclient.Message{Op: gatewayclient.OpAsk, ID: id, Question: &q}) != nil {
+	m.ID = id
+	if p.send(m) != nil {
 		return gatewayclient.Message{} // the owner has gone
 	}
 	select {

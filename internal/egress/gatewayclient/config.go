@@ -32,6 +32,9 @@ type Config struct {
 	// secret there. StartProcess sets it.
 	Judge bool `json:"judge,omitempty"`
 
+	// Login lists hosts with ports whose requests the owner is asked about; see [Login]. StartProcess sets it.
+	Login []string `json:"login,omitempty"`
+
 	// UID and GID are the user and group of the gateway where the owner is root. Zero picks a number that no other
 	// process has.
 	UID int `json:"uid,omitempty"`
@@ -47,6 +50,8 @@ type Callbacks struct {
 	Ask func(context.Context, Question) Answer
 	// Judge answers a question about what is allowed. It is called concurrently. ctx ends as for Ask.
 	Judge func(context.Context, Question) Judgement
+	// Login answers about requests to its hosts.
+	Login Login
 	// Ended is called once if the gateway ends by itself, with the reason.
 	Ended func(error)
 }

@@ -140,6 +140,8 @@ func (g *Process) take(m Message, files *[]*os.File, budget *meter) error {
 		}
 	case OpAsk:
 		return g.ask(m)
+	case OpLogin:
+		return g.login(m)
 	case OpUnask:
 		g.mu.Lock()
 		cancel := g.asked[m.ID]
@@ -210,35 +212,56 @@ func (g *Process) ask(m Message) error {
 		return fmt.Errorf("a question without one: %w", paddock.Invalid)
 	}
 	q := Question{Sandbox: g.config.Sandbox, Host: printable(m.Question.Host, nameMax), Port: m.Question.Port, UDP: m.Question.UDP, Judge: m.Question.Judge, Rule: m.Question.Rule, Secret: printable(m.Question.Secret, nameMax)}
+	able := q.Judge && g.owner.Judge != nil || !q.Judge && g.owner.Ask != nil
+	return g.question(m.ID, able, func(ctx context.Context) (answer Message) {
+		if !q.Judge {
+			answer.Answer = g.owner.Ask(ctx, q)
+			return answer
+		}
+		j := g.owner.Judge(ctx, q)
+		if answer.Error = printable(j.Reason, textMax); j.Allow {
+			answer.Answer = AnswerOnce
+		}
+		return answer
+	})
+}
+
+// login passes a request of a login to the owner.
+func (g *Process) login(m Message) error {
+	if err := checkLogin(m.Login); err != nil {
+		return err
+	}
+	return g.question(m.ID, g.owner.Login != nil, func(ctx context.Context) Message {
+		given := g.owner.Login.Login(ctx, *m.Login).fit()
+		return Message{Given: &given}
+	})
+}
+
+// question lets the owner answer in the background. An owner that is not able, or has too many questions, answers
+// nothing, which means no.
+func (g *Process) question(id uint64, able bool, answer func(context.Context) Message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.asked[m.ID] != nil {
+	if g.asked[id] != nil {
 		return fmt.Errorf("a question asked twice: %w", paddock.Invalid)
 	}
-	if q.Judge && g.owner.Judge == nil || !q.Judge && g.owner.Ask == nil || len(g.asked) >= questionsMax {
+	if !able || len(g.asked) >= questionsMax {
 		select {
-		case g.out <- outgoing{message: Message{Op: OpAnswer, ID: m.ID}}: // no
+		case g.out <- outgoing{message: Message{Op: OpAnswer, ID: id}}: // no
 		default: // no answer means no, too
 		}
 		return nil
 	}
 	ctx, cancel := context.WithCancel(g.ctx)
-	g.asked[m.ID] = cancel
+	g.asked[id] = cancel
 	g.wg.Go(func() {
-		answer := Message{Op: OpAnswer, ID: m.ID}
-		if q.Judge {
-			j := g.owner.Judge(ctx, q)
-			if answer.Error = printable(j.Reason, textMax); j.Allow {
-				answer.Answer = AnswerOnce
-			}
-		} else {
-			answer.Answer = g.owner.Ask(ctx, q)
-		}
+		m := answer(ctx)
+		m.Op, m.ID = OpAnswer, id
 		cancel()
 		g.mu.Lock()
-		delete(g.asked, m.ID)
+		delete(g.asked, id)
 		g.mu.Unlock()
-		_ = g.send(outgoing{message: answer}) // the gateway may have gone
+		_ = g.send(outgoing{message: m}) // the gateway may have gone
 	})
 	return nil
 }

@@ -36,6 +36,8 @@ type Options struct {
 	// Judge decides about what the rules, or a person, allow: the first connection to each host and port, and the first use
 	// of each secret there. It may deny. Nil asks nobody.
 	Judge Judge
+	// Login keeps tokens outside. It may be nil.
+	Login Login
 	// Audit records decisions. It may be nil.
 	Audit audit.Sink
 
@@ -50,6 +52,7 @@ type Options struct {
 type Gateway struct {
 	ask   func(context.Context, Question) Answer
 	judge Judge
+	login Login
 
 	mu      sync.Mutex
 	audit   audit.Sink // guarded by mu
@@ -73,7 +76,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	w := &Gateway{ask: o.Ask, judge: o.Judge, audit: o.Audit, config: Config{
+	w := &Gateway{ask: o.Ask, judge: o.Judge, login: o.Login, audit: o.Audit, config: Config{
 		Sandbox: o.Sandbox, Policy: o.Policy, Seed: make([]byte, seedSize), Hosts: o.Hosts, Roots: o.Roots, UID: o.User, GID: o.User,
 	}}
 	_, _ = rand.Read(w.config.Seed) // never fails
@@ -169,7 +172,7 @@ func (w *Gateway) Follow(sink audit.Sink) {
 func (w *Gateway) Start(ctx context.Context, program *os.File) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	calls := Callbacks{Event: w.event, Ask: w.ask, Ended: w.lost}
+	calls := Callbacks{Event: w.event, Ask: w.ask, Login: w.login, Ended: w.lost}
 	if w.judge != nil {
 		calls.Judge = w.judge.Judge
 	}

@@ -32,6 +32,7 @@ const (
 	OpReply  = "reply"  // to ID
 	OpEvents = "events" //
 	OpAsk    = "ask"    // Question, as ID
+	OpLogin  = "login"  // Login, as question ID
 	OpUnask  = "unask"  // question ID is no longer asked
 )
 
@@ -49,6 +50,9 @@ type Message struct {
 	More     bool         `json:"more,omitempty"` // whether another reply to the same ID follows
 	Question *Question    `json:"question,omitempty"`
 	Answer   Answer       `json:"answer,omitempty"`
+
+	Login *LoginRequest `json:"login,omitempty"`
+	Given *LoginAnswer  `json:"given,omitempty"` // to a Login
 }
 
 // Bounds of a gateway's messages.

@@ -62,7 +62,10 @@ func StartProcess(ctx context.Context, exe *os.File, c Config, o Callbacks) (*Pr
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start the gateway: %w: %w", err, paddock.Canceled)
 	}
-	c.Ask, c.Judge = o.Ask != nil, o.Judge != nil
+	c.Ask, c.Judge, c.Login = o.Ask != nil, o.Judge != nil, nil
+	if o.Login != nil {
+		c.Login = o.Login.Hosts()
+	}
 	data, err := json.Marshal(c)
 	if err != nil {
 		return nil, fmt.Errorf("start the gateway: %w", err)

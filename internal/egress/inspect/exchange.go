@@ -41,6 +41,7 @@ type exchange struct {
 
 	d        Decision
 	set      *secret.Set
+	tokens   []secret.Token // of logins, to be put in
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	status   int
@@ -102,6 +103,11 @@ func (e *exchange) forward(header http.Header) error {
 			}
 		})
 	}
+	if e.s.tls {
+		if answered, err := e.login(); answered {
+			return err
+		}
+	}
 	out, err := e.prepare(header)
 	if err != nil {
 		return e.failed(err)
@@ -129,7 +135,7 @@ func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 		body = http.NoBody
 	}
 	if e.s.tls {
-		e.set = e.s.p.o.Backend.Secrets(e.flow)
+		e.set = e.s.p.o.Backend.Secrets(e.flow).With(e.tokens)
 	}
 	if e.set != nil {
 		// The answer must be complete and uncompressed.

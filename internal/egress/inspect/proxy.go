@@ -24,6 +24,9 @@ type Backend interface {
 	// Use is called before secrets with these names are put into a request to f. An error, such as a *Refusal, keeps the
 	// request back. It may wait until ctx ends.
 	Use(ctx context.Context, f decide.Flow, names []string) error
+	// Login is asked about each request over TLS before it is sent, and again with the body if the answer wants it. An error,
+	// such as a *Refusal, keeps the request back. It may wait until ctx ends.
+	Login(ctx context.Context, f decide.Flow, r LoginRequest) (LoginAnswer, error)
 	// Failed records a connection or request that could not be judged. reason says why, for example that the program
 	// does not accept the certificate. f is zero if a client of the proxy did not name a destination.
 	Failed(f decide.Flow, reason string)

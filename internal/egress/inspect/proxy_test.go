@@ -38,6 +38,7 @@ type world struct {
 	set   *secret.Set
 
 	unused error // why no secret may be used
+	login  func(context.Context, decide.Flow, LoginRequest) (LoginAnswer, error)
 
 	mu       sync.Mutex
 	used     []string
@@ -76,6 +77,13 @@ func (w *world) Dial(ctx context.Context, _ decide.Flow, via string) (net.Conn, 
 }
 
 func (w *world) Secrets(decide.Flow) *secret.Set { return w.set }
+
+func (w *world) Login(ctx context.Context, f decide.Flow, r LoginRequest) (LoginAnswer, error) {
+	if w.login == nil {
+		return LoginAnswer{}, nil
+	}
+	return w.login(ctx, f, r)
+}
 
 func (w *world) Use(_ context.Context, _ decide.Flow, names []string) error {
 	w.mu.Lock()

@@ -26,6 +26,7 @@ type Store struct {
 type entry struct {
 	paddock.Secret
 	placeholder string
+	headers     []string // in which alone it may stand; nil is all
 }
 
 func (e entry) has(p paddock.SecretPlace) bool { return placeholder.Placed(e.Secret, p) }
@@ -64,12 +65,18 @@ func (s *Store) Bound(secrets []paddock.Secret) *Set {
 	if len(set.entries) == 0 {
 		return nil
 	}
-	for _, p := range set.scrub {
-		p.from = []byte(lowerASCII(string(p.from)))
-		set.folded = append(set.folded, p)
-	}
-	set.keeps = !slices.ContainsFunc(set.scrub, func(p pair) bool { return len(p.from) != len(p.to) })
+	set.finish()
 	return set
+}
+
+// finish sets what follows from scrub.
+func (s *Set) finish() {
+	s.folded = nil
+	for _, p := range s.scrub {
+		p.from = []byte(lowerASCII(string(p.from)))
+		s.folded = append(s.folded, p)
+	}
+	s.keeps = !slices.ContainsFunc(s.scrub, func(p pair) bool { return len(p.from) != len(p.to) })
 }
 
 // A Set is the secrets bound to one destination. A nil Set has none and changes nothing. It is safe for concurrent use.
@@ -97,7 +104,7 @@ func (s *Set) Names() []string {
 func (s *Set) at(place paddock.SecretPlace, write form, used func(string)) *exchange {
 	var pairs []pair
 	for _, e := range s.entries {
-		if e.has(place) {
+		if e.has(place) && e.headers == nil {
 			pairs = append(pairs, pair{from: []byte(e.placeholder), to: []byte(write(e.Value)), name: e.Name})
 		}
 	}
@@ -129,7 +136,11 @@ func (s *Set) Head(r *http.Request) ([]string, error) {
 		if framing(name) {
 			continue
 		}
+		here := s.named(name, used)
 		for i, value := range values {
+			if here != nil {
+				value = header(here, value)
+			}
 			values[i] = header(x, value)
 		}
 	}

@@ -53,6 +53,7 @@ type Options struct {
 	// the system's, and who is told what is decided.
 	Ask   func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Judge gatewayclient.Judge // see [gatewayclient.Options]
+	Login gatewayclient.Login // see [gatewayclient.Options]
 	Hosts map[string][]netip.Addr
 	Roots []byte
 	Audit audit.Sink

@@ -22,7 +22,7 @@ func (d *Driver) wayOut(spec *paddock.Spec) (*gatewayclient.Gateway, error) {
 		return nil, nil
 	}
 	out, err := gatewayclient.New(gatewayclient.Options{
-		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Ask: d.o.Ask, Judge: d.o.Judge, Audit: d.o.Audit, Hosts: d.o.Hosts, Roots: d.o.Roots,
+		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Ask: d.o.Ask, Judge: d.o.Judge, Login: d.o.Login, Audit: d.o.Audit, Hosts: d.o.Hosts, Roots: d.o.Roots,
 	})
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type Options struct {
 	Gateway func() (*os.File, error)
 	Ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
 	Judge   gatewayclient.Judge // see [gatewayclient.Options]
+	Login   gatewayclient.Login // see [gatewayclient.Options]
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Audit   audit.Sink

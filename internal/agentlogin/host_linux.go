@@ -1,0 +1,23 @@
+package agentlogin
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// lockDir locks a directory among all processes.
+func lockDir(ctx context.Context, path string) (io.Closer, error) { return sys.LockDir(ctx, path) }
+
+// keepOwner gives a file the owner of the one that it replaces, where this process is not that owner.
+func keepOwner(dir *os.Root, name string, before fs.FileInfo) error {
+	s, ok := before.Sys().(*syscall.Stat_t)
+	if !ok || int(s.Uid) == os.Geteuid() {
+		return nil
+	}
+	return dir.Lchown(name, int(s.Uid), int(s.Gid))
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package agentlogin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// lockDir fails, because there are no boxes with a gateway here.
+func lockDir(context.Context, string) (io.Closer, error) {
+	return nil, fmt.Errorf("logins are kept outside of a box on Linux only: %w", paddock.Unsupported)
+}
+
+// keepOwner does nothing here.
+func keepOwner(*os.Root, string, fs.FileInfo) error { return nil }

@@ -1,0 +1,315 @@
+package agentprofile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+// Bounds of what is copied, and of what is compared.
+const (
+	maxFile  = 4 << 20
+	maxAll   = 64 << 20
+	maxFiles = 5000
+	maxDepth = 16
+)
+
+// A file is a regular file of a tree, with a path relative to the home.
+type file struct {
+	name string
+	data []byte
+	exec bool
+}
+
+// A gathering reads regular files below an open directory. It follows no link.
+type gathering struct {
+	top   int
+	bytes int
+	files []file
+	notes []string // what was left out, and why
+}
+
+// add reads the file or directory at a path. A path where nothing is adds nothing.
+func (g *gathering) add(name string, depth int) error {
+	left := func(format string, args ...any) error {
+		g.notes = append(g.notes, fmt.Sprintf("~/%s %s", name, fmt.Sprintf(format, args...)))
+		return nil
+	}
+	if len(g.notes) > 100 {
+		return nil
+	}
+	if len(g.files) >= maxFiles || g.bytes >= maxAll {
+		return left("and more: there are too many files")
+	}
+	fd, err := sys.OpenBeneath(g.top, name, syscall.O_RDONLY, 0)
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
+		return nil
+	case errors.Is(err, syscall.ELOOP):
+		return left("is a link, or behind one")
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENXIO):
+		return left("cannot be read")
+	case err != nil:
+		return fmt.Errorf("~/%s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("~/%s: %w", name, err)
+	case st.IsDir() && depth == maxDepth:
+		return left("is too deep")
+	case st.IsDir():
+		names, err := f.Readdirnames(maxFiles)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("~/%s: %w", name, err)
+		}
+		slices.Sort(names)
+		for _, n := range names {
+			if withheld(n) {
+				continue
+			}
+			if err := g.add(path.Join(name, n), depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	case !st.Mode().IsRegular():
+		return left("is no file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return fmt.Errorf("~/%s: %w", name, err)
+	}
+	if len(data) > maxFile {
+		return left("is larger than %d MiB", maxFile>>20)
+	}
+	g.bytes += len(data)
+	g.files = append(g.files, file{name, data, st.Mode().Perm()&0o100 != 0})
+	return nil
+}
+
+// withheld reports whether a name in a copied directory is of credentials or of what is fetched again.
+func withheld(name string) bool {
+	return slices.Contains([]string{".git", "node_modules", ".env", ".credentials.json", "auth.json", "oauth_creds.json", ".netrc", ".DS_Store"}, name)
+}
+
+// fill makes the files of a new state. The notes say what was not copied.
+func fill(dir, home, workspace string, p *Profile) (notes []string, err error) {
+	given := map[string]file{}
+	if notes, err = gather(home, p.State.Copy, given); err != nil {
+		return nil, err
+	}
+	for _, f := range p.First {
+		if err := first(given, f, workspace); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{baseName, homeName} {
+		if err := write(filepath.Join(dir, name), given); err != nil {
+			return nil, err
+		}
+	}
+	return notes, nil
+}
+
+// write writes files below a directory.
+func write(dir string, files map[string]file) error {
+	top, err := openDir(dir)
+	if err != nil {
+		return err
+	}
+	defer sys.Close(top)
+	for _, at := range slices.Sorted(maps.Keys(files)) {
+		if err := put(top, at, files[at].data, modeOf(files[at])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func modeOf(f file) uint32 {
+	if f.exec {
+		return 0o700
+	}
+	return 0o600
+}
+
+// gather reads what a new state gets from the host.
+func gather(home string, list []Copy, into map[string]file) (notes []string, err error) {
+	if home == "" {
+		return nil, nil
+	}
+	top, err := openDir(home)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer sys.Close(top)
+	for _, c := range list {
+		g := gathering{top: top}
+		if err := g.add(c.From[2:], 0); err != nil {
+			return nil, err
+		}
+		notes = append(notes, g.notes...)
+		for _, f := range g.files {
+			if len(c.Keys) > 0 {
+				var why string
+				if f.data, why = onlyKeys(f.data, c.Keys); why != "" {
+					notes = append(notes, fmt.Sprintf("~/%s %s", f.name, why))
+					continue
+				}
+			}
+			f.name = path.Join(c.Target()[2:], strings.TrimPrefix(f.name, c.From[2:]))
+			into[f.name] = f
+		}
+	}
+	return notes, nil
+}
+
+// onlyKeys returns a JSON object with some of its keys.
+func onlyKeys(data []byte, keys []string) (text []byte, why string) {
+	members, err := parseObject(data)
+	if err != nil {
+		return nil, "is no JSON object"
+	}
+	members = slices.DeleteFunc(members, func(m member) bool { return !slices.Contains(keys, m.key) })
+	return formatObject(members), ""
+}
+
+// first adds keys to a file.
+func first(given map[string]file, f First, workspace string) error {
+	var add, have map[string]any
+	if err := json.Unmarshal([]byte(f.JSON), &add); err != nil {
+		return err
+	}
+	name := f.File[2:]
+	if old, ok := given[name]; ok {
+		if err := json.Unmarshal(old.data, &have); err != nil {
+			return nil // the user's own text, which the agent then judges
+		}
+	}
+	if have == nil {
+		have = map[string]any{}
+	}
+	merge(have, filled(add, workspace).(map[string]any))
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(have); err != nil {
+		return err
+	}
+	given[name] = file{name: name, data: text.Bytes()}
+	return nil
+}
+
+// filled puts the path of the workspace into keys and texts.
+func filled(v any, workspace string) any {
+	switch v := v.(type) {
+	case string:
+		return strings.ReplaceAll(v, "{workspace}", workspace)
+	case []any:
+		for i := range v {
+			v[i] = filled(v[i], workspace)
+		}
+		return v
+	case map[string]any:
+		placed := map[string]any{}
+		for k, x := range v {
+			placed[strings.ReplaceAll(k, "{workspace}", workspace)] = filled(x, workspace)
+		}
+		return placed
+	}
+	return v
+}
+
+// merge adds what is missing.
+func merge(have, add map[string]any) {
+	for k, v := range add {
+		old, there := have[k]
+		below, isObject := old.(map[string]any)
+		more, too := v.(map[string]any)
+		switch {
+		case !there:
+			have[k] = v
+		case isObject && too:
+			merge(below, more)
+		}
+	}
+}
+
+// A member is a key of a JSON object with its value.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// parseObject returns the members of a JSON object in their order.
+func parseObject(data []byte) ([]member, error) {
+	if !json.Valid(data) {
+		return nil, errors.New("it is no JSON")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("it is no JSON object")
+	}
+	var list []member
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return nil, errors.New("it is no JSON object")
+		}
+		m := member{key: key}
+		if err := d.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(list, func(other member) bool { return other.key == key }) {
+			return nil, fmt.Errorf("the key %q is there twice", key)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// formatObject writes a JSON object as agents do.
+func formatObject(list []member) []byte {
+	var b, out bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, err := json.Marshal(m.key)
+		if err != nil {
+			continue // a string always is
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	if err := json.Indent(&out, b.Bytes(), "", "  "); err != nil {
+		return b.Bytes() // its parts were parsed
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}

@@ -1,0 +1,297 @@
+package agentprofile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/buildcache"
+	"github.com/paddock-sandbox/paddock/internal/sys"
+)
+
+const (
+	aboutName = "about.json" // is there when a state is complete
+	lockName  = "lock"
+	baseName  = "base" // what the sandbox was given; no sandbox sees it
+	homeName  = "home" // what the sandbox has; hostile
+)
+
+// A Home is the state of an agent in a workspace, held for a sandbox.
+type Home struct {
+	ID    string
+	New   bool     // it was made by this call
+	Notes []string // what was not copied, and why
+
+	dir  string
+	lock *os.File
+}
+
+// about is what is known of a state.
+type about struct {
+	Version   int    `json:"version"`
+	Agent     string `json:"agent"`
+	Workspace string `json:"workspace"`
+}
+
+var stateID = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}-[0-9a-f]{16}\z`)
+
+// IsID reports whether a text can be the ID of a state.
+func IsID(text string) bool { return stateID.MatchString(text) }
+
+// IDOf names the state of an agent in a workspace, which is the directory at a real path: another directory that takes
+// its place is another workspace.
+func IDOf(agent, workspace string) (string, error) {
+	st, err := sys.StatAt(sys.AtCWD, workspace)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", workspace, err)
+	}
+	born, err := sys.BornAt(sys.AtCWD, workspace)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", workspace, err)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%d\x00%s", st.Ino, born, workspace))
+	return agent + "-" + hex.EncodeToString(sum[:8]), nil
+}
+
+// Open returns the state of an agent in a workspace, below a directory of the caller's, and makes it from the files of
+// the caller's home if it is missing. Close it when the sandbox has ended.
+func Open(dir, home, workspace string, p *Profile) (*Home, error) {
+	id, err := IDOf(p.Name, workspace)
+	if err != nil {
+		return nil, err
+	}
+	s := &Home{ID: id, dir: filepath.Join(dir, id)}
+	if err := errors.Join(makeOwn(dir), makeOwn(s.dir)); err != nil {
+		return nil, fmt.Errorf("state of %s: %w", p.Name, err)
+	}
+	if s.lock, err = s.hold(); err != nil {
+		return nil, fmt.Errorf("state of %s: %w", p.Name, err)
+	}
+	if err := s.prepare(home, workspace, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("state of %s: %w", p.Name, err), s.lock.Close())
+	}
+	return s, nil
+}
+
+// hold takes the lock of a state: alone if nobody else has it, and else beside others, which have made it.
+func (s *Home) hold() (*os.File, error) {
+	f, err := openLock(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func openLock(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+}
+
+// prepare makes what is missing, and lets others take the lock.
+func (s *Home) prepare(home, workspace string, p *Profile) error {
+	done := filepath.Join(s.dir, aboutName)
+	if _, err := os.Lstat(done); errors.Is(err, os.ErrNotExist) {
+		// An earlier try may have been cut off.
+		for _, name := range []string{baseName, homeName} {
+			if err := buildcache.Clear(filepath.Join(s.dir, name)); err != nil {
+				return err
+			}
+			if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
+				return err
+			}
+		}
+		notes, err := fill(s.dir, home, workspace, p)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(about{1, p.Name, workspace})
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(done, text, 0o600); err != nil {
+			return err
+		}
+		s.New, s.Notes = true, notes
+	} else if err != nil {
+		return err
+	}
+	if err := s.keep(p); err != nil {
+		return err
+	}
+	if err := os.Chtimes(done, time.Time{}, time.Now()); err != nil { // when it was used
+		return err
+	}
+	return syscall.Flock(int(s.lock.Fd()), syscall.LOCK_SH)
+}
+
+// keep makes the directories that are kept. A sandbox has them as mounts, so it cannot have put a link in their place,
+// but it may have closed them.
+func (s *Home) keep(p *Profile) error {
+	root, err := os.OpenRoot(filepath.Join(s.dir, homeName))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, dir := range p.State.Keep {
+		if err := root.MkdirAll(dir[2:], 0o700); err != nil {
+			return err
+		}
+		at := filepath.Join(s.dir, homeName, dir[2:])
+		if real, err := filepath.EvalSymlinks(filepath.Dir(at)); err != nil || real != filepath.Dir(at) {
+			return fmt.Errorf("%s leads through a link: %w", at, paddock.Denied)
+		}
+		if err := sys.ChmodAt(sys.AtCWD, at, 0o700); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// Mounts shows the kept directories in a sandbox.
+func (s *Home) Mounts(p *Profile) []paddock.Mount {
+	var list []paddock.Mount
+	for _, dir := range p.State.Keep {
+		list = append(list, paddock.Mount{Source: filepath.Join(s.dir, homeName, dir[2:]), Target: dir, Write: true, Cache: true})
+	}
+	return list
+}
+
+// Put writes a file of the sandbox's home in a kept directory, in the place of what is there. It follows no link. The name
+// is relative to the home.
+func (s *Home) Put(name string, data []byte) error {
+	if !filepath.IsLocal(name) {
+		return fmt.Errorf("%q is no name below the home: %w", name, paddock.Invalid)
+	}
+	home, err := openDir(filepath.Join(s.dir, homeName))
+	if err != nil {
+		return err
+	}
+	defer sys.Close(home)
+	return put(home, name, data, 0o600)
+}
+
+// Close gives the state back.
+func (s *Home) Close() error { return s.lock.Close() }
+
+func openDir(dir string) (int, error) {
+	fd, err := sys.OpenAt(sys.AtCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return -1, fmt.Errorf("%s: %w", dir, err)
+	}
+	return fd, nil
+}
+
+// put writes a file below an open directory, in the place of what is there, and makes directories on the way. It follows
+// no link.
+func put(top int, name string, data []byte, mode uint32) error {
+	dir, err := makeBeneath(top, path.Dir(name))
+	if err != nil {
+		return fmt.Errorf("~/%s: %w", name, err)
+	}
+	defer sys.Close(dir)
+	fresh := fmt.Sprintf(".paddock-%d-%d", os.Getpid(), time.Now().UnixNano())
+	fd, err := sys.OpenAt(dir, fresh, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, mode)
+	if err != nil {
+		return fmt.Errorf("~/%s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = sys.RenameAt(dir, fresh, dir, path.Base(name))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("~/%s: %w", name, err), sys.UnlinkAt(dir, fresh))
+	}
+	return nil
+}
+
+// makeBeneath opens a directory below another one, and makes what is missing. A link on the way is an error.
+func makeBeneath(top int, name string) (int, error) {
+	if name == "." {
+		return sys.OpenDirBeneath(top, ".")
+	}
+	up, err := makeBeneath(top, path.Dir(name))
+	if err != nil {
+		return -1, err
+	}
+	defer sys.Close(up)
+	if err := sys.MkdirAt(up, path.Base(name), 0o700); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return -1, err
+	}
+	return sys.OpenDirAt(up, path.Base(name))
+}
+
+// An Entry is what List knows of a state.
+type Entry struct {
+	ID        string    `json:"id"`
+	Agent     string    `json:"agent"`
+	Workspace string    `json:"workspace"`
+	Used      time.Time `json:"used"`
+	Gone      bool      `json:"gone,omitempty"` // the workspace is not there any more
+}
+
+// List returns the states below a directory, those that were used last first.
+func List(dir string) ([]Entry, error) {
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Entry
+	for _, f := range found {
+		if !f.IsDir() || !stateID.MatchString(f.Name()) {
+			continue
+		}
+		at := filepath.Join(dir, f.Name(), aboutName)
+		data, err := os.ReadFile(at)
+		if err != nil {
+			continue // it is being made
+		}
+		var a about
+		st, err := os.Lstat(at)
+		if err != nil || json.Unmarshal(data, &a) != nil {
+			continue
+		}
+		now, err := IDOf(a.Agent, a.Workspace)
+		list = append(list, Entry{ID: f.Name(), Agent: a.Agent, Workspace: a.Workspace, Used: st.ModTime(), Gone: err != nil || now != f.Name()})
+	}
+	slices.SortStableFunc(list, func(a, b Entry) int { return b.Used.Compare(a.Used) })
+	return list, nil
+}
+
+// Reset removes a state. If a sandbox uses it, the error is [paddock.Conflict].
+func Reset(dir, id string) error {
+	at := filepath.Join(dir, id)
+	if _, err := os.Lstat(at); !stateID.MatchString(id) || err != nil {
+		return fmt.Errorf("state %.60q: %w", id, paddock.NotFound)
+	}
+	lock, err := openLock(at)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("state %s: a sandbox uses it: %w", id, paddock.Conflict)
+	}
+	if err := os.Remove(filepath.Join(at, aboutName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // from here on it is not complete
+	}
+	return errors.Join(buildcache.Clear(filepath.Join(at, homeName)), buildcache.Clear(filepath.Join(at, baseName)))
+}
