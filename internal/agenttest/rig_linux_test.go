@@ -22,83 +22,68 @@ const key = "sk-real-0123456789abcdef-real"
 type product struct {
 	name     string
 	variable string // that holds its key
-	state    string // the directory in which it keeps what it knows
-	env      func(url, state string) []string
-	files    func(url string) map[string]string // of its state
+	env      func(url string) []string
+	home     func(url string) map[string]string // files of the host's home
 	once     func(url, prompt string) []string  // arguments with which it works without a person
 	again    func(url, prompt string) []string  // the same, in the session before
 }
 
 func products() []product {
-	no := func(string) map[string]string { return nil }
+	none := func(string) map[string]string { return nil }
 	codex := func(url string) []string {
 		return []string{
-			"--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-c", "model_provider=x",
+			"--skip-git-repo-check", "-c", "model_provider=x",
 			"-c", `model_providers.x={name="x",base_url="` + url + `/v1",wire_api="responses",env_key="OPENAI_API_KEY"}`,
 		}
 	}
 	return []product{
 		{
-			"claude", "ANTHROPIC_API_KEY", "claude",
-			func(url, state string) []string {
-				return []string{"ANTHROPIC_BASE_URL=" + url, "CLAUDE_CONFIG_DIR=" + state, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}
-			}, no,
-			func(_, prompt string) []string { return []string{"--dangerously-skip-permissions", "-p", prompt} },
-			func(_, prompt string) []string { return []string{"--dangerously-skip-permissions", "-c", "-p", prompt} },
+			"claude", "ANTHROPIC_API_KEY", func(url string) []string { return []string{"ANTHROPIC_BASE_URL=" + url} }, none,
+			func(_, prompt string) []string { return []string{"-p", prompt} },
+			func(_, prompt string) []string { return []string{"-c", "-p", prompt} },
 		},
 		{
-			"codex", "OPENAI_API_KEY", "codex",
-			func(_, state string) []string { return []string{"CODEX_HOME=" + state} }, no,
+			"codex", "OPENAI_API_KEY", func(string) []string { return nil }, none,
 			func(url, prompt string) []string { return append(append([]string{"exec"}, codex(url)...), prompt) },
 			func(url, prompt string) []string {
 				return append(append([]string{"exec", "resume"}, codex(url)...), "--last", prompt)
 			},
 		},
 		{
-			"gemini", "GEMINI_API_KEY", "gemini",
-			func(url, state string) []string {
-				return []string{"GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_CLI_HOME=" + state, "GEMINI_CLI_TRUST_WORKSPACE=true"}
-			},
+			"gemini", "GEMINI_API_KEY", func(url string) []string { return []string{"GOOGLE_GEMINI_BASE_URL=" + url} },
 			func(string) map[string]string {
-				return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false}}`}
+				return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}}}`}
 			},
-			func(_, prompt string) []string { return []string{"--yolo", "-m", "gemini-2.5-flash", "-p", prompt} },
+			func(_, prompt string) []string { return []string{"-m", "gemini-2.5-flash", "-p", prompt} },
 			func(_, prompt string) []string {
-				return []string{"--yolo", "-m", "gemini-2.5-flash", "--resume", "latest", "-p", prompt}
+				return []string{"-m", "gemini-2.5-flash", "--resume", "latest", "-p", prompt}
 			},
 		},
 		{
-			"opencode", "ANTHROPIC_API_KEY", "opencode",
-			func(url, state string) []string {
-				return []string{
-					"XDG_DATA_HOME=" + state + "/data", "XDG_STATE_HOME=" + state + "/state", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
-					`OPENCODE_CONFIG_CONTENT={"provider":{"anthropic":{"options":{"baseURL":"` + url + `/v1"}}},"permission":"allow","share":"disabled"}`,
-				}
-			}, no,
+			"opencode", "ANTHROPIC_API_KEY", func(url string) []string {
+				return []string{`OPENCODE_CONFIG_CONTENT={"provider":{"anthropic":{"options":{"baseURL":"` + url + `/v1"}}}}`}
+			}, none,
 			func(_, prompt string) []string { return []string{"run", "-m", "anthropic/claude-sonnet-4-5", prompt} },
 			func(_, prompt string) []string {
 				return []string{"run", "-m", "anthropic/claude-sonnet-4-5", "-c", prompt}
 			},
 		},
 		{
-			"copilot", "COPILOT_PROVIDER_API_KEY", "copilot",
-			func(url, state string) []string {
-				return []string{"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_MODEL=gpt-4.1", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false", "COPILOT_HOME=" + state}
-			}, no,
-			func(_, prompt string) []string {
-				return []string{"--allow-all-tools", "--allow-all-paths", "-p", prompt}
-			},
-			func(_, prompt string) []string {
-				return []string{"--allow-all-tools", "--allow-all-paths", "--continue", "-p", prompt}
-			},
+			"copilot", "COPILOT_PROVIDER_API_KEY", func(url string) []string {
+				return []string{"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_MODEL=gpt-4.1", "COPILOT_OFFLINE=true"}
+			}, none,
+			func(_, prompt string) []string { return []string{"-p", prompt} },
+			func(_, prompt string) []string { return []string{"--continue", "-p", prompt} },
 		},
 		{
-			"pi", "ANTHROPIC_API_KEY", "pi",
-			func(_, state string) []string {
-				return []string{"PI_CODING_AGENT_DIR=" + state, "PI_OFFLINE=1", "PI_TELEMETRY=0"}
-			},
-			func(url string) map[string]string {
-				return map[string]string{"models.json": `{"providers":{"anthropic":{"baseUrl":"` + url + `"}}}`}
+			"pi", "ANTHROPIC_API_KEY", func(string) []string { return nil }, func(url string) map[string]string {
+				// Nothing but a file tells it where a model is, and that file is not copied. So this is a profile of the user.
+				own, err := os.ReadFile("../agentprofile/profiles/pi.yaml")
+				if err != nil {
+					panic(err)
+				}
+				first := "first_run:\n  - file: ~/.pi/agent/models.json\n    json: '{\"providers\":{\"anthropic\":{\"baseUrl\":\"" + url + "\"}}}'\n"
+				return map[string]string{".config/paddock/agents/pi.yaml": string(own) + first}
 			},
 			func(_, prompt string) []string {
 				return []string{"--provider", "anthropic", "--model", "claude-sonnet-4-5", "-p", prompt}
@@ -113,10 +98,10 @@ func products() []product {
 // A rig is an agent with a model, a project of git, and a home of the host, all of the test.
 type rig struct {
 	product
-	model             *agenttest.Model
-	work, home, state string
-	paddock, agents   string
-	tier              string
+	model           *agenttest.Model
+	work, home, out string // the project, the host's home, and a directory to which the agent may write as well
+	paddock, agents string
+	tier            string
 }
 
 // newRig makes one. The turns are those of the model, which may name files of the project by what they get.
@@ -136,16 +121,22 @@ func newRig(t *testing.T, p product, tier string, turns func(work string) []agen
 		t.Fatal(err)
 	}
 	r := &rig{product: p, work: filepath.Join(top, "work"), home: filepath.Join(top, "home"), paddock: filepath.Join(built, "paddock"), agents: agents, tier: tier}
-	r.state = filepath.Join(top, "kept", p.state)
-	for _, dir := range []string{r.work, r.home, r.state} {
+	r.out = filepath.Join(top, "out")
+	for _, dir := range []string{r.work, r.home, r.out} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.model = agenttest.NewModel(t, turns(r.work)...)
-	for name, text := range p.files(r.model.URL()) {
-		write(t, filepath.Join(r.state, name), text)
+	for name, text := range p.home(r.model.URL()) {
+		write(t, filepath.Join(r.home, name), text)
 	}
+	t.Cleanup(func() {
+		c := r.command(t, "agent", "reset", r.name)
+		if out, err := c.CombinedOutput(); err != nil && !bytes.Contains(out, []byte("no files")) {
+			t.Logf("reset: %v: %s", err, out)
+		}
+	})
 	script, err := os.ReadFile("testdata/search.py")
 	if err != nil {
 		t.Fatal(err)
@@ -186,27 +177,39 @@ func (r *rig) git(t *testing.T, args ...string) {
 
 // surroundings are the variables of the user who starts the agent.
 func (r *rig) surroundings() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, "TERM=xterm-256color", "LANG=C.UTF-8", "SSL_CERT_FILE=" + r.model.Authority(), r.variable + "=" + key}
+	return []string{"PATH=" + filepath.Join(r.agents, "node_modules", ".bin") + ":" + os.Getenv("PATH"), "HOME=" + r.home, "TERM=xterm-256color", "LANG=C.UTF-8", "SSL_CERT_FILE=" + r.model.Authority(), r.variable + "=" + key}
 }
 
 // flags returns the command line that starts the agent in a box.
 func (r *rig) flags(arguments []string, more ...string) []string {
 	at := agenttest.Host + ":" + r.model.Port()
-	list := []string{
-		"run", "--tier", r.tier, "--undo", "on", "-w", ".", "--read", r.agents, "--write", filepath.Dir(r.state), "--memory", "4G", "--pids", "512",
-		"--allow", "host:" + r.model.Port(), "--secret", r.variable + "=env:" + r.variable + "@" + at,
-	}
-	list = append(list, more...)
-	for _, e := range r.env(r.model.URL(), r.state) {
+	list := append([]string{
+		"agent", r.name, "--tier", r.tier, "--write", r.out, "--allow", "host:" + r.model.Port(), "--secret", r.variable + "=env:" + r.variable + "@" + at,
+	}, more...)
+	for _, e := range r.env(r.model.URL()) {
 		list = append(list, "-e", e)
 	}
-	return append(append(list, "--", filepath.Join(r.agents, "node_modules", ".bin", r.name)), arguments...)
+	return append(append(list, "--"), arguments...)
+}
+
+// states is where this machine keeps the files of the agent, for all projects.
+func (r *rig) states(t *testing.T) []string {
+	t.Helper()
+	data := filepath.Join(r.home, ".local", "share", "paddock")
+	if os.Geteuid() == 0 {
+		data = "/var/lib/paddock"
+	}
+	list, err := filepath.Glob(filepath.Join(data, "agents", r.name+"-*"))
+	if err != nil || len(list) == 0 {
+		t.Errorf("no files of %s are kept in %s: %v", r.name, data, err)
+	}
+	return list
 }
 
 // command returns paddock with arguments, in the project.
 func (r *rig) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), r.paddock, args...)
+	c := exec.Command(r.paddock, args...)
 	c.Dir, c.Env = r.work, r.surroundings()
 	return c
 }
