@@ -7,7 +7,7 @@ import sys
 
 variable, key = sys.argv[1].encode(), base64.b64decode(sys.argv[2])
 own = str(os.getpid())
-found = {"key": [], "placeholder": [], "refused": 0}
+found = {"key": [], "placeholder": [], "refused": 0, "memory": 0}
 
 
 def read(path):
@@ -64,6 +64,7 @@ for p in processes:
                 continue
             if not data:
                 break
+            found["memory"] += len(data)
             look("/proc/" + p + "/mem", tail + data)
             at, tail = at + len(data), data[-256:]
     os.close(memory)

@@ -36,6 +36,7 @@ func Suites() []Suite {
 		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 100, Sampled: aSixth},
 		{Name: "real clients", Package: "internal/egress/endtoend", Test: "TestRealClientsReachWhatIsAllowed", Programs: []string{guest}, Cost: 90, Sampled: "a third of the clients on each tier, chosen by the commit"},
 		{Name: "agents", Package: "internal/agenttest", Test: "TestAgentsWorkInABox", Programs: []string{command}, Cost: 240, Sampled: "one agent on one tier, chosen by the commit"},
+		{Name: "agents in a terminal", Package: "internal/agenttest", Test: "TestAnAgentInATerminal", Programs: []string{command}, Cost: 60, Sampled: "one tier, chosen by the commit"},
 		{Name: "agents that are interrupted", Package: "internal/agenttest", Test: "TestAnAgentIsInterrupted", Programs: []string{command}, Cost: 120, Sampled: "one agent on one tier, chosen by the commit"},
 		{Name: "attacks without a sandbox", Package: "attack", Test: "TestTheAttacksSucceedWithoutASandbox", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
 		{Name: "attacks on gvisor", Package: "attack", Test: "TestNothingEscapesGVisor", Programs: []string{attacker, command}, Cost: 120, Sampled: oneRow},
