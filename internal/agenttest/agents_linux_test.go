@@ -181,7 +181,7 @@ func TestAnAgentIsInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-ended; err == nil {
-			t.Logf("the agent ends with 0 when it is interrupted: %s", out.String())
+			t.Log("the agent ends with 0 when it is interrupted")
 		}
 		if got, err := os.ReadFile(filepath.Join(r.work, "shell.txt")); string(got) != "ran\n" {
 			t.Errorf("%q, %v", got, err)
