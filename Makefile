@@ -44,7 +44,7 @@ LINT    := $(TOOLS)/$(notdir $(GOLANGCI_LINT))
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 # What tests take from this clone, and from this machine.
-TESTENV = PADDOCK_TEST_PROGRAMS=$(TMP)/programs PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true)
+TESTENV = PADDOCK_TEST_PROGRAMS=$(TMP)/programs PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) PADDOCK_TEST_AGENTS=$$(ls -d $(TMP)/agents 2>/dev/null || true)
 KERNELS = PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)
 
 DISKS   = PADDOCK_TEST_DISTRO=$(TOOLS)/disks
@@ -100,12 +100,12 @@ demo: build ## Build what is missing, and run a real job in a sandbox of the str
 programs: build
 
 .PHONY: test
-test: deps programs $(if $(CI),referees machine python sdk clients plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
+test: deps programs $(if $(CI),referees machine python sdk clients plotting agents) ## Run every test, of the heaviest suites a sample (make matrix has all)
 	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
 	$(TESTRUN) -sample -budget=$(BUDGET) -costs=$(COSTS) -- $(if $(CI),-count=1 -vet=off) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
-matrix: deps programs referees hosts machine disks python sdk clients plotting ## Run every test whole: every tier, both callers, every machine
+matrix: deps programs referees hosts machine disks python sdk clients plotting agents ## Run every test whole: every tier, both callers, every machine
 	export $(TESTENV) $(KERNELS) $(DISKS) PADDOCK_TEST_HOSTS=1 CGO_ENABLED=0; \
 	$(TESTRUN) -again -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 
@@ -190,6 +190,20 @@ race: ## Run short tests of what is concurrent under the race detector
 		./internal/egress/gateway ./internal/egress/inspect ./internal/egress/netstack ./internal/egress/gatewayclient ./internal/egress/secret \
 		./internal/wrap/admission ./internal/wrap/lifetime ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
 		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/kernel/...
+
+.PHONY: agents
+agents: $(TMP)/agents.txt ## Install the coding agents that tests start, with npm
+
+# Scripts of packages do not run. Those of two would put the program for this system in the place of a stub.
+$(TMP)/agents.txt: internal/agenttest/testdata/npm/package.json internal/agenttest/testdata/npm/package-lock.json
+	@mkdir -p $(TMP)/agents
+	cp $^ $(TMP)/agents/
+	cd $(TMP)/agents && npm ci --no-audit --no-fund --ignore-scripts --silent
+	@cd $(TMP)/agents/node_modules && cpu=$$(node -p process.arch) && \
+	ln -f @anthropic-ai/claude-code-linux-$$cpu/claude @anthropic-ai/claude-code/bin/claude.exe && \
+	own=opencode-linux-$$cpu && if [ $$cpu = x64 ] && ! grep -qw avx2 /proc/cpuinfo; then own=$$own-baseline; fi && \
+	ln -f $$own/bin/opencode opencode-ai/bin/opencode.exe
+	@touch $@
 
 # The linter runs vet for this system, so vet runs for the others alone.
 .PHONY: check

@@ -12,7 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -60,11 +60,15 @@ func NewModel(tb testing.TB, turns ...Turn) *Model {
 	cert, ca := authority(tb)
 	m.server = httptest.NewUnstartedServer(m)
 	m.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	m.server.Config.ErrorLog = log.New(io.Discard, "", 0) // agents give up connections at any time
+	m.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // agents give up connections at any time
 	m.server.StartTLS()
 	tb.Cleanup(m.server.Close)
-	m.ca = filepath.Join(tb.TempDir(), "ca.pem")
-	if err := os.WriteFile(m.ca, ca, 0o644); err != nil { //nolint:gosec // a gateway of another user reads it
+	dir := tb.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // a gateway of another user reads the file
+		tb.Fatal(err)
+	}
+	m.ca = filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(m.ca, ca, 0o644); err != nil {
 		tb.Fatal(err)
 	}
 	return m

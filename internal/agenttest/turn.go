@@ -3,7 +3,6 @@ package agenttest
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 )
 
@@ -146,22 +145,34 @@ func callFor(t Turn, o offer) *call {
 	case p != "" && o.has("apply_patch"):
 		return &call{name: "apply_patch", args: args{"input": p}, free: p}
 	case p != "" && o.has("exec"):
-		return program("apply_patch", p)
-	case o.has("exec") && (t.verb == shell || t.verb == read):
-		all := tools(t.verb)
-		i := slices.IndexFunc(all, func(one tool) bool { return one.name == "exec_command" })
-		return program("exec_command", all[i].call(t))
+		return program("text(await tools.apply_patch(" + quote(p) + "));\n")
+	case o.has("exec") && t.verb == shell:
+		return program(untilItEnds(t.text))
+	case o.has("exec") && t.verb == read:
+		return program(untilItEnds("cat '" + t.path + "'"))
 	}
 	return nil
 }
 
 // program returns a call of Codex's tool that runs a program, which calls its other tools.
-func program(name string, input any) *call {
-	text, err := json.Marshal(input)
+func program(text string) *call {
+	return &call{name: "exec", free: "// @exec: {\"yield_time_ms\": 600000}\n" + text}
+}
+
+// untilItEnds returns a program that runs a command. A call of a tool returns after some seconds, and the command goes on.
+func untilItEnds(command string) string {
+	return "let r = await tools.exec_command({cmd: " + quote(command) + ", yield_time_ms: 30000});\n" +
+		"while (r && typeof r.session_id === 'number') r = await tools.write_stdin({session_id: r.session_id, chars: '', yield_time_ms: 30000});\n" +
+		"text(r);\n"
+}
+
+// quote returns a text as a literal of JavaScript.
+func quote(text string) string {
+	literal, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // the scripts hold nothing but texts
+		panic(err) // any text can be written so
 	}
-	return &call{name: "exec", free: "text(await tools." + name + "(" + string(text) + "));\n"}
+	return string(literal)
 }
 
 // patch returns a turn that changes a file as Codex's patches say it.

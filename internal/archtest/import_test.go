@@ -80,6 +80,7 @@ func layers() []layer {
 		{"internal/archtest", nil, "rules, tests only"},
 		{"internal/testrun", []string{"internal/testrun/sample"}, "a tool of the build"},
 		{"internal/testrun/sample", nil, "pure but for two variables: suites of every layer ask it"},
+		{"internal/agenttest", nil, "scripted models, for tests: it knows agents, and nothing of this module"},
 		{"drivertest", []string{"internal/testrun/sample"}, "states promises of any driver, so it knows none"},
 		{"drivertest/internal/probe", nil, "a program that drivertest copies into sandboxes"},
 		{"attack", []string{"attack/internet", "attack/protocol", "internal/sys", "internal/testrun/sample"}, "knows drivers only in its tests"},
