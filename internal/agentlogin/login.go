@@ -78,6 +78,7 @@ type use struct {
 	rule    paddock.NetworkRule
 	rules   *decide.Rules
 	headers []string
+	paths   []string
 }
 
 // givenMax is the number of placeholders of a token that stay valid.
@@ -150,7 +151,7 @@ func prepare(s Section, o Options) (*held, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.uses = append(h.uses, use{host, port, rule, rules, u.headers()})
+		h.uses = append(h.uses, use{host, port, rule, rules, u.headers(), u.Paths})
 	}
 	name := filepath.Join(o.Home, filepath.FromSlash(strings.TrimPrefix(s.File, "~/")))
 	v, err := openVault(name)
@@ -291,10 +292,20 @@ func (l *Login) Rules() []paddock.NetworkRule {
 			continue
 		}
 		for _, u := range h.uses {
-			list = append(list, u.rule)
+			rule := u.rule
+			if l.endpointAt(u.host, u.port) { // whose other addresses may give tokens too
+				rule.Scheme, rule.Paths = "https", u.paths
+			}
+			list = append(list, rule)
 		}
 	}
 	return list
+}
+
+func (l *Login) endpointAt(host decide.Host, port uint16) bool {
+	return slices.ContainsFunc(l.held, func(h *held) bool {
+		return slices.ContainsFunc(h.endpoints, func(e endpoint) bool { return e.host == host && e.port == port })
+	})
 }
 
 // Private returns the host's directories with tokens, which no box may see. They are directories and not files, because
@@ -359,6 +370,11 @@ func (l *Login) Login(ctx context.Context, r gatewayclient.LoginRequest) gateway
 			return gatewayclient.LoginAnswer{Whole: true, Name: at[0].h.section.Name}
 		}
 		return l.exchange(ctx, at, r)
+	}
+	for _, h := range l.held {
+		if slices.ContainsFunc(h.endpoints, func(e endpoint) bool { return e.means(host, r) }) {
+			return gatewayclient.LoginAnswer{Refused: "tokens are asked for by POST at exactly the address of the profile"}
+		}
 	}
 	var a gatewayclient.LoginAnswer
 	flow := decide.Flow{Host: host, Port: r.Port}

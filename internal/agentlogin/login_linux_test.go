@@ -417,6 +417,44 @@ func TestOtherRequestsForTokensNeverReachTheServer(t *testing.T) {
 	}
 }
 
+func TestOtherSpellingsOfTheEndpointAreRefused(t *testing.T) {
+	s, home := newServer(t), t.TempDir()
+	s.write(t, home, 0, time.Hour)
+	section := s.section()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	section.Use = append(section.Use, Use{Host: u.Host, Paths: []string{"/info"}})
+	l, err := Prepare(Options{Sections: []Section{section}, Home: home, Lock: filepath.Join(home, "locks"), Client: s.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Files(); err != nil {
+		t.Fatal(err)
+	}
+	port, _ := strconv.Atoi(u.Port())
+	for _, row := range []struct{ method, path, query string }{
+		{"POST", "/oauth/token", "x=1"}, {"POST", "/oauth//token", ""}, {"POST", "/oauth/token/", ""}, {"POST", "/x/../oauth/token", ""},
+		{"POST", "/oauth/%74oken", ""}, {"POST", "/oauth%2ftoken", ""}, {"POST", "/oauth/token;x", ""}, {"PUT", "/oauth/token", ""}, {"GET", "/oauth/token", "grant_type=x"},
+		{"POST", "/oauth/./token", ""}, {"POST", "/OAUTH/TOKEN", ""},
+	} {
+		a := l.Login(t.Context(), gatewayclient.LoginRequest{Host: u.Hostname(), Port: uint16(port), Method: row.method, Path: row.path, Query: row.query})
+		if a.Refused == "" || a.Whole || len(a.Tokens) > 0 {
+			t.Errorf("%v: %v", row, a)
+		}
+	}
+	for _, r := range l.Rules() {
+		if r.Host == u.Hostname() && (len(r.Paths) != 1 || r.Scheme != "https") {
+			t.Errorf("the host of the endpoint is allowed by %+v", r)
+		}
+	}
+	if a := l.Login(t.Context(), gatewayclient.LoginRequest{Host: u.Hostname(), Port: uint16(port), Method: "GET", Path: "/info"}); len(a.Tokens) != 1 {
+		t.Errorf("another path: %v", a)
+	}
+}
+
 func TestTokensThatCouldNotBeStoredAreStoredLater(t *testing.T) {
 	s, home := newServer(t), t.TempDir()
 	s.write(t, home, 0, -time.Minute)

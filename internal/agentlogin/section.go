@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 )
 
 // A Section describes one login of an agent. Paths into the agent's file are keys joined by dots.
@@ -155,10 +156,11 @@ func destination(s string) (decide.Host, uint16, error) {
 
 // An endpoint is where tokens are refreshed.
 type endpoint struct {
-	url  string
-	host decide.Host
-	port uint16
-	path string
+	url    string
+	host   decide.Host
+	port   uint16
+	path   string
+	others *decide.Rules // allow what no server can take for a request to the endpoint
 }
 
 func parseEndpoint(s string) (endpoint, error) {
@@ -171,7 +173,19 @@ func parseEndpoint(s string) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, err
 	}
-	return endpoint{url: s, host: host, port: port, path: u.Path}, nil
+	e := endpoint{url: s, host: host, port: port, path: u.Path}
+	if e.others, err = decide.Compile(paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+		{Host: host.String(), Ports: []uint16{port}}, {Deny: true, Host: host.String(), Paths: []string{e.path}},
+	}}); err != nil {
+		return endpoint{}, fmt.Errorf("%q: %w", s, err)
+	}
+	return e, nil
+}
+
+// means reports whether a server could take a request for one to the endpoint, although it is not exactly one.
+func (e endpoint) means(host decide.Host, r gatewayclient.LoginRequest) bool {
+	flow := decide.Flow{Host: host, Port: r.Port}
+	return e.host == host && e.port == r.Port && !e.others.Request(flow, decide.Request{Scheme: "https", Method: r.Method, Path: r.Path, RawQuery: r.Query}).Allow
 }
 
 // rule allows exactly the requests that the endpoint answers.
