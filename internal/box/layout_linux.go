@@ -487,7 +487,7 @@ func (l *Layout) ownFiles() error {
 			continue
 		}
 		switch {
-		case source != l.data && hostroot.Within(source, l.data) && !(m.Cache && isAgentHome(l.data, source)):
+		case source != l.data && hostroot.Within(source, l.data) && (!m.Cache || !isAgentHome(l.data, source)):
 			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", source, l.data, paddock.Denied)
 		case l.builds != "" && hostroot.Within(source, l.builds) && !m.Cache:
 			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", source, l.builds, paddock.Denied)

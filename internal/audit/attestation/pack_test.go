@@ -155,7 +155,7 @@ func TestAHostilePackIsRefusedWithTheReason(t *testing.T) {
 			w.add(t, digest, packTag, len(body), nil, body)
 			z := deflate(t, string(body)) // two bytes of a head, and blocks
 			empty := bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 200_000)
-			w.data = slices.Concat(w.data[:len(w.data)-len(z)], []byte(z[:2]), empty, []byte(z[2:]))
+			w.data = slices.Concat(w.data[:len(w.data)-len(z)], z[:2], empty, z[2:])
 		}, "has not the size that it says"},
 		{"a huge object", func(w *packWriter) { w.add(t, digest, packTag, maxObject+1, nil, make([]byte, maxObject+1)) }, "more than 1048576 bytes"},
 		{"a kind that there is not", func(w *packWriter) { w.add(t, digest, 5, 2, nil, []byte("hi")) }, "is of the kind 5"},
