@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -199,5 +200,44 @@ func TestListsOfChangesAreBounded(t *testing.T) {
 	}
 	if _, err := ReadChanges(&flood); err == nil {
 		t.Error("a list without an end is read")
+	}
+}
+
+// A change that the host cannot be told would be in no record, and before no monitor.
+func TestWhatNoReportCanNameIsNotChanged(t *testing.T) {
+	b, full := bareTree(t, strings.TrimSuffix(strings.Repeat(strings.Repeat("d", 200)+"/", 19), "/"))
+	top := b.trees[0].path
+	dir, err := sys.ResolvePlain(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(dir)
+	name := strings.Repeat("e", 4080-len(full)) // as deep as a directory can be whose path the kernel tells
+	if err := sys.MkdirAt(dir, name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	deep, err := sys.OpenDirAt(dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(deep)
+	above := len(full) + 1 + len(name) - len(top) // of the path in the tree, with a slash
+	c := &call{broker: b}
+	for n, want := range map[int]error{pathMax - above: nil, pathMax - above + 1: syscall.ENAMETOOLONG, 255: syscall.ENAMETOOLONG} {
+		base := strings.Repeat("f", n)
+		p, err := c.resolve(deep, base, false)
+		if !errors.Is(err, want) {
+			t.Errorf("a path of %d bytes: %v, want %v", above+n, err, want)
+		}
+		if err == nil {
+			p.close()
+		}
+		if _, err := b.replaced(deep, base); b.witness != nil && !errors.Is(err, want) {
+			t.Errorf("a file of the broker's, %d bytes: %v, want %v", above+n, err, want)
+		}
+		d := os.NewFile(uintptr(deep), "deep")
+		if _, err := b.placeAt("write", d, base); (err == nil) != (want == nil) {
+			t.Errorf("by the agent, %d bytes: %v", above+n, err)
+		}
 	}
 }
