@@ -49,6 +49,7 @@ type Recorder struct {
 	fresh   int64                      // of contents that the store did not have
 	room    int64                      // for fresh ones, that was taken
 	sure    int64                      // room that the step gets even if the journal is full
+	lives   map[int64]string           // of open steps
 	granted int64                      // room that it has, for contents and for its log
 	lost    bool                       // something was not noted
 	stored  bool                       // the contents are a snapshot already
