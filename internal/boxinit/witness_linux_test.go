@@ -92,11 +92,14 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"written", "read", "mapped", "private"}
+	names := []string{"written", "read", "mapped", "private", "gone", "lost"}
 	for _, name := range names {
 		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 4096), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Link(filepath.Join(dir, "lost"), filepath.Join(dir, "found")); err != nil {
+		t.Fatal(err)
 	}
 	// A child holds them: what this process has open does not count.
 	r, w, err := os.Pipe()
@@ -119,6 +122,11 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 	if _, err := ready.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"gone", "lost"} { // of which the last has another name
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var got []string
 	for _, c := range b.Held() {
 		if c.Kind != ChangeContent || c.Tree != 0 {
@@ -127,7 +135,7 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 		got = append(got, c.Path)
 	}
 	slices.Sort(got)
-	if want := []string{"mapped", "written"}; !slices.Equal(got, want) {
+	if want := []string{"", "mapped", "written"}; !slices.Equal(got, want) {
 		t.Errorf("held are %q, not %q", got, want)
 	}
 }
@@ -143,6 +151,13 @@ func hold(dir string) error {
 		return err
 	}
 	defer written.Close()
+	for _, name := range []string{"gone", "lost"} {
+		f, err := open(name, os.O_WRONLY)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+	}
 	read, err := open("read", os.O_RDONLY)
 	if err != nil {
 		return err
@@ -240,4 +255,47 @@ func TestWhatNoReportCanNameIsNotChanged(t *testing.T) {
 			t.Errorf("by the agent, %d bytes: %v", above+n, err)
 		}
 	}
+}
+
+// The mode of a file changes under all its names, and so does what another name of it can do.
+func TestAnOpenFileIsChangedOnlyByANameThatItHas(t *testing.T) {
+	b, full := bareTree(t, "d")
+	path := filepath.Join(full, "f")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Link(path, path+"2")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b.witness = &witness{}
+	c := &call{broker: b}
+	try := func(want error) {
+		t.Helper()
+		at, err := sys.PathOf(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := sys.StatAt(int(f.Fd()), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.findable(at, st); !errors.Is(err, want) {
+			t.Errorf("%q with %d names: %v, want %v", at, st.Links, err, want)
+		}
+	}
+	try(nil)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	try(syscall.ENOENT)
+	if err := os.WriteFile(path+" (deleted)", nil, 0o600); err != nil { // what the kernel calls it is another file's name
+		t.Fatal(err)
+	}
+	try(syscall.ENOENT)
+	if err := os.Remove(path + "2"); err != nil {
+		t.Fatal(err)
+	}
+	try(nil)
 }

@@ -70,7 +70,7 @@ func (r *Recorder) trace(w *Watched, at key, now *State, unseen error) {
 	} else if is == made || is == gone {
 		was = at
 	}
-	w.Old = unseen != nil || is == unknown
+	w.Old = unseen != nil || is == unknown || r.names.replaces(at)
 	if is == original && was != at {
 		w.Was, w.WasRoot, w.Old = Text(was.path), was.root, true
 	}

@@ -118,6 +118,17 @@ func TestAWatcherIsToldWhereAFileWas(t *testing.T) {
 	x.want("moved back", Watched{Path: "sub", From: "d/sub", Was: "sub", Old: true, Verb: Moved, Done: true})
 }
 
+func TestAWatcherIsToldThatADirectoryTakesThePlaceOfOne(t *testing.T) {
+	x := tell(t, Options{}, map[string]string{"sub/" + workflow: "one"})
+	x.move("sub", "old")
+	x.mkdir("sub")
+	x.mkdir("sub/.github")
+	x.mkdir("sub/.github/workflows")
+	x.told = nil
+	x.make("sub/" + workflow)
+	x.want("made in it", Watched{Path: "sub/" + workflow, Old: true, Verb: Created, Done: true})
+}
+
 func TestAWatcherIsToldOfWhatTheRecordLost(t *testing.T) {
 	x := tell(t, Options{Changes: 10}, map[string]string{"sub/" + workflow: "one", "sub/a": "1"})
 	x.move("sub", "sub2")
