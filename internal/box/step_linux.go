@@ -109,9 +109,6 @@ func (s *stepping) Change(c boxinit.Change) error {
 		}
 		return nil
 	}
-	if s.failed() != nil {
-		return s.unrecordedChange(&c)
-	}
 	if c.Tree >= s.trees || c.ToTree >= s.trees {
 		return fmt.Errorf("a change in the tree %d: %w", max(c.Tree, c.ToTree), paddock.Invalid)
 	}
@@ -121,8 +118,8 @@ func (s *stepping) Change(c boxinit.Change) error {
 		return nil
 	}
 	o := s.current()
-	if o == nil {
-		return s.unrecordedChange(&c)
+	if o == nil || s.failed() != nil {
+		return s.unrecordedChange(&c, root, to)
 	}
 	err := told(o.recorder, &c, root, to)
 	if err == nil || s.how.strict() || step.Refused(err) {
@@ -175,7 +172,7 @@ func (s *stepping) Unseen(why string, made bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.current()
-	if o == nil {
+	if o == nil || s.failed() != nil {
 		if s.how.strict() {
 			return s.failed()
 		}
@@ -190,7 +187,7 @@ func (s *stepping) Unseen(why string, made bool) error {
 
 // unrecordedChange decides about a change that nobody records. The watcher is told of it all the same, of a move as of two
 // changes, because nothing is known of what was before. The caller holds s.mu.
-func (s *stepping) unrecordedChange(c *boxinit.Change) error {
+func (s *stepping) unrecordedChange(c *boxinit.Change, root, to int) error {
 	if s.how.strict() {
 		return s.failed()
 	}
@@ -201,7 +198,6 @@ func (s *stepping) unrecordedChange(c *boxinit.Change) error {
 	if verb == "" {
 		verb = step.Edited
 	}
-	root, to := s.number[c.Tree], s.number[c.ToTree]
 	err := step.Tell(s.watcher, step.Watched{Root: root, Path: step.Text(c.Path), Verb: verb, Old: true, Done: !c.Kind.Waits()})
 	if c.Kind.Two() {
 		_ = step.Tell(s.watcher, step.Watched{Root: to, Path: step.Text(c.To), Verb: step.Edited, Old: true, Done: true}) // it was made already
