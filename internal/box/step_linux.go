@@ -27,6 +27,7 @@ type stepping struct {
 	refused func() []paddock.Refusal // what the box's init has refused
 	settle  func(context.Context)    // waits for events of the gateway
 	reading func() reading           // what the sandbox has used
+	watcher step.Watcher             // of the journal; it is told also of what nobody records
 	seen    sightings
 
 	turn sync.Mutex // held while a step begins or ends
@@ -61,7 +62,7 @@ func (r *recording) strict() bool { return r.Mode == paddock.UndoStrict }
 // newStepping begins to record a sandbox. A journal that cannot be opened is an error only if everything must be recorded.
 // In the sandbox there may be commands already, if it is resumed or has the memory of another one.
 func newStepping(id paddock.ID, how *recording, held func(context.Context) ([]boxinit.Change, error), commands bool, w step.Watcher) (*stepping, error) {
-	s := &stepping{sandbox: id, how: how, held: held, ran: commands}
+	s := &stepping{sandbox: id, how: how, held: held, ran: commands, watcher: w}
 	var err error
 	if s.journal, err = step.Open(how.Journal, step.Options{Watch: w}); err != nil {
 		s.lose(fmt.Errorf("record steps: %w", err))
@@ -110,9 +111,6 @@ func (s *stepping) Change(c boxinit.Change) error {
 		}
 		return nil
 	}
-	if s.failed() != nil {
-		return s.unrecorded()
-	}
 	if c.Tree >= s.trees || c.ToTree >= s.trees {
 		return fmt.Errorf("a change in the tree %d: %w", max(c.Tree, c.ToTree), paddock.Invalid)
 	}
@@ -122,8 +120,8 @@ func (s *stepping) Change(c boxinit.Change) error {
 		return nil
 	}
 	o := s.current()
-	if o == nil {
-		return s.unrecorded()
+	if o == nil || s.failed() != nil {
+		return s.unrecordedChange(&c, root, to)
 	}
 	err := told(o.recorder, &c, root, to)
 	if err == nil || s.how.strict() || step.Refused(err) {
@@ -169,6 +167,44 @@ func (s *stepping) Missed(why string) error {
 		return fmt.Errorf("%s: %w", why, paddock.Exhausted)
 	}
 	return nil
+}
+
+// Unseen implements Witness. What a strict recording does not know, it cannot be without: it ends, and with it all changes.
+func (s *stepping) Unseen(why string, made bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.current()
+	if o == nil || s.failed() != nil {
+		if s.how.strict() {
+			return s.failed()
+		}
+		return step.Tell(s.watcher, step.Watched{Verb: step.Unseen, Done: made})
+	}
+	err := o.recorder.Unseen(why, made)
+	if made && s.how.strict() {
+		s.lose(fmt.Errorf("record a step: something changed that cannot be told: %s: %w", why, paddock.Conflict))
+	}
+	return err
+}
+
+// unrecordedChange decides about a change that nobody records. The watcher is told of it all the same, of a move as of two
+// changes, because nothing is known of what was before. The caller holds s.mu.
+func (s *stepping) unrecordedChange(c *boxinit.Change, root, to int) error {
+	if s.how.strict() {
+		return s.failed()
+	}
+	if c.Kind == boxinit.ChangeFailed {
+		return nil
+	}
+	verb := map[boxinit.ChangeKind]step.Verb{boxinit.ChangeRemoved: step.Removed, boxinit.ChangeMade: step.Created}[c.Kind]
+	if verb == "" {
+		verb = step.Edited
+	}
+	err := step.Tell(s.watcher, step.Watched{Root: root, Path: step.Text(c.Path), Verb: verb, Old: true, Done: !c.Kind.Waits()})
+	if c.Kind.Two() {
+		_ = step.Tell(s.watcher, step.Watched{Root: to, Path: step.Text(c.To), Verb: step.Edited, Old: true, Done: true}) // it was made already
+	}
+	return err
 }
 
 // current returns the step to which a change belongs now. It begins one if no command runs. Nil means that nothing is
@@ -237,7 +273,7 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 	var held []boxinit.Change
 	var unknown error
 	if again {
-		if held, unknown = s.held(ctx); unknown != nil && s.how.strict() {
+		if held, unknown = s.heldFiles(ctx); unknown != nil && s.how.strict() {
 			return nil, unknown
 		}
 	}
@@ -263,6 +299,18 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 	return func(_ context.Context, exit *paddock.Exit) { s.ended(o, exit) }, nil
 }
 
+// heldFiles returns the files that commands have open for writing. An error says that some are not known; the list has the
+// others.
+func (s *stepping) heldFiles(ctx context.Context) ([]boxinit.Change, error) {
+	held, err := s.held(ctx)
+	n := len(held)
+	held = slices.DeleteFunc(held, func(c boxinit.Change) bool { return c.Path == "" })
+	if err == nil && len(held) < n {
+		err = fmt.Errorf("a process has a file open for writing that no name in its mount finds: end that process: %w", paddock.Exhausted)
+	}
+	return held, err
+}
+
 // maxOpenSteps bounds the steps of one sandbox that go on at once, because each has a log and contents that are kept.
 const maxOpenSteps = 64
 
@@ -282,10 +330,10 @@ func (s *stepping) crowded(held []boxinit.Change, unknown error) (end endStep, e
 // keep saves the files that may change without a report, for the step in which they do. The caller holds s.mu.
 func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
 	if unknown != nil {
-		_ = o.recorder.Missed("it is not known what earlier commands have open: " + unknown.Error()) // or it is incomplete anyway
+		_ = o.recorder.Unseen("it is not known what earlier commands have open: "+unknown.Error(), true) // or it is incomplete anyway
 	}
 	if len(held) >= boxinit.HeldMax {
-		_ = o.recorder.Missed("earlier commands have too many files open") // as above
+		_ = o.recorder.Unseen("earlier commands have too many files open", true) // as above
 	}
 	for _, c := range held {
 		root, ok := s.number[c.Tree]
@@ -309,7 +357,7 @@ func (s *stepping) ended(o *openStep, exit *paddock.Exit) {
 	ctx, cancel := context.WithTimeout(context.Background(), heldTime)
 	defer cancel()
 	s.settle(ctx)
-	held, err := s.held(ctx) // and all that the command did is told
+	held, err := s.heldFiles(ctx) // and all that the command did is told
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ending = nil

@@ -28,6 +28,9 @@ type Witness interface {
 
 	// Missed says that something changes, or has changed, that no report can tell. An error refuses it, as for Change.
 	Missed(why string) error
+
+	// Unseen says that something changes, or was made already, of which the box's init could not tell what it is.
+	Unseen(why string, made bool) error
 }
 
 // A WitnessedTree is a writable mount whose changes a Witness is told. Its index is the tree of a change.
@@ -106,6 +109,9 @@ func (l *layered) tell(tree int, path string) {
 // Missed implements Witness. What is not told has no base.
 func (l *layered) Missed(string) error { return nil }
 
+// Unseen implements Witness.
+func (l *layered) Unseen(string, bool) error { return nil }
+
 // hearChanges tells w what comes on a channel, until that ends.
 func hearChanges(channel *sys.Channel, w Witness) error {
 	for {
@@ -119,10 +125,12 @@ func hearChanges(channel *sys.Channel, w Witness) error {
 		}
 		c, err := boxinit.ParseChange(data)
 		waits := len(data) > 0 && boxinit.ChangeKind(data[0]).Waits()
+		no := syscall.ENAMETOOLONG // what cannot be told is not changed; the init refuses it itself if it was not taken over
 		if err == nil {
 			err = w.Change(c)
+			no = errnoFor(err)
 		} else {
-			err = w.Missed(err.Error()) // such as that of a path that is too long
+			err = w.Unseen(err.Error(), !waits)
 		}
 		if !waits {
 			if err != nil {
@@ -130,7 +138,7 @@ func hearChanges(channel *sys.Channel, w Witness) error {
 			}
 			continue
 		}
-		if err := channel.Send(binary.BigEndian.AppendUint32(nil, uint32(errnoFor(err)))); err != nil && !errors.Is(err, syscall.EPIPE) {
+		if err := channel.Send(binary.BigEndian.AppendUint32(nil, uint32(no))); err != nil && !errors.Is(err, syscall.EPIPE) {
 			return err
 		}
 	}

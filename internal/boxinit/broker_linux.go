@@ -360,6 +360,10 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 			p.close()
 			return nil, errGoOn
 		}
+		if !p.tellable() {
+			p.close()
+			return nil, syscall.ENAMETOOLONG
+		}
 		return p, nil
 	}
 	closeUnless(at, start)
@@ -864,7 +868,11 @@ func (b *broker) placeAt(op string, dir *os.File, base string) (*place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
 	}
-	return &place{dir: at, base: base, full: full, tree: b.treeOf(full)}, nil
+	p := &place{dir: at, base: base, full: full, tree: b.treeOf(full)}
+	if !p.tellable() {
+		return nil, fmt.Errorf("%s %q: its path is longer than %d bytes: %w", op, base, pathMax, paddock.Invalid)
+	}
+	return p, nil
 }
 
 // claimFor claims a place, and tells a failure in the words of the agent.

@@ -606,6 +606,9 @@ func (c *call) linkFD(number string, to *place) reply {
 	if t := c.treeOf(path); t != nil && !c.mayFile("link", path, t, st, false) {
 		return reply{err: syscall.EACCES}
 	}
+	if err := c.findable(path, st); err != nil {
+		return fails(err)
+	}
 	if err := sys.LinkFD(fd, to.dir, to.base); err != nil {
 		return fails(err)
 	}
@@ -634,6 +637,26 @@ func (c *call) mayFile(op, path string, t *tree, st sys.FileStat, directory bool
 		return false
 	}
 	return c.mayIn(op, path, t, dir, directory)
+}
+
+// findable returns an error unless a report can name an open file of a mount, or it has no name at all. The name by which
+// it was opened may be gone, and the file be there under others: nobody could be told which.
+func (c *call) findable(path string, st sys.FileStat) error {
+	t := c.treeOf(path)
+	if t == nil || t.private() || st.Links == 0 {
+		return nil
+	}
+	if !plainPath(t.rel(path)) {
+		return syscall.ENAMETOOLONG
+	}
+	if c.witness == nil {
+		return nil
+	}
+	at, err := sys.StatAt(sys.AtCWD, path)
+	if err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
+		return syscall.ENOENT
+	}
+	return nil
 }
 
 // descriptor returns a copy of one of the calling thread's open files.
@@ -733,7 +756,13 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		if !c.mayConfig(st, path, t, mode) && !c.mayFile("chmod", path, t, st, true) {
 			return reply{err: syscall.EACCES}
 		}
+		if err := c.findable(path, st); err != nil {
+			return fails(err)
+		}
 		p := &place{full: path, tree: t}
+		if st.Links == 0 { // nobody finds it any more
+			return result(sys.ChmodFile(fd, mode&0o1777))
+		}
 		if err := c.before(ChangeMode, p); err != nil {
 			return fails(err)
 		}
@@ -904,6 +933,9 @@ func (c *call) bind() reply {
 		if p.tree == nil || c.root != "" || !c.changes(full) {
 			c.refuse("bind", full, foreignSocket)
 			return reply{err: syscall.EACCES}
+		}
+		if !p.tellable() {
+			return fails(syscall.ENAMETOOLONG)
 		}
 		if err := c.claim(p); err != nil {
 			return fails(err)

@@ -71,6 +71,9 @@ func (w *witness) tell(c Change) error {
 	return nil
 }
 
+// tellable reports whether a report can have the path of a place. What the host cannot be told is not changed.
+func (p *place) tellable() bool { return p.tree == nil || p.tree.private() || plainPath(p.rel()) }
+
 // before reports a change of a place that is about to be made. It fails if nothing may change there now.
 func (b *broker) before(kind ChangeKind, p *place) error {
 	if b.witness == nil || p.tree == nil || p.tree.private() {
@@ -131,6 +134,9 @@ func (b *broker) replaced(dir int, base string) (after func(error) error, err er
 		return nil, err
 	}
 	p := &place{dir: dir, base: base, full: full, tree: b.treeOf(full)}
+	if !p.tellable() {
+		return nil, syscall.ENAMETOOLONG
+	}
 	was := p.there()
 	if was {
 		if err := b.before(ChangeRemoved, p); err != nil {
@@ -152,7 +158,8 @@ func (b *broker) replaced(dir int, base string) (after func(error) error, err er
 func (t *tree) private() bool { return t.protected == nil }
 
 // Held returns the files of the host's trees that processes of the box have open for writing, or have mapped so. Their
-// contents can change without a report. If there are too many, the list has HeldMax of them. What was reported before has
+// contents can change without a report. An empty path stands for files that cannot be named: their path is too long for a
+// report, or the name by which they were opened is gone, and they have others. If there are too many, the list has HeldMax of them. What was reported before has
 // come to its end.
 func (b *broker) Held() []Change {
 	b.turn.Lock()
@@ -162,18 +169,24 @@ func (b *broker) Held() []Change {
 	}
 	var list []Change
 	seen := map[string]bool{}
-	add := func(path string) {
+	add := func(path string, is *sys.FileStat) {
 		t := b.treeOf(path)
-		if t == nil || t.private() || path == t.path || seen[path] || len(list) >= HeldMax {
+		if t == nil || t.private() || path == t.path || len(list) >= HeldMax {
 			return
 		}
-		if _, err := sys.StatAt(sys.AtCWD, path); err != nil { // it was removed, and the kernel says so in the name
+		if is != nil && is.Links == 0 {
+			return // nobody finds it any more
+		}
+		st, err := sys.StatAt(sys.AtCWD, path)
+		switch {
+		case is != nil && (err != nil || st.Dev != is.Dev || st.Ino != is.Ino), !plainPath(t.rel(path)):
+			path = t.path // it has another name
+		case err != nil: // it was removed, and the kernel says so in the name
 			return
 		}
-		c := Change{Kind: ChangeContent, Tree: t.number, Path: t.rel(path)}
-		if plainPath(c.Path) {
+		if !seen[path] {
 			seen[path] = true
-			list = append(list, c)
+			list = append(list, Change{Kind: ChangeContent, Tree: t.number, Path: t.rel(path)})
 		}
 	}
 	processes, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
@@ -195,7 +208,7 @@ func (b *broker) Held() []Change {
 }
 
 // heldBy looks at the descriptors and mappings of a thread. It returns false if the thread has none.
-func (b *broker) heldBy(dir string, add func(path string)) bool {
+func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) bool {
 	fds, err := os.ReadDir(dir + "/fd")
 	if err != nil {
 		return false // it ended
@@ -206,14 +219,21 @@ func (b *broker) heldBy(dir string, add func(path string)) bool {
 			continue
 		}
 		info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
-		if err == nil && writes(string(info)) {
-			add(path)
+		if err != nil || !writes(string(info)) {
+			continue
+		}
+		is, err := os.Stat(dir + "/fd/" + fd.Name()) // the file itself, whatever its path says
+		if err != nil {
+			continue // it was closed
+		}
+		if st, ok := is.Sys().(*syscall.Stat_t); ok {
+			add(path, &sys.FileStat{Dev: st.Dev, Ino: st.Ino, Links: uint64(st.Nlink)}) //nolint:unconvert // it has 32 bits on arm64
 		}
 	}
 	maps, _ := os.ReadFile(dir + "/maps") // none of one that ended
 	for line := range strings.Lines(string(maps)) {
 		if path, ok := sharedMapping(strings.TrimSuffix(line, "\n")); ok {
-			add(path)
+			add(path, nil)
 		}
 	}
 	return len(fds) > 0 || len(maps) > 0

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -91,11 +92,14 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"written", "read", "mapped", "private"}
+	names := []string{"written", "read", "mapped", "private", "gone", "lost"}
 	for _, name := range names {
 		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 4096), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Link(filepath.Join(dir, "lost"), filepath.Join(dir, "found")); err != nil {
+		t.Fatal(err)
 	}
 	// A child holds them: what this process has open does not count.
 	r, w, err := os.Pipe()
@@ -118,6 +122,11 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 	if _, err := ready.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"gone", "lost"} { // of which the last has another name
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var got []string
 	for _, c := range b.Held() {
 		if c.Kind != ChangeContent || c.Tree != 0 {
@@ -126,7 +135,7 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 		got = append(got, c.Path)
 	}
 	slices.Sort(got)
-	if want := []string{"mapped", "written"}; !slices.Equal(got, want) {
+	if want := []string{"", "mapped", "written"}; !slices.Equal(got, want) {
 		t.Errorf("held are %q, not %q", got, want)
 	}
 }
@@ -142,6 +151,13 @@ func hold(dir string) error {
 		return err
 	}
 	defer written.Close()
+	for _, name := range []string{"gone", "lost"} {
+		f, err := open(name, os.O_WRONLY)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+	}
 	read, err := open("read", os.O_RDONLY)
 	if err != nil {
 		return err
@@ -200,4 +216,86 @@ func TestListsOfChangesAreBounded(t *testing.T) {
 	if _, err := ReadChanges(&flood); err == nil {
 		t.Error("a list without an end is read")
 	}
+}
+
+// A change that the host cannot be told would be in no record, and before no monitor.
+func TestWhatNoReportCanNameIsNotChanged(t *testing.T) {
+	b, full := bareTree(t, strings.TrimSuffix(strings.Repeat(strings.Repeat("d", 200)+"/", 19), "/"))
+	top := b.trees[0].path
+	dir, err := sys.ResolvePlain(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(dir)
+	name := strings.Repeat("e", 4080-len(full)) // as deep as a directory can be whose path the kernel tells
+	if err := sys.MkdirAt(dir, name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	deep, err := sys.OpenDirAt(dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(deep)
+	above := len(full) + 1 + len(name) - len(top) // of the path in the tree, with a slash
+	c := &call{broker: b}
+	for n, want := range map[int]error{pathMax - above: nil, pathMax - above + 1: syscall.ENAMETOOLONG, 255: syscall.ENAMETOOLONG} {
+		base := strings.Repeat("f", n)
+		p, err := c.resolve(deep, base, false)
+		if !errors.Is(err, want) {
+			t.Errorf("a path of %d bytes: %v, want %v", above+n, err, want)
+		}
+		if err == nil {
+			p.close()
+		}
+		if _, err := b.replaced(deep, base); b.witness != nil && !errors.Is(err, want) {
+			t.Errorf("a file of the broker's, %d bytes: %v, want %v", above+n, err, want)
+		}
+		d := os.NewFile(uintptr(deep), "deep")
+		if _, err := b.placeAt("write", d, base); (err == nil) != (want == nil) {
+			t.Errorf("by the agent, %d bytes: %v", above+n, err)
+		}
+	}
+}
+
+// The mode of a file changes under all its names, and so does what another name of it can do.
+func TestAnOpenFileIsChangedOnlyByANameThatItHas(t *testing.T) {
+	b, full := bareTree(t, "d")
+	path := filepath.Join(full, "f")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Link(path, path+"2")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b.witness = &witness{}
+	c := &call{broker: b}
+	try := func(want error) {
+		t.Helper()
+		at, err := sys.PathOf(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := sys.StatAt(int(f.Fd()), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.findable(at, st); !errors.Is(err, want) {
+			t.Errorf("%q with %d names: %v, want %v", at, st.Links, err, want)
+		}
+	}
+	try(nil)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	try(syscall.ENOENT)
+	if err := os.WriteFile(path+" (deleted)", nil, 0o600); err != nil { // what the kernel calls it is another file's name
+		t.Fatal(err)
+	}
+	try(syscall.ENOENT)
+	if err := os.Remove(path + "2"); err != nil {
+		t.Fatal(err)
+	}
+	try(nil)
 }

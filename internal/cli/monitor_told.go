@@ -78,9 +78,10 @@ func (t *watcher) Change(c step.Watched) error {
 	if why := w.ended(); why != "" {
 		return fmt.Errorf("the monitor ended the sandbox: %w", paddock.Denied)
 	}
-	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited}[c.Verb]
+	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited, step.Unseen: monitor.Unseen}[c.Verb]
 	change := monitor.Change{
 		Root: c.Root, Path: string(c.Path), What: what, From: string(c.From), FromRoot: c.FromRoot, Half: monitor.Half(c.Half), Link: c.Link,
+		Was: string(c.Was), Old: c.Old, Links: c.Links, Inode: c.Inode,
 	}
 	d := w.m.Change(w.ctx, change)
 	if c.Done { // an error would not refuse it

@@ -17,6 +17,7 @@ const (
 	Removed = "removed"
 	Moved   = "moved"
 	Emptied = "emptied"
+	Unseen  = "unseen" // of no known path
 )
 
 // A Change is a change of one path of a directory of the host, told before or right after it is made.
@@ -24,11 +25,20 @@ type Change struct {
 	Root int    // number of the directory
 	Path string // below it
 	What string // one of the constants
-	From string // of Moved: the earlier path
+	From string // of Moved: the earlier path; of Created: the file that it is a hard link to
 
-	FromRoot int  // of Moved: number of the directory that From is below
-	Half     Half // of Moved: of an exchange, which is told as two moves
-	Link     bool // of Created: it is a symbolic link
+	FromRoot int // of Moved: number of the directory that From is below
+
+	// Was is where it was when the step began, if that is another path: it is judged by both. Old means that it, or a directory
+	// that it is in, may be of before the step, whatever the step made around it.
+	Was string
+	Old bool
+	// Links is how many names a file has, if it has several, and Inode which file it is.
+	Links uint64
+	Inode [2]uint64
+
+	Half Half // of Moved: of an exchange, which is told as two moves
+	Link bool // of Created: it is a symbolic link
 }
 
 // A Half is one of the two moves of an exchange.
@@ -153,7 +163,7 @@ func (c *Change) key(n *Notable) [sha256.Size]byte {
 	if n.Kind == kindRepository && n.What == Moved { // from there
 		of = c.From
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s", c.Root, n.What, n.Kind, of))
+	return sha256.Sum256(fmt.Appendf(nil, "%d %s %s %d %s%s", c.Root, n.What, n.Kind, len(of), of, c.Was))
 }
 
 // repeat gives a decision of an earlier change again.
@@ -179,7 +189,8 @@ func (m *Monitor) repeat(d Decision) Decision {
 func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, removed bool) {
 	files := p.step.Files
 	id := func(path string) string { return fmt.Sprintf("%d/%s", c.Root, path) }
-	made := p.made[id(c.Path)]
+	made := p.made[id(c.Path)] && !c.Old
+	m.linked(c)
 	switch c.What {
 	case Created:
 		files.Created++
@@ -201,6 +212,8 @@ func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, removed bool) {
 		m.moved(p, c)
 	case Emptied:
 		files.Emptied++
+	case Unseen:
+		files.Changed++
 	default:
 		if !made {
 			files.Changed++
@@ -241,8 +254,42 @@ func (m *Monitor) moved(p *present, c *Change) {
 	}
 }
 
-// notable returns a path that matters. The caller holds m.mu.
+// notable returns the path of a change that matters: of all names that are known of the file, the one that matters most. The
+// caller holds m.mu.
 func (m *Monitor) notable(p *present, c *Change) *Notable {
+	if c.What == Unseen {
+		return &Notable{Path: "what cannot be named", Kind: kindUnseen, What: c.What}
+	}
+	best := m.notableName(p, c)
+	if best != nil && best.Kind != kindKey {
+		return best
+	}
+	others := []Notable{}
+	if c.Was != "" {
+		others = append(others, Notable{Path: c.Was, Kind: notableKind(c.Was)})
+	}
+	if c.What == Created && c.From != "" {
+		others = append(others, Notable{Path: c.From, Kind: notableKind(c.From)})
+	}
+	if c.Links > 1 && c.What == Edited {
+		others = append(others, m.otherName(c))
+	}
+	for _, n := range others {
+		if n.Kind == kindRepository && c.What != Removed && c.What != Moved || n.Kind == kindKey && best != nil {
+			continue // git writes it all the time
+		}
+		if n.Kind != "" {
+			n.Path, n.What = audit.Text(n.Path, maxText), c.What
+			if best = &n; n.Kind != kindKey {
+				break
+			}
+		}
+	}
+	return best
+}
+
+// notableName judges a change by the name that it has, or has now.
+func (m *Monitor) notableName(p *present, c *Change) *Notable {
 	n := Notable{Path: audit.Text(c.Path, maxText), Kind: notableKind(c.Path), What: c.What}
 	if n.Kind == "" && (c.What == Moved || c.What == Created && c.Link) {
 		n.Kind = treeKind(c.Path) // what is in it comes into place without a change of its own
@@ -258,6 +305,59 @@ func (m *Monitor) notable(p *present, c *Change) *Notable {
 		return nil
 	}
 	return &n
+}
+
+// Files with several names are known by their numbers, in all steps: what is written by one name is written by all.
+type links struct {
+	notable map[[2]uint64]Notable // those that have, or had, a name that matters
+	mixed   map[[2]uint64]bool    // those with a name in a directory that tools rebuild, and one elsewhere
+	lost    bool                  // not all are known
+}
+
+// maxLinks bounds the files with several names that are known.
+const maxLinks = 10_000
+
+// linked notes the names of a file that has several. The caller holds m.mu.
+func (m *Monitor) linked(c *Change) {
+	l := &m.links
+	within := func(path string) bool { return path == "" || rebuildable(path) }
+	outside := !within(c.Path) || !within(c.From) || !within(c.Was)
+	inside := rebuildable(c.Path) || rebuildable(c.From) || rebuildable(c.Was)
+	if c.Links < 2 {
+		// Whatever is in a directory comes along.
+		l.lost = l.lost || c.What == Moved && outside && inside
+		return
+	}
+	for _, name := range []string{c.Path, c.From, c.Was} {
+		kind := notableKind(name)
+		if kind == "" || kind == kindRepository {
+			continue
+		}
+		if len(l.notable) >= maxLinks {
+			l.lost = true
+			return
+		}
+		l.notable[c.Inode] = Notable{Path: audit.Text(name, maxText), Kind: kind}
+		break
+	}
+	if outside && inside {
+		if l.mixed[c.Inode] = true; len(l.mixed) > maxLinks {
+			l.lost = true
+			clear(l.mixed)
+		}
+	}
+}
+
+// otherName returns what matters of the other names of a file. Where tools rebuild all of them, nobody else has it. The caller
+// holds m.mu.
+func (m *Monitor) otherName(c *Change) Notable {
+	if n, ok := m.links.notable[c.Inode]; ok {
+		return n
+	}
+	if rebuildable(c.Path) && !m.links.mixed[c.Inode] && !m.links.lost {
+		return Notable{}
+	}
+	return Notable{Path: c.Path, Kind: kindLinked}
 }
 
 // list lists a path that matters. The newest is always in the list, and so is one that is named like a key, if there was one.
@@ -280,6 +380,9 @@ func (p *present) list(n Notable) {
 // within reports whether a path is in a tree that the step itself made, such as a clone of a repository or an unpacked
 // archive: nothing of the user's acts on it. The caller holds m.mu.
 func (m *Monitor) within(p *present, c *Change) bool {
+	if c.Old {
+		return false
+	}
 	return inMade(c.Path, func(dir string) bool { return p.made[fmt.Sprintf("%d/%s", c.Root, dir)] })
 }
 

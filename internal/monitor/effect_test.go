@@ -235,3 +235,60 @@ func TestAKeyStaysInTheListOfPaths(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// A name that is told is not all that a file is: it may be moved for a while, or have other names.
+func TestAFileThatMattersIsJudgedByAllItsNames(t *testing.T) {
+	const ci = ".github/workflows/ci.yml"
+	ino := [2]uint64{0, 7}
+	for name, c := range map[string]struct {
+		before []Change
+		last   Change
+		want   Verdict
+	}{
+		"its own name":              {nil, Change{Path: ci, What: Edited}, Ask},
+		"moved away":                {nil, Change{Path: "y", Was: ci, Old: true, What: Edited}, Ask},
+		"a link":                    {nil, Change{Path: "x", From: ci, Was: ci, What: Created, Links: 2, Inode: ino}, Ask},
+		"a link of the step's own":  {nil, Change{Path: "x", From: ci, What: Created, Links: 2, Inode: ino}, Ask},
+		"by a link":                 {nil, Change{Path: "x", Was: ci, Old: true, What: Edited, Links: 2, Inode: ino}, Ask},
+		"by a link of unknown name": {nil, Change{Path: "x", What: Edited, Links: 2, Inode: ino}, Ask},
+		"by a link that came first": {[]Change{{Path: ci, From: "a", What: Moved, Links: 2, Inode: ino}}, Change{Path: "target/b", What: Edited, Links: 2, Inode: ino}, Ask},
+		"in a moved directory": {
+			[]Change{{Path: "d", What: Created}, {Path: "d/sub", From: "sub", What: Moved}},
+			Change{Path: "d/sub/" + ci, Was: "sub/" + ci, Old: true, What: Edited}, Ask,
+		},
+		"a hook made in a moved directory": {
+			[]Change{{Path: "d", What: Created}, {Path: "d/sub", From: "sub", What: Moved}},
+			Change{Path: "d/sub/.husky/pre-commit", Was: "sub/.husky/pre-commit", Old: true, What: Created}, Pause,
+		},
+		"in what the step made":           {[]Change{{Path: "d", What: Created}}, Change{Path: "d/" + ci, What: Created}, Allow},
+		"what nobody knows":               {nil, Change{What: Unseen}, Pause},
+		"what the record lost":            {[]Change{{Path: "d", What: Created}}, Change{Path: "d/" + ci, Old: true, What: Edited}, Ask},
+		"a link in what tools rebuild":    {nil, Change{Path: "node_modules/a/b", What: Edited, Links: 3, Inode: ino}, Allow},
+		"one that leads out of it":        {[]Change{{Path: "x", From: "target/a", What: Created, Links: 2, Inode: ino}}, Change{Path: "target/a", What: Edited, Links: 2, Inode: ino}, Ask},
+		"one in a directory that left it": {[]Change{{Path: "x", From: "target/d", What: Moved}}, Change{Path: "target/a", What: Edited, Links: 2, Inode: ino}, Ask},
+		"a file with one name":            {nil, Change{Path: "a", Was: "b", Old: true, What: Edited}, Allow},
+		"one of its names goes":           {nil, Change{Path: "a", What: Removed, Links: 2, Inode: ino}, Allow},
+	} {
+		m := measured(Options{})
+		for _, b := range c.before {
+			m.Change(t.Context(), b)
+		}
+		if d := m.Change(t.Context(), c.last); d.Verdict != c.want {
+			t.Errorf("%s: %+v, want %s", name, d, c.want)
+		}
+	}
+}
+
+// What is gone under another name counts as what it was.
+func TestARemovalCountsWhereverTheFileWasMoved(t *testing.T) {
+	m := measured(Options{Removed: 3})
+	m.Change(t.Context(), Change{Path: "d", What: Created})
+	for i := range 3 {
+		p := string(rune('a' + i))
+		m.Change(t.Context(), Change{Path: "d/" + p, What: Created})
+		m.Change(t.Context(), Change{Path: "d/" + p, Old: true, What: Removed})
+	}
+	if got := m.now.step.Files.Removed; got != 3 {
+		t.Errorf("%d removals were counted", got)
+	}
+}

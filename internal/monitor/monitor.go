@@ -87,6 +87,7 @@ type Monitor struct {
 	reached map[string]bool   // guarded by mu: hosts that an earlier step reached
 	cached  map[string]Answer // guarded by mu
 	counts  map[Verdict]int   // guarded by mu
+	links   links             // guarded by mu
 }
 
 // present is the step that goes on.
@@ -139,6 +140,7 @@ func New(o Options) *Monitor {
 	m := &Monitor{
 		o: o, redact: redactor(o.Secrets), slots: make(chan struct{}, judgesAtOnce), re: newPatterns(),
 		reached: map[string]bool{}, cached: map[string]Answer{}, counts: map[Verdict]int{},
+		links: links{notable: map[[2]uint64]Notable{}, mixed: map[[2]uint64]bool{}},
 	}
 	if !o.NoRules {
 		m.rules = rules()

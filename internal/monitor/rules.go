@@ -87,6 +87,10 @@ func rules() []rule {
 			about: "a step wrote instructions or settings of coding agents or editors, and the task does not speak of them",
 		},
 		{
+			name: "write-unknown", moments: []Moment{Effect}, files: true, judge: writesUnknown,
+			about: "a step changed something that cannot be named, or in place a file with other names that are not known",
+		},
+		{
 			name: "host-after-keys", moments: []Moment{Host}, network: true, judge: afterKeys,
 			about: "the first connection to a host, after a command named files of keys or files named like keys were written",
 		},
@@ -166,6 +170,18 @@ func writes(kind string, v Verdict, score float64, words ...string) func(*facts)
 		}
 		return Allow, 0, ""
 	}
+}
+
+// writesUnknown is about what may be any file: it counts as the worst that it can be.
+func writesUnknown(f *facts) (Verdict, float64, string) {
+	switch {
+	case f.fresh == nil:
+	case f.fresh.Kind == kindUnseen:
+		return Pause, 0.8, "it changed something of which the sandbox does not tell the name"
+	case f.fresh.Kind == kindLinked:
+		return Ask, 0.6, "it writes to " + f.fresh.Path + ", which has other names, and so to files that cannot be told"
+	}
+	return Allow, 0, ""
 }
 
 // speaks reports whether a text has one of the words, as words.
@@ -265,6 +281,8 @@ const (
 	kindAgent      = "agent"
 	kindKey        = "key"
 	kindRepository = "repository"
+	kindLinked     = "linked" // it has other names, which may be any
+	kindUnseen     = "unseen" // nobody knows its name
 )
 
 // notableKind returns the kind of a path below a mounted directory, or nothing. It looks at the name only.

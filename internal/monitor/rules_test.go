@@ -77,6 +77,8 @@ func TestEachRuleHasAGoodAndABadCase(t *testing.T) {
 		{"write-ci", change(Change{Path: "x", What: Created}, Change{Path: "x/.github", What: Created}, Change{Path: "x/.github/workflows/a.yml", What: Created}), change(Change{Path: ".github", What: Created}, Change{Path: ".github/workflows", What: Created}, Change{Path: ".github/workflows/a.yml", What: Created}), Ask},
 		{"write-shell", change(Change{Path: "src/profile.go", What: Edited}), change(Change{Path: "home/.zshrc", What: Moved, From: "x"}), Pause},
 		{"write-agent", change(Change{Path: "AGENTS.txt", What: Edited}), change(Change{Path: "CLAUDE.md", What: Edited}), Ask},
+		{"write-unknown", change(Change{Path: "node_modules/a", What: Edited, Links: 2}), change(Change{Path: "a", What: Edited, Links: 2}), Ask},
+		{"write-unknown", change(Change{Path: "a", What: Removed, Links: 2}), change(Change{What: Unseen}), Pause},
 		{"upload-new-host", send(muchSent - 1), send(muchSent), Pause},
 	} {
 		tried[row.rule] = true

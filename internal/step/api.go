@@ -43,10 +43,20 @@ type Watcher interface {
 type Watched struct {
 	Root int  // index in the roots of the step
 	Path Text // of a move: the new path
-	Verb Verb // Created, Removed, Moved or Edited
+	Verb Verb // Created, Removed, Moved, Edited or Unseen
 	From Text // of a move
 	// FromRoot is the index of the root that From is below.
 	FromRoot int
+
+	// Was is where it was when the step began, or a directory that it is in, if that is another place or it is a hard link that
+	// the step made: it is told of both names. Empty is none. WasRoot is the index of its root.
+	Was     Text
+	WasRoot int
+	// Old means that it, or a directory that it is in, may be of before the step, whatever the step made around it.
+	Old bool
+	// Links is how many names a file has, if it has several. The others may not be known. Inode is which file it is.
+	Links uint64
+	Inode [2]uint64
 
 	Half int  // of an exchange, which is told as two moves: 1 or 2; else zero
 	Link bool // of Created: it is a symbolic link
@@ -179,3 +189,6 @@ const (
 	Edited   Verb = "edited"   // contents, or target of a link
 	Mode     Verb = "mode"
 )
+
+// Unseen is the Verb of a Watched of which nobody knows what it was.
+const Unseen Verb = "unseen"

@@ -82,7 +82,7 @@ func (j *Journal) Apply(ctx context.Context, v *Reviews, q Application) (_ *Appl
 	if err != nil {
 		return nil, err
 	}
-	u := &undo{j: j, ctx: ctx, q: req, res: &Result{}, review: has, of: rec, permit: q.Judge}
+	u := &undo{j: j, ctx: ctx, q: req, res: &Result{}, review: has, of: rec, permit: q.Judge, patience: patience{claimTries}}
 	if err := u.begin([]*Record{rec}); err != nil {
 		return nil, err
 	}

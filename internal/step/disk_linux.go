@@ -478,8 +478,8 @@ func moveAt(dir int, name string, toDir int, toName string) error {
 }
 
 // claim locks directories against the brokers of sandboxes, which lock those in which a name that git obeys is made. An
-// empty path is the root itself. Where a file system has no locks, it does nothing.
-func (t *tree) claim(ctx context.Context, dirs []string) (release func(), err error) {
+// empty path is the root itself. Where a file system has no locks, it does nothing. It waits no more than p has.
+func (t *tree) claim(ctx context.Context, dirs []string, p *patience) (release func(), err error) {
 	var held []int
 	release = func() {
 		for _, fd := range held {
@@ -493,14 +493,14 @@ func (t *tree) claim(ctx context.Context, dirs []string) (release func(), err er
 			return func() {}, kinded(err)
 		}
 		held = append(held, fd)
-		for try := 0; ; try++ {
+		for {
 			err := sys.Lock(fd, syscall.LOCK_EX)
 			if !errors.Is(err, syscall.EWOULDBLOCK) {
 				break
 			}
-			if try == claimTries {
+			if p.left--; p.left < 0 {
 				release()
-				return func() {}, fmt.Errorf("a sandbox holds the directory %q: %w", d, errMoving)
+				return func() {}, &heldError{d}
 			}
 			select {
 			case <-ctx.Done():
@@ -512,8 +512,6 @@ func (t *tree) claim(ctx context.Context, dirs []string) (release func(), err er
 	}
 	return release, nil
 }
-
-const claimTries = 500 // a broker holds a claim for much less than a millisecond
 
 // stageDir is the name of a directory in which no sandbox can open or make a file, because package protect has the name.
 // The broker of a sandbox uses it too, and removes it when it is empty.
@@ -595,26 +593,35 @@ func parentOf(path string) string {
 	return parent
 }
 
-// settle gives a file the owner, mode and time of a state. The mode comes last, because a change of the owner takes bits
-// away. Set-id bits are left out.
-func (t *tree) settle(path string, s *State, uid, gid int) error {
-	return t.in(path, func(dir int, name string) error {
-		now, err := sys.AttrAt(dir, name)
-		if err != nil {
-			return err
+// settle gives a file the owner, mode and time of a state, if it is still the one that was looked at: what comes to its name
+// meanwhile is left alone. The mode comes last, because a change of the owner takes bits away. Set-id bits are left out.
+func (t *tree) settle(path string, was, s *State, uid, gid int) error {
+	fd, err := t.openPlace(path)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return errMoving
+	}
+	if err != nil {
+		return kinded(err)
+	}
+	defer sys.Close(fd)
+	now, err := t.state(fd)
+	if err != nil {
+		return err
+	}
+	if now.Kind != was.Kind || !sameFile(&now, was) {
+		return errMoving
+	}
+	if uid >= 0 && (now.UID != uint32(uid) || now.GID != uint32(gid)) {
+		if err := sys.ChownAt(fd, "", uid, gid); err != nil {
+			return kinded(err)
 		}
-		if uid >= 0 && (now.UID != uint32(uid) || now.GID != uint32(gid)) {
-			if err := sys.ChownAt(dir, name, uid, gid); err != nil {
-				return err
-			}
+	}
+	if s.Kind != Symlink && now.Mode != s.Mode&0o1777 {
+		if err := sys.ChmodFile(fd, s.Mode&0o1777); err != nil {
+			return kinded(err)
 		}
-		if s.Kind != Symlink && now.Mode&0o7777 != s.Mode&0o1777 {
-			if err := sys.ChmodAt(dir, name, s.Mode&0o1777); err != nil {
-				return err
-			}
-		}
-		return sys.TouchAt(dir, name, time.Unix(0, s.ModTime))
-	})
+	}
+	return kinded(sys.TouchAt(fd, "", time.Unix(0, s.ModTime)))
 }
 
 // make makes a file of any kind but a device, a socket or a directory, where nothing is.

@@ -75,11 +75,11 @@ func (t *tree) unstage(string) {}
 
 func (t *tree) land(string, string, landing) error { return no() }
 
-func (t *tree) claim(context.Context, []string) (func(), error) { return func() {}, no() }
+func (t *tree) claim(context.Context, []string, *patience) (func(), error) { return func() {}, no() }
 
 func (t *tree) mayHave(string, func(func(string) bool)) {}
 
-func (t *tree) settle(string, *State, int, int) error { return no() }
+func (t *tree) settle(string, *State, *State, int, int) error { return no() }
 
 func (t *tree) make(context.Context, string, *State, iter.Seq2[snapshot.Extent, error], bool) error {
 	return no()

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"path"
@@ -116,7 +117,20 @@ func (u *undo) claim(at key) (release func(), err error) {
 			dirs = append(dirs, dir)
 		}
 	}
-	return u.tree(at).claim(u.ctx, dirs)
+	return u.tree(at).claim(u.ctx, dirs, &u.patience)
+}
+
+// A patience is how often an undo may wait for locks, all its paths together: a guest may hold each of them for ever.
+type patience struct{ left int }
+
+// claimTries is how often: a broker holds a claim for much less than a millisecond.
+const claimTries = 500
+
+// A heldError is a directory that a process has locked.
+type heldError struct{ dir string }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("a process holds a lock on the directory %q, in which a repository of git could come to be meanwhile", cmp.Or(e.dir, "."))
 }
 
 // guard returns why a file may not come back to a path.

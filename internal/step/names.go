@@ -95,6 +95,20 @@ func (x *names) find(at key) (is origin, was key, n *node) {
 	return is, was, n
 }
 
+// replaces reports whether a path, or a directory that it is in, was made where something was before the step.
+func (x *names) replaces(at key) bool {
+	n := x.tops[at.root]
+	for name := range strings.SplitSeq(at.path, "/") {
+		if n = n.down[name]; n == nil {
+			return false
+		}
+		if n.is == made && n.over {
+			return true
+		}
+	}
+	return false
+}
+
 // put returns the node of a present path, and makes it.
 func (x *names) put(at key) *node {
 	n := x.tops[at.root]

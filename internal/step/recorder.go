@@ -31,6 +31,7 @@ type Recorder struct {
 	linked map[[2]uint64]key // of saved, by device and inode, if there are other names
 	caches map[key]bool      // directories that tools rebuild, or not
 	judged int               // bytes of caches
+	asked  map[asked]bool    // of what the watcher was told
 	times  [][2]int64        // when other steps of the journal went on; nil if it is not known yet
 	left   map[key]string
 	lefts  []key // of left
@@ -48,6 +49,7 @@ type Recorder struct {
 	fresh   int64                      // of contents that the store did not have
 	room    int64                      // for fresh ones, that was taken
 	sure    int64                      // room that the step gets even if the journal is full
+	lives   map[int64]string           // of open steps
 	granted int64                      // room that it has, for contents and for its log
 	lost    bool                       // something was not noted
 	stored  bool                       // the contents are a snapshot already
@@ -126,6 +128,9 @@ func (r *Recorder) change(at key, partial bool) error {
 		return err
 	}
 	defer r.mu.Unlock()
+	if err := r.watchChange(at, Edited); err != nil {
+		return err
+	}
 	is, was, n := r.names.find(at)
 	if is == gone || is == unknown {
 		s, err := r.look(at)
@@ -145,11 +150,6 @@ func (r *Recorder) change(at key, partial bool) error {
 		}
 		was = n.was // what it shares its contents with
 	}
-	if r.saved[was] == nil { // for the first time
-		if err := r.watch(Watched{Root: at.root, Path: Text(at.path), Verb: Edited}); err != nil {
-			return err
-		}
-	}
 	entry, err := r.save(at, was, partial)
 	if err != nil || entry == nil {
 		return err
@@ -167,6 +167,9 @@ func (r *Recorder) Remove(root int, path string) error {
 		return err
 	}
 	defer r.mu.Unlock()
+	if err := r.watchChange(at, Removed); err != nil {
+		return err
+	}
 	is, was, _ := r.names.find(at)
 	var first *entry
 	if is == gone || is == unknown {
@@ -179,10 +182,7 @@ func (r *Recorder) Remove(root int, path string) error {
 		}
 	}
 	if is == original {
-		err := r.watch(Watched{Root: root, Path: Text(path), Verb: Removed})
-		if err != nil {
-			return err
-		}
+		var err error
 		if first, err = r.save(at, was, false); err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func (r *Recorder) Create(root int, path string) error {
 		return err
 	}
 	defer r.mu.Unlock()
-	r.watchMade(at)
+	r.watchMade(at, nil)
 	if dir, ok := r.cache(at, false); ok {
 		return r.leave(dir, whyRebuilt)
 	}
@@ -233,7 +233,7 @@ func (r *Recorder) Link(fromRoot int, from string, root int, path string) error 
 		return err
 	}
 	defer r.mu.Unlock()
-	_ = r.watch(Watched{Root: root, Path: Text(path), Verb: Created, Done: true}) // it is there already
+	r.watchMade(at, &other)
 	e := &entry{Op: opLink, Root: root, Path: Text(path)}
 	is, was, n := r.names.find(other)
 	if is == made && n != nil && n.link {
@@ -739,6 +739,6 @@ func (r *Recorder) close(done bool) (err error) {
 func newRecorder(j *Journal, h header) *Recorder {
 	return &Recorder{
 		j: j, number: h.Number, head: h, begun: h.Start.Add(-tick).UnixNano(), trees: make([]*tree, len(h.Roots)),
-		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, held: map[int]*snapshot.Contents{}, moving: map[[2]uint64]bool{}, caches: map[key]bool{}, left: map[key]string{}, pass: func() {},
+		names: newNames(len(h.Roots)), saved: map[key]*saved{}, linked: map[[2]uint64]key{}, held: map[int]*snapshot.Contents{}, moving: map[[2]uint64]bool{}, caches: map[key]bool{}, left: map[key]string{}, asked: map[asked]bool{}, pass: func() {},
 	}
 }

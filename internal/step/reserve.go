@@ -41,7 +41,15 @@ func (r *Recorder) take(need int64) (got int64) {
 		if err != nil {
 			return err
 		}
-		free := max(r.j.opts.Size-r.j.count(fileUsage)-all, r.sure-r.granted)
+		free := r.j.opts.Size - r.j.count(fileUsage) - all
+		if r.head.Life != "" {
+			mine, err := r.ours()
+			if err != nil {
+				return err
+			}
+			free = min(free, r.j.opts.Size/2-mine)
+		}
+		free = max(free, r.sure-r.granted)
 		n := min(max(need, min(r.granted, roomPiece)), free)
 		if n < need {
 			return nil
@@ -57,6 +65,45 @@ func (r *Recorder) take(need int64) (got int64) {
 		return 0 // as if the journal were full
 	}
 	return got
+}
+
+// ours returns how much room the open steps of the same sandbox have. They may have half of the journal together, so that the
+// steps of others can go on.
+func (r *Recorder) ours() (sum int64, err error) {
+	all, err := r.j.numbers(dirLogs)
+	if r.lives == nil {
+		r.lives = map[int64]string{r.number: r.head.Life}
+	}
+	for _, n := range all {
+		room := r.j.count(roomPath(n))
+		if room == 0 {
+			continue
+		}
+		life, known := r.lives[n]
+		if !known {
+			life = r.j.lifeOf(n)
+			r.lives[n] = life
+		}
+		if life == r.head.Life {
+			sum += room
+		}
+	}
+	return sum, err
+}
+
+// lifeOf returns which sandbox an open step is of, or nothing if that is not known.
+func (j *Journal) lifeOf(n int64) (life string) {
+	f, err := j.root.Open(logPath(n))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	enough := errors.New("the rest is not needed")
+	_ = readLog(f, func(h *header) error {
+		life = h.Life
+		return enough
+	}, func(*entry) error { return enough })
+	return life
 }
 
 // roomy reports whether there is room for so many bytes of contents.

@@ -132,3 +132,29 @@ func TestOneSandboxDoesNotPushOutTheStepsOfAnother(t *testing.T) {
 		t.Errorf("the steps %v are left", numbers)
 	}
 }
+
+func TestOpenStepsOfOneSandboxLeaveRoomForOthers(t *testing.T) {
+	j, dir := journal(t, Options{Size: 8 << 20, Step: 4 << 20, File: 4 << 20}), workspace(t)
+	begun := func(life string, strict bool) *Recorder {
+		r, err := j.Begin(t.Context(), About{Life: life, Strict: strict, Roots: []Root{{Path: Text(dir)}}})
+		must(t, err)
+		t.Cleanup(func() { _ = r.Abandon() })
+		return r
+	}
+	for i := range 4 {
+		name := fmt.Sprint("b", i)
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(noise(3<<20, i)), 0o600))
+		must(t, begun("hostile", false).Remove(0, name))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "victim"), []byte(noise(1<<20, 9)), 0o600))
+	r := begun("other", true)
+	if err := r.Remove(0, "victim"); err != nil {
+		t.Error(err)
+	}
+	if n, err := r.ours(); err != nil || n < 1<<20 || n > 4<<20 {
+		t.Errorf("%d bytes are the other's: %v", n, err)
+	}
+	if r.lives[1] != "hostile" {
+		t.Errorf("the lives of open steps are %v", r.lives)
+	}
+}

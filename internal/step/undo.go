@@ -63,7 +63,7 @@ func (j *Journal) Undo(ctx context.Context, q Request) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &undo{j: j, ctx: ctx, q: &q, res: &Result{}}
+	u := &undo{j: j, ctx: ctx, q: &q, res: &Result{}, patience: patience{claimTries}}
 	if err := u.begin(heads); err != nil {
 		return nil, err
 	}
@@ -154,6 +154,8 @@ type undo struct {
 
 	desk   key    // directory whose stage is open, for one file after another
 	onDesk string // that file, or empty
+
+	patience patience
 
 	inodes map[[2]uint64][]*item // by the files that they found
 	staged int
@@ -379,7 +381,10 @@ func (u *undo) failed(x *item, err error) error {
 	if cause := context.Cause(u.ctx); cause != nil {
 		return cause
 	}
+	var held *heldError
 	switch {
+	case errors.As(err, &held):
+		u.conflict(x, held.Error(), "end that process, or the sandbox, and undo again")
 	case full(err):
 		return fmt.Errorf("%w: free space, and undo again: %w", err, paddock.Exhausted)
 	case errors.Is(err, errMoving), errors.Is(err, os.ErrExist):
@@ -575,7 +580,7 @@ func (u *undo) open() error {
 		}
 		s := c.Before
 		s.Mode, s.ModTime = s.Mode|0o700, x.seen.ModTime
-		if err := u.failed(x, u.tree(at).settle(at.path, &s, -1, -1)); err != nil {
+		if err := u.failed(x, u.tree(at).settle(at.path, &x.seen, &s, -1, -1)); err != nil {
 			return err
 		}
 	}
@@ -795,25 +800,51 @@ func (u *undo) makeDir(x *item, _ map[key]*item) (bool, error) {
 	if now.Exists() || !u.parent(x.to) {
 		return false, nil
 	}
+	if err := u.landDir(x); err != nil {
+		return false, u.failed(x, err)
+	}
+	x.did = true
+	return true, nil
+}
+
+// landDir makes a directory in the stage, where nobody can exchange it before it has its owner, and moves it to its place.
+func (u *undo) landDir(x *item) (err error) {
+	t := u.tree(x.to)
+	temp, err := u.staging(x.to)
+	if err != nil {
+		return err
+	}
+	if err := t.mkdir(temp); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.rmdir(temp))
+		}
+	}()
+	if x.seen, err = t.stat(temp); err != nil {
+		return err
+	}
+	b := x.c.Before // at once, because it is not taken for another one if this is cut off
+	b.Mode |= 0o700
+	if err := u.settle(x, key{x.to.root, temp}, &x.seen, &b); err != nil {
+		return err
+	}
 	release, err := u.claim(x.to)
 	if err != nil {
-		return false, u.failed(x, err)
+		return err
 	}
 	defer release()
 	if why := u.guard(x, x.to, &x.c.Before); why != "" {
-		u.conflict(x, why, byHand)
-		return false, nil
+		return guarded(why)
 	}
 	if err := u.rec.Create(x.to.root, x.to.path); err != nil {
-		return false, err
+		return err
 	}
-	if err := u.tree(x.to).mkdir(x.to.path); err != nil {
-		return false, u.failed(x, errors.Join(err, u.rec.Failed(x.to.root, x.to.path)))
+	if err := t.land(temp, x.to.path, landFree); err != nil {
+		return errors.Join(err, u.rec.Failed(x.to.root, x.to.path))
 	}
-	x.did = true
-	b := x.c.Before // at once, because it is not taken for another one if this is cut off
-	b.Mode |= 0o700
-	return true, u.failed(x, u.settle(x, x.to, &b))
+	return nil
 }
 
 // parent reports whether the directory of a path is there, and is the one from before the step.
@@ -1063,7 +1094,7 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 			return err
 		}
 		x.did = true
-		return errors.Join(u.settle(x, x.to, b), u.refresh(x))
+		return errors.Join(u.settle(x, x.to, &now, b), u.refresh(x))
 	}
 	_, hit, _ := u.match(x.to)
 	if now.Kind == File && b.Kind == File && now.Links > 1 && now.Ino == b.Ino && now.Dev == b.Dev && hit != protect.Protected {
@@ -1074,7 +1105,7 @@ func (u *undo) restoreFile(x *item, data iter.Seq2[snapshot.Extent, error]) erro
 			return err
 		}
 		x.did, x.note = true, "it has other names, which have these contents too"
-		return errors.Join(u.settle(x, x.to, b), u.refresh(x))
+		return errors.Join(u.settle(x, x.to, &now, b), u.refresh(x))
 	}
 	return u.build(x, data, func(temp string, built *State) error { return u.replace(x, temp, built) })
 }
@@ -1128,7 +1159,10 @@ func (u *undo) build(x *item, data iter.Seq2[snapshot.Extent, error], land func(
 	if err := t.make(u.ctx, temp, &x.c.Before, data, u.j.opts.Sync); err != nil {
 		return errors.Join(err, t.discard(temp))
 	}
-	err = u.settle(x, key{x.to.root, temp}, &x.c.Before)
+	built, err := t.stat(temp)
+	if err == nil {
+		err = u.settle(x, key{x.to.root, temp}, &built, &x.c.Before)
+	}
 	built, looked := t.stat(temp)
 	u.j.built(temp)
 	release, claimed := u.claim(x.to)
@@ -1224,8 +1258,8 @@ func (u *undo) landed(x *item, temp string, built *State, back landing, failed f
 	return nil
 }
 
-// settle gives a restored file its owner, mode and time.
-func (u *undo) settle(x *item, at key, b *State) error {
+// settle gives a restored file its owner, mode and time, if it is still the one that was looked at.
+func (u *undo) settle(x *item, at key, was, b *State) error {
 	t := u.tree(at)
 	uid, gid := -1, -1
 	if os.Geteuid() == 0 {
@@ -1237,7 +1271,7 @@ func (u *undo) settle(x *item, at key, b *State) error {
 	if b.Mode&0o6000 != 0 {
 		x.note = "without its set-id bits"
 	}
-	return t.settle(at.path, b, uid, gid)
+	return t.settle(at.path, was, b, uid, gid)
 }
 
 // directories gives directories their modes and times, the deepest first.
@@ -1251,7 +1285,7 @@ func (u *undo) directories() error {
 	slices.SortFunc(dirs, func(a, b *item) int { return snapshot.Compare(b.to.path, a.to.path) })
 	for _, x := range dirs {
 		now, err := u.stat(x.to)
-		if err == nil && now.Kind != Dir {
+		if err == nil && (now.Kind != Dir || !sameFile(&now, &x.seen)) {
 			err = errMoving
 		}
 		if err != nil {
@@ -1270,7 +1304,7 @@ func (u *undo) directories() error {
 		if err := u.rec.Mode(x.to.root, x.to.path); err != nil {
 			return err
 		}
-		if err := u.failed(x, u.settle(x, x.to, &b)); err != nil {
+		if err := u.failed(x, u.settle(x, x.to, &now, &b)); err != nil {
 			return err
 		}
 		x.did = x.did || !x.over

@@ -94,8 +94,8 @@ func TestAWatcherIsToldOfBothNamesOfAnExchangeAndOfLinks(t *testing.T) {
 	end(t, r)
 	want := []Watched{
 		{Path: "b", From: "a", Verb: Moved, Half: 1}, {Path: "a", From: "b", Verb: Moved, Half: 2},
-		{Path: "b", From: "refused", Verb: Moved, Half: 1}, {Path: "refused", From: "b", Verb: Moved, Half: 2},
-		{Path: "refused", From: "b", Verb: Moved, Half: 1},
+		{Path: "b", From: "refused", Verb: Moved, Half: 1}, {Path: "refused", From: "b", Was: "a", Old: true, Verb: Moved, Half: 2},
+		{Path: "refused", From: "b", Was: "a", Old: true, Verb: Moved, Half: 1},
 		{Path: "link", Verb: Created, Link: true, Done: true}, {Path: "dir", Verb: Created, Done: true},
 	}
 	if !slices.Equal(told, want) {

@@ -25,12 +25,13 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	t.Run("each step", func(t *testing.T) { steptest.Undo(t, spec, openRecorded) })
 	t.Run("files that an earlier command has open", func(t *testing.T) { steptest.Held(t, spec, openRecorded) })
 	t.Run("files that a process changes after its command", func(t *testing.T) { steptest.Late(t, spec, openRecorded) })
+	t.Run("no path that is too long for a record", func(t *testing.T) { steptest.Deep(t, spec, openRecorded) })
 	t.Run("beside a single file", func(t *testing.T) { steptest.File(t, spec, openRecorded) })
 }
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 	microvmtest.Need(t)
-	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 4)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 5)
 }
 
 func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {

@@ -250,6 +250,13 @@ func furnish(work string) error {
 // run runs a command and looks what the workspace is then.
 func (s *session) run(t *testing.T, script string) {
 	t.Helper()
+	s.exec(t, script)
+	s.look(t)
+}
+
+// exec runs a command.
+func (s *session) exec(t *testing.T, script string) {
+	t.Helper()
 	var out strings.Builder
 	p, err := s.sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", script}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
 	if err != nil {
@@ -259,7 +266,6 @@ func (s *session) run(t *testing.T, script string) {
 	if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 {
 		t.Fatalf("%q ends with %+v, %v: %s", script, exit, err, out.String())
 	}
-	s.look(t)
 }
 
 // close ends the sandbox, and so the recording.
