@@ -60,16 +60,8 @@ func component(b *strings.Builder, part string) {
 			}
 			b.WriteString("[^/]*" + accented + "[^/]*")
 		default:
-			if n = ligature(part); n > 0 {
-				b.WriteByte('(')
-				for k := range n {
-					letter(b, part[k])
-				}
-				b.WriteString("|" + other + "+)" + gap)
-				break
-			}
-			n = 1
-			letter(b, part[0])
+			n = max(1, ligature(part))
+			letters(b, part[:n])
 		}
 		part = part[n:]
 	}
@@ -87,6 +79,27 @@ func ligature(part string) int {
 		}
 	}
 	return 0
+}
+
+// letters writes letters for some of which one character may stand.
+func letters(b *strings.Builder, text string) {
+	if len(text) == 1 {
+		letter(b, text[0])
+		return
+	}
+	b.WriteByte('(')
+	for i := range len(text) {
+		letter(b, text[i])
+	}
+	b.WriteString("|" + other + "+")
+	if len(text) == 3 { // or for two of the three
+		b.WriteString("|" + other + "+")
+		letter(b, text[2])
+		b.WriteByte('|')
+		letter(b, text[0])
+		b.WriteString(other + "+")
+	}
+	b.WriteString(")" + gap)
 }
 
 // letter writes one character of ASCII, in either case.
