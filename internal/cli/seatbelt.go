@@ -27,8 +27,9 @@ func (a *App) policySeatbeltCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "seatbelt [flags]",
 		Short: "Print a profile for sandbox-exec of macOS (never run by us)",
-		Long: `Print a profile for sandbox-exec of macOS, which shows the same directories as
-paddock run with the same flags, with the same protected names. Nothing is run.
+		Long: `Print a profile for sandbox-exec of macOS. It shows the directories that the
+flags name and programs of the system, and has the protected names of paddock
+run. Nothing is run.
 
 It was never run by us: Paddock's makers have no Mac. It has no limits and no
 undo, and hosts are decided by a proxy that you have to bring: the sandbox
@@ -93,9 +94,10 @@ func realPaths(p *seatbelt.Plan, host policy.Host, temp string) error {
 		}
 		return actual
 	}
-	if host.Home != "" {
-		p.Home = resolve(host.Home)
+	if host.Home == "" {
+		return WithHint(fmt.Errorf("there is no home to hide: %w", paddock.Invalid), "set HOME")
 	}
+	p.Home = resolve(host.Home)
 	if temp != "" {
 		p.Temp = resolve(Absolute(temp, host.Dir))
 	}

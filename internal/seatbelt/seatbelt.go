@@ -36,7 +36,7 @@ const Untried = "never run by us: Paddock's makers have no Mac, and nobody has t
 // A Plan is what a profile is made of.
 type Plan struct {
 	Spec paddock.Spec // its paths are real paths
-	Home string       // real path of the caller's home, which is hidden; empty is not known
+	Home string       // real path of the caller's home, which is hidden
 	Temp string       // real path of a directory that the sandbox has for itself; empty is none
 
 	// Proxy is a port of loopback that the sandbox may connect to. A profile knows no other hosts, so the rules of the
@@ -128,10 +128,9 @@ func check(p *Plan) error {
 	for _, m := range p.Spec.Mounts {
 		all = append(all, m.Source)
 	}
-	for _, name := range []string{p.Home, p.Temp} {
-		if name != "" {
-			all = append(all, name)
-		}
+	all = append(all, p.Home)
+	if p.Temp != "" {
+		all = append(all, p.Temp)
 	}
 	for _, name := range all {
 		if why := fault(name); why != "" {
@@ -140,7 +139,7 @@ func check(p *Plan) error {
 	}
 	for _, m := range p.Spec.Mounts {
 		switch {
-		case p.Home != "" && meets(p.Home, m.Source):
+		case meets(p.Home, m.Source):
 			bad(m.Source, "has all of the home")
 		case slices.ContainsFunc(broad(), func(dir string) bool { return meets(dir, m.Source) }):
 			bad(m.Source, "has more than a project")
@@ -150,7 +149,7 @@ func check(p *Plan) error {
 			bad(p.Temp, "and %q lie in each other", m.Source)
 		}
 	}
-	if p.Temp != "" && (p.Home != "" && meets(p.Home, p.Temp) || slices.ContainsFunc(broad(), func(dir string) bool { return meets(dir, p.Temp) })) {
+	if p.Temp != "" && (meets(p.Home, p.Temp) || slices.ContainsFunc(broad(), func(dir string) bool { return meets(dir, p.Temp) })) {
 		bad(p.Temp, "is more than a directory for temporary files")
 	}
 	return errors.Join(wrong...)
