@@ -50,10 +50,10 @@ type reader struct {
 
 func (r *reader) blank() {
 	for r.at < len(r.text) {
-		switch c := r.text[r.at]; {
-		case c == ' ' || c == '\n':
+		switch r.text[r.at] {
+		case ' ', '\n':
 			r.at++
-		case c == ';':
+		case ';':
 			end := strings.IndexByte(r.text[r.at:], '\n')
 			if end < 0 {
 				r.at = len(r.text)
