@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,11 @@ func (a *App) agentCommand() *cobra.Command {
 		Use:   "agent",
 		Short: "Run a coding agent in a sandbox",
 		RunE: func(*cobra.Command, []string) error {
-			return WithHint(fmt.Errorf("coding agents on this system: %w", paddock.Unsupported), "run Paddock on Linux, such as in a virtual machine")
+			remedy := "run Paddock on Linux, such as in a virtual machine"
+			if words := seatbeltWords(runtime.GOOS); words != "" {
+				remedy += "; " + words
+			}
+			return WithHint(fmt.Errorf("coding agents on this system: %w", paddock.Unsupported), "%s", remedy)
 		},
 	}
 }

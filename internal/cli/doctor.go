@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -261,6 +262,9 @@ func (c checkup) print(w io.Writer, want paddock.Tier) {
 		fmt.Fprintln(w, "paddock gc removes it")
 	}
 	printAgents(w, c.Agents)
+	if words := seatbeltWords(runtime.GOOS); words != "" {
+		fold(w, "macOS: ", words)
+	}
 }
 
 func (d diagnosis) print(w io.Writer) {

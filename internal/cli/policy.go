@@ -20,7 +20,7 @@ func (a *App) policyCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.policyCheckCommand(), a.policyExplainCommand(), a.policyLearnCommand(), a.policyGroupsCommand())
+	c.AddCommand(a.policyCheckCommand(), a.policyExplainCommand(), a.policyLearnCommand(), a.policyGroupsCommand(), a.policySeatbeltCommand())
 	return c
 }
 
