@@ -47,16 +47,16 @@ const (
 // permitted tells it by names. One that comes with another engine is unknown.
 func permitted(name string) permit {
 	switch name {
-	case "analysis_limit", "application_id", "auto_vacuum", "automatic_index", "busy_timeout", "case_sensitive_like", "cell_size_check",
-		"checkpoint_fullfsync", "collation_list", "compile_options", "count_changes", "data_version", "database_list", "defer_foreign_keys",
+	case "analysis_limit", "application_id", "auto_vacuum", "automatic_index", "busy_timeout", "cache_size", "cache_spill", "case_sensitive_like", "cell_size_check",
+		"checkpoint_fullfsync", "collation_list", "compile_options", "count_changes", "data_version", "database_list", "default_cache_size", "defer_foreign_keys",
 		"empty_result_callbacks", "encoding", "foreign_key_check", "foreign_key_list", "foreign_keys", "freelist_count", "full_column_names",
 		"fullfsync", "function_list", "ignore_check_constraints", "incremental_vacuum", "index_info", "index_list", "index_xinfo",
 		"integrity_check", "journal_mode", "journal_size_limit", "legacy_alter_table", "locking_mode", "module_list", "optimize",
 		"page_count", "pragma_list", "query_only", "quick_check", "read_uncommitted", "recursive_triggers", "reverse_unordered_selects",
-		"schema_version", "secure_delete", "short_column_names", "synchronous", "table_info", "table_list", "table_xinfo", "trusted_schema",
+		"schema_version", "secure_delete", "short_column_names", "shrink_memory", "synchronous", "table_info", "table_list", "table_xinfo", "trusted_schema",
 		"user_version", "wal_autocheckpoint", "wal_checkpoint", "writable_schema":
 		return free
-	case "temp_store", "cache_size", "default_cache_size", "cache_spill", "mmap_size":
+	case "temp_store", "mmap_size":
 		return readable
 	case "page_size":
 		return sized

@@ -65,7 +65,7 @@ func TestTheEngineKeepsItsTemporaryFilesToItself(t *testing.T) {
 	}
 	for script, want := range map[string]string{
 		"PRAGMA temp_store = 1; SELECT temp_store FROM pragma_temp_store": "2\n", "; \ufeffPRAGMA temp_store = FILE; PRAGMA temp_store": "2\n",
-		"PRAGMA cache_size = 1; PRAGMA shrink_memory; PRAGMA temp_store; PRAGMA cache_size": "2\n-2000\n",
+		"PRAGMA cache_size = 1; PRAGMA shrink_memory; PRAGMA temp_store; PRAGMA cache_size": "2\n1\n",
 		"PRAGMA temp_store=MEMORY; SELECT 'PRAGMA temp_store_directory'":                    "PRAGMA temp_store_directory\n",
 	} {
 		if r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Stdout != want {
