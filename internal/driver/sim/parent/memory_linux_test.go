@@ -96,3 +96,31 @@ func TestNoScriptTakesMoreMemoryThanItsSandboxMay(t *testing.T) {
 		})
 	}
 }
+
+// A command that has ended may have left behind what takes memory without end. Nothing else is ended in its place for ever.
+func TestWhatACommandLeavesBehindTakesNoMoreMemoryEither(t *testing.T) {
+	const memory, disk, own = 64 << 20, 32 << 20, 256 << 20
+	sb := limited(t, paddock.Limits{Memory: memory, Disk: disk})
+	background(t, sb, "{ "+hungry()["stacks"]+"; }")
+	const patience = 5 * time.Minute
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); ; <-tick.C {
+		st, err := sb.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Usage.PIDs == 0 {
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("%d tasks go on", st.Usage.PIDs)
+		}
+	}
+	used := peak(t, sb.process.Pid)
+	t.Logf("%d MiB", used>>20)
+	if used > memory+disk+own {
+		t.Errorf("its process took %d MiB", used>>20)
+	}
+	background(t, sb, "true")
+}
