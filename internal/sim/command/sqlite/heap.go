@@ -9,8 +9,6 @@ import (
 
 	"modernc.org/libc"
 	engine "modernc.org/sqlite/lib"
-
-	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // All engines of a process share one allocator, and the engine's own limit is one for all of them: a sandbox could take
@@ -19,10 +17,16 @@ import (
 // says who has paid for it, and whoever frees it gives back to that one. Caches of pages are made apart, because the
 // engine, as it is built, takes pages of one connection for another: see cache.go.
 
+// A heap counts the memory of a sandbox.
+type heap interface {
+	Add(n int64) error
+	Owe(n int64)
+}
+
 // An account is what a connection has of memory. It ends with its last block.
 type account struct {
 	number uint64
-	heap   *budget.Counter // of the sandbox
+	heap   heap // of the sandbox
 	limit  int64
 	used   atomic.Int64
 	closed atomic.Bool // so is its connection
@@ -119,11 +123,11 @@ func (a *allocator) of(tls *libc.TLS) *account {
 const head = 8
 
 // open makes an account.
-func (a *allocator) open(heap *budget.Counter, limit int64) *account {
+func (a *allocator) open(h heap, limit int64) *account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last++
-	x := &account{number: a.last, heap: heap, limit: limit}
+	x := &account{number: a.last, heap: h, limit: limit}
 	a.owners[x.number] = x
 	return x
 }
