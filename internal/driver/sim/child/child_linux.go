@@ -240,12 +240,12 @@ func confine(o protocol.Order) error {
 // the process: then nothing of the sandbox could run any more.
 func watchMemory(ctx context.Context, d *sim.Driver) {
 	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	var x excess
 	for {
 		select {
 		case <-ctx.Done():
+			tick.Stop()
 			return
 		case <-tick.C:
 		}
