@@ -318,9 +318,7 @@ func (b *box) end() error {
 	b.mu.Lock()
 	list := slices.Collect(maps.Values(b.processes))
 	b.mu.Unlock()
-	for _, p := range list {
-		p.run.Stop(errGone{})
-	}
+	b.kernel.Stop(errGone{}) // also scripts of sessions, and what commands left behind
 	stuck := b.kernel.Close()
 	for _, p := range list {
 		p.out.Close()

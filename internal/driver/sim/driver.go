@@ -218,18 +218,12 @@ func (e *uncounted) Error() string {
 		e.held/mib, e.most/mib)
 }
 
-// OutOfMemory ends what runs on every computer: the process around them holds so many bytes, which is about to be
-// more than it may, and which none of them counted.
+// OutOfMemory ends what runs on every computer, also what commands left behind: the process around them holds so many
+// bytes, which is about to be more than it may, and which none of them counted.
 func (d *Driver) OutOfMemory(held int64) {
 	cause := &uncounted{held, d.MostMemory()}
 	for _, b := range d.boxes.All() {
-		b.mu.Lock()
-		for _, p := range b.processes {
-			if !p.hasEnded() {
-				p.run.Stop(cause)
-			}
-		}
-		b.mu.Unlock()
+		b.kernel.Stop(cause)
 	}
 }
 

@@ -13,3 +13,6 @@ func processorTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// ProcessorTime returns the processor time that the process has had.
+func (*Driver) ProcessorTime() time.Duration { return processorTime() }

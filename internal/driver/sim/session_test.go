@@ -175,3 +175,26 @@ func BenchmarkNewAndEcho(b *testing.B) {
 		}
 	}
 }
+
+// A script of a session has a run of its own, which ends for the same reason as others when the sandbox is removed.
+func TestAScriptThatRunsWhenItsSandboxIsRemovedSaysSo(t *testing.T) {
+	s, sb := session(t)
+	r, w := io.Pipe()
+	ended := make(chan paddock.Exit, 1)
+	go func() {
+		exit, err := s.Run(t.Context(), sim.Script{Text: "echo runs; sleep 600", Stdout: w})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- exit
+	}()
+	if _, err := io.ReadFull(r, make([]byte, len("runs\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exit := <-ended; exit.Cause != paddock.SandboxGone {
+		t.Errorf("it ended by %+v", exit)
+	}
+}

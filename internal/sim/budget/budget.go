@@ -56,12 +56,24 @@ func (c *Counter) Add(n int64) error {
 		c.used.Add(-n)
 		return &Exceeded{c.name, limit}
 	}
+	c.note(now)
+	return nil
+}
+
+// note keeps the most that was counted.
+func (c *Counter) note(now int64) {
 	for {
 		p := c.peak.Load()
 		if now <= p || c.peak.CompareAndSwap(p, now) {
-			return nil
+			return
 		}
 	}
+}
+
+// Owe counts n more, also over the limit: for what is there already, and would otherwise be given back without having been
+// counted. Nothing more is had until as much has been given back.
+func (c *Counter) Owe(n int64) {
+	c.note(c.used.Add(n))
 }
 
 // Used returns what is counted now.

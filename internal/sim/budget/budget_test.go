@@ -21,3 +21,20 @@ func TestABoundFitsWhatIsCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsOwedIsCountedOverTheLimit(t *testing.T) {
+	c := budget.NewCounter("heap", 10)
+	if err := c.Add(8); err != nil {
+		t.Fatal(err)
+	}
+	c.Owe(5)
+	if c.Used() != 13 || c.Peak() != 13 {
+		t.Errorf("%d are counted, at most %d", c.Used(), c.Peak())
+	}
+	if c.Add(1) == nil {
+		t.Error("more is had above the limit")
+	}
+	if err := c.Add(-13); err != nil || c.Used() != 0 {
+		t.Errorf("%d are counted after all were given back: %v", c.Used(), err)
+	}
+}

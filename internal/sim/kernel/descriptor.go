@@ -42,12 +42,13 @@ type Terminal interface {
 
 // A Desc is an open file that descriptors share.
 type Desc struct {
-	File File
-	Name string // what it was opened as, for /proc and messages
-	refs atomic.Int32
-	heap *budget.Counter // where cost is counted; nil if nothing is
-	cost int64
-	lock atomic.Pointer[hold] // that it has of the file
+	File   File
+	Name   string // what it was opened as, for /proc and messages
+	refs   atomic.Int32
+	heap   *budget.Counter // where cost is counted; nil if nothing is
+	cost   int64
+	lock   atomic.Pointer[hold] // that it has of the file
+	closed atomic.Bool
 }
 
 // NewDesc makes a Desc that nobody holds yet; [Task.SetFD] takes hold of it.
@@ -78,8 +79,11 @@ func (d *Desc) pay(t *Task, held int) (*Desc, error) {
 	return d, nil
 }
 
-// shut closes the file, once.
+// shut closes the file, and gives back what it took, once.
 func (d *Desc) shut() {
+	if d.closed.Swap(true) {
+		return
+	}
 	if d.heap != nil {
 		_ = d.heap.Add(-d.cost)
 	}

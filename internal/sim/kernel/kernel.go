@@ -239,6 +239,17 @@ func (r *Run) Stop(cause error) {
 	}
 }
 
+// Stop ends every task of the computer, whichever run it is of and whether or not the run's first task is still there. The
+// first cause of a run stays.
+func (k *Kernel) Stop(cause error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.tasks {
+		t.Run.cause.CompareAndSwap(nil, &cause)
+		t.wakeUp()
+	}
+}
+
 // SetRun moves a task to another run: what it does and starts from now on
 // counts there.
 func (t *Task) SetRun(r *Run) {

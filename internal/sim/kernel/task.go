@@ -3,6 +3,7 @@ package kernel
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -372,12 +373,25 @@ func (t *Task) ToolCall() { _ = t.Must(t.Run.toolCalls.Add(1)) }
 // Grow counts bytes of live values. What is not given back by [Task.Shrink]
 // is when the task ends.
 func (t *Task) Grow(n int) {
+	if n < 0 {
+		t.Shrink(-n)
+		return
+	}
 	_ = t.Must(t.K.heap.Add(int64(n)))
 	t.held += int64(n)
 }
 
-// Shrink returns bytes back.
+// Shrink returns bytes back. A task that gives back more than it has taken would take it from what others have taken: it
+// gives back what it has, and its run is over, because it is no longer known what it holds.
 func (t *Task) Shrink(n int) {
+	if n < 0 {
+		t.Grow(-n)
+		return
+	}
+	if int64(n) > t.held {
+		t.Run.Stop(broken(t, fmt.Sprintf("%d bytes of memory were given back, and %d were taken", n, t.held)))
+		n = int(t.held)
+	}
 	_ = t.K.heap.Add(-int64(n))
 	t.held -= int64(n)
 }

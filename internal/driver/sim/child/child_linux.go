@@ -236,23 +236,52 @@ func confine(o protocol.Order) error {
 }
 
 // watchMemory ends what runs when the process holds far more than its sandbox
-// counts: libraries have memory of their own.
+// counts: libraries have memory of their own. Where that does not help, it ends
+// the process: then nothing of the sandbox could run any more.
 func watchMemory(ctx context.Context, d *sim.Driver) {
 	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	var x excess
 	for {
 		select {
 		case <-ctx.Done():
+			tick.Stop()
 			return
 		case <-tick.C:
 		}
 		metrics.Read(sample)
-		if held := sample[0].Value.Uint64() - sample[1].Value.Uint64(); held > uint64(d.MostMemory()-slack/2) {
+		held := sample[0].Value.Uint64() - sample[1].Value.Uint64()
+		over := held > uint64(d.MostMemory()-slack/2)
+		if over {
 			d.OutOfMemory(int64(min(held, math.MaxInt64)))
 			debug.FreeOSMemory()
 		}
+		if x.lasts(over, d.ProcessorTime()) {
+			fmt.Fprintf(os.Stderr, "paddock: out of memory: %d MiB are held, and to end all commands did not help\n", held>>20)
+			os.Exit(1)
+		}
 	}
+}
+
+// An excess is how long the process has held too much memory.
+type excess struct {
+	since time.Duration // processor time of the process; 0 is not now
+}
+
+// mostExcess is the processor time in which commands that were to end reach their ends, and garbage is collected.
+const mostExcess = 20 * time.Second
+
+// lasts is told at each look whether it is too much, and reports whether that does not end.
+func (x *excess) lasts(over bool, ran time.Duration) bool {
+	switch {
+	case !over:
+		x.since = 0
+	case x.since == 0:
+		x.since = max(ran, 1)
+	default:
+		return ran-x.since > mostExcess
+	}
+	return false
 }
 
 // watchTasks ends the process when a command was to end and does not stop computing: nothing else

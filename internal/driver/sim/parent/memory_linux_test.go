@@ -96,3 +96,26 @@ func TestNoScriptTakesMoreMemoryThanItsSandboxMay(t *testing.T) {
 		})
 	}
 }
+
+// A command that has ended may have left behind what holds memory that no limit counts. It ends too, and nothing else has
+// to end in its place again and again.
+func TestWhatACommandLeftBehindEndsForItsMemory(t *testing.T) {
+	sb := limited(t, paddock.Limits{Memory: 256 << 20, Disk: 32 << 20})
+	background(t, sb, "{ "+strings.Replace(hungry()["stacks"], "sleep 10", "sleep 3600", 1)+"; }")
+	const patience = 5 * time.Minute
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); ; <-tick.C {
+		st, err := sb.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Usage.PIDs == 0 {
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("%d tasks go on, and the process takes %d MiB", st.Usage.PIDs, peak(t, sb.process.Pid)>>20)
+		}
+	}
+	background(t, sb, "true")
+}

@@ -72,7 +72,8 @@ func (c *compiler) builtin(e *builtinExpr) valueFn {
 		format, args := c.str(e.args[0]), c.values(e.args[1:])
 		return func(m *machine) value {
 			f := format(m)
-			b := m.sprintf(m.buf[:0], f, args(m))
+			list := args(m) // they may use the scratch space, and replace it
+			b := m.sprintf(m.buf[:0], f, list)
 			m.fresh(len(b))
 			s := string(b)
 			m.buf = b[:0]

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"reflect"
 
 	"modernc.org/libc"
 	engine "modernc.org/sqlite/lib"
@@ -22,15 +21,7 @@ type handler func(tls *libc.TLS, _ uintptr) int32
 // runs, in whatever call: the driver looks at a context only until the first row
 // of a query. The connection keeps the handler as long as the console does.
 func (c *console) watch() error {
-	return c.conn.Raw(func(x any) error {
-		v := reflect.ValueOf(x)
-		if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-			return errHandle
-		}
-		db := v.Elem().FieldByName("db") // of which the driver has no method
-		if !db.IsValid() || db.Kind() != reflect.Uintptr || db.Uint() == 0 {
-			return errHandle
-		}
+	return c.handle(func(tls *libc.TLS, db uintptr) error {
 		f := handler(func(*libc.TLS, uintptr) int32 {
 			if c.progress() {
 				return 0
@@ -38,11 +29,7 @@ func (c *console) watch() error {
 			return 1
 		})
 		c.handler = &f
-		tls := libc.NewTLS()
-		defer tls.Close()
-		// To C code, a function is the value of a variable that holds it.
-		call := reflect.NewAt(reflect.TypeFor[uintptr](), reflect.ValueOf(c.handler).UnsafePointer()).Elem().Uint()
-		engine.Xsqlite3_progress_handler(tls, uintptr(db.Uint()), instructions, uintptr(call), 0)
+		engine.Xsqlite3_progress_handler(tls, db, instructions, address(c.handler), 0)
 		return nil
 	})
 }

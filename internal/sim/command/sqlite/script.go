@@ -84,13 +84,6 @@ func (c *console) query(text string) {
 
 // statement runs one and shows its rows.
 func (c *console) statement(text string) {
-	switch guarded(text) {
-	case ignored:
-		return
-	case refused:
-		c.fail("in prepare, not authorized")
-		return
-	}
 	rows, err := c.conn.QueryContext(c.ctx, text)
 	if err != nil {
 		c.wrong(err)
@@ -146,7 +139,11 @@ func (c *console) wrong(err error) {
 		text = "stepping, " + text
 	}
 	var e *sqlite.Error
-	if !errors.As(err, &e) || e.Code()&primary <= plainError {
+	refused := errors.As(err, &e) && e.Code()&primary == notAuthorized
+	if refused {
+		text = "in prepare, not authorized"
+	}
+	if e == nil || refused || e.Code()&primary <= plainError {
 		c.fail("%s", text)
 		return
 	}
@@ -156,11 +153,12 @@ func (c *console) wrong(err error) {
 	}
 }
 
-// Codes of the engine's errors: what tells the kind, and the one that says
-// nothing more.
+// Codes of the engine's errors: what tells the kind, the one that says nothing
+// more, and the one of what is refused.
 const (
-	primary    = 0xff
-	plainError = 1
+	primary       = 0xff
+	plainError    = 1
+	notAuthorized = 23
 )
 
 // dot runs a command of the shell itself.

@@ -46,6 +46,9 @@ type console struct {
 	stop    func()   // of counting the memory of the connection
 	handler *handler // of the engine's progress, which it calls as long as the connection is open
 	ended   any      // the panic that ends the task
+
+	authorizer *authorizer // which the engine calls as long as the connection is open
+	page       int64       // bytes of a page, by which the database is bounded
 }
 
 // raw is what the engine's connections can do beyond database/sql.
@@ -207,7 +210,11 @@ func (c *console) open() error {
 	if err := c.watch(); err != nil {
 		return err
 	}
-	pages := c.t.K.Limits.Database / 4096
+	// The engine knows the size of a file's pages when it has read the schema.
+	if err := c.conn.QueryRowContext(c.ctx, "SELECT count(*), (SELECT page_size FROM pragma_page_size) FROM sqlite_schema").Scan(new(int64), &c.page); err != nil {
+		return fmt.Errorf("file is not a database: %w", err)
+	}
+	pages := c.t.K.Limits.Database / max(c.page, 512)
 	for _, pragma := range []string{
 		"PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA max_page_count = %d", pages), fmt.Sprintf("PRAGMA query_only = %t", c.readOnly),
 	} {
@@ -215,7 +222,7 @@ func (c *console) open() error {
 			return fmt.Errorf("file is not a database: %w", err)
 		}
 	}
-	return nil
+	return c.guard() // of what a script says
 }
 
 func (c *console) close() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sqlite"
 )
@@ -53,7 +54,9 @@ func TestTheEngineOpensNoOtherFile(t *testing.T) {
 func TestTheEngineKeepsItsTemporaryFilesToItself(t *testing.T) {
 	for _, script := range []string{
 		"PRAGMA temp_store_directory = '/tmp'", "pragma/**/main . [TEMP_STORE_DIRECTORY]='/tmp'", "SELECT 1; PRAGMA \"temp_store_directory\"('/tmp')", "-- x\n ; PRAGMA 'temp_store_directory' = '/tmp'",
-		"PRAGMA data_store_directory = '/tmp'", "EXPLAIN PRAGMA temp_store = 1", "PRAGMA temp_store = 1; PRAGMA hard_heap_limit = 0", "CREATE TRIGGER t; PRAGMA temp_store = 1",
+		"\ufeffPRAGMA temp_store_directory = '/tmp'", "PRAGMA \ufeffmax_page_count = 1", "SELECT 1; \ufeffPRAGMA \ufefftemp_store_directory = '/tmp'",
+		"PRAGMA main.hard_heap_limit(0)", "SELECT * FROM pragma_soft_heap_limit", "PRAGMA page_size = 65536", "PRAGMA page_size = 0x10000",
+		"PRAGMA data_store_directory = '/tmp'", "PRAGMA temp_store = 1; PRAGMA hard_heap_limit = 0", "CREATE TRIGGER t; PRAGMA temp_store = 1",
 		"PRAGMA max_page_count = 4294967294",
 	} {
 		if r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Status == 0 {
@@ -61,12 +64,32 @@ func TestTheEngineKeepsItsTemporaryFilesToItself(t *testing.T) {
 		}
 	}
 	for script, want := range map[string]string{
-		"PRAGMA temp_store = 1; SELECT temp_store FROM pragma_temp_store": "2\n", "PRAGMA temp_store=MEMORY; SELECT 'PRAGMA temp_store_directory'": "PRAGMA temp_store_directory\n",
+		"PRAGMA temp_store = 1; SELECT temp_store FROM pragma_temp_store": "2\n", "; \ufeffPRAGMA temp_store = FILE; PRAGMA temp_store": "2\n",
+		"PRAGMA cache_size = 1; PRAGMA shrink_memory; PRAGMA temp_store; PRAGMA cache_size": "2\n1\n",
+		"PRAGMA temp_store=MEMORY; SELECT 'PRAGMA temp_store_directory'":                    "PRAGMA temp_store_directory\n",
 	} {
 		if r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Stdout != want {
 			t.Errorf("%s: %+v", script, r)
 		}
 	}
+}
+
+// Whatever a statement is read as, it does not change where the engine's temporary files are, or how large a database may be.
+func FuzzPragmas(f *testing.F) {
+	for _, s := range []string{
+		"PRAGMA temp_store = 1", "\ufeffPRAGMA temp_store = FILE; SELECT 1", "PRAGMA \ufeffmax_page_count = 1", "pragma/**/main . [TEMP_STORE]=1",
+		"EXPLAIN PRAGMA temp_store = 1", "PRAGMA max_page_count(4294967294)", "SELECT * FROM pragma_temp_store", "PRAGMA page_size = 8192; CREATE TABLE t(a)",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		kept := ""
+		commandtest.RunWithin(t, []command.Command{sqlite.Kept(s, &kept)}, commandtest.Case{Args: []string{"sqlite3"}},
+			budget.Limits{Database: 1 << 20, ScriptTime: time.Second, Steps: 100_000})
+		if kept != "" && kept != "2 256 4096" { // the script may have ended the run
+			t.Errorf("%q: %s", s, kept)
+		}
+	})
 }
 
 func TestADatabaseStaysWithinItsLimits(t *testing.T) {

@@ -184,14 +184,12 @@ func (x *Expander) substitute(c *pattern.Pattern, s string, with replacementText
 
 // replacementText is text in which some places stand for what matched.
 type replacementText struct {
-	pieces []string // the match stands between each two; from kernel.Room where there are several
+	pieces []string // the match stands between each two; from kernel.Room
 }
 
 // done ends the use of a replacement.
 func (x *Expander) done(r replacementText) {
-	if len(r.pieces) > 1 {
-		x.task.Shrink(kernel.Cost(r.pieces))
-	}
+	x.task.Shrink(kernel.Cost(r.pieces))
 }
 
 func (r replacementText) appendTo(b *kernel.Builder, match string) {
@@ -222,7 +220,7 @@ func (x *Expander) replacement(w *Word) (replacementText, error) {
 	limit := x.task.K.Limits.String
 	var r replacementText
 	if x.flags.NoPatsub || !strings.ContainsAny(s, `&\`) {
-		r.pieces = []string{s}
+		r.pieces = append(kernel.Room(x.task, "string", limit, r.pieces, 1), s)
 		return r, nil
 	}
 	piece := kernel.NewText(x.task)

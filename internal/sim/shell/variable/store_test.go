@@ -16,8 +16,12 @@ import (
 
 type meter struct{ used int }
 
-func (m *meter) Grow(n int)   { m.used += n }
-func (m *meter) Shrink(n int) { m.used -= n }
+func (m *meter) Grow(n int) { m.used += n }
+func (m *meter) Shrink(n int) {
+	if m.used -= n; m.used < 0 {
+		panic("more memory is given back than was taken")
+	}
+}
 func (m *meter) Bound(name budget.Name, n, limit int64) {
 	if n > limit {
 		panic(&budget.Exceeded{Name: name, Limit: limit})
@@ -209,5 +213,59 @@ func TestAssociativeArraysHaveBashOrder(t *testing.T) {
 		if got.String() != string(out) {
 			t.Errorf("the order of %d keys differs", n)
 		}
+	}
+}
+
+// What is done again and again costs what it leaves behind, and not less each time.
+func TestWhatIsRepeatedGivesNothingBackThatWasNotTaken(t *testing.T) {
+	steps := map[string]func(s *variable.Store, i int) error{
+		"a number that is read": func(s *variable.Store, i int) error {
+			if err := s.SetInt("n", int64(i)); err != nil {
+				return err
+			}
+			s.Get("n")
+			return nil
+		},
+		"a number that becomes text": func(s *variable.Store, i int) error {
+			if err := s.SetInt("n", int64(i)); err != nil {
+				return err
+			}
+			if err := s.Append("n", "0"); err != nil {
+				return err
+			}
+			s.Int("n")
+			return s.Set("n", "some text")
+		},
+		"a number that becomes an array": func(s *variable.Store, i int) error {
+			if err := s.SetInt("n", int64(i)); err != nil {
+				return err
+			}
+			if err := s.SetAt("n", "3", "three", false); err != nil {
+				return err
+			}
+			return s.Unset("n")
+		},
+		"a number in a subshell": func(s *variable.Store, i int) error {
+			if err := s.SetInt("n", int64(i)); err != nil {
+				return err
+			}
+			m := &meter{}
+			c := s.Borrow(m, host{})
+			c.Get("n")
+			err := c.Append("n", "1")
+			c.Get("n")
+			return err
+		},
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			s, m := newStore()
+			for i := range 20_000 {
+				must(t, step(s, 1_000_000+i))
+			}
+			if m.used > 16<<10 {
+				t.Errorf("%d bytes are counted", m.used)
+			}
+		})
 	}
 }

@@ -93,7 +93,8 @@ func (v *Var) Scalar() (string, bool) {
 func (v *Var) text(mine *token) string {
 	if v.lazy {
 		s := strconv.FormatInt(v.num, 10)
-		if v.owner == mine {
+		if mine != nil && v.owner == mine {
+			mine.home.count(len(s)) // whoever replaces it gives it back
 			v.str, v.lazy = s, false
 		}
 		return s
