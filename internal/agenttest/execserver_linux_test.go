@@ -2,12 +2,14 @@ package agenttest_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,10 +40,20 @@ initialize_timeout_sec = 300
 	return string(out)
 }
 
+// codexOn runs a test of Codex on the tiers.
+func codexOn(t *testing.T, run func(t *testing.T, tier string, p product)) {
+	t.Helper()
+	list := products()
+	i := slices.IndexFunc(list, func(p product) bool { return p.name == "codex" })
+	for _, tier := range []string{"jail", "gvisor"} {
+		t.Run(tier, func(t *testing.T) { run(t, tier, list[i]) })
+	}
+}
+
 // Codex stays on the host, and its shell and patch tools see and change what the box has, and nothing else.
 func TestCodexRunsItsToolsInABox(t *testing.T) {
-	each(t, "exec-server", func(t *testing.T, tier string, p product) {
-		r := newRig(t, p, tier, func(work string) []agenttest.Turn {
+	codexOn(t, func(t *testing.T, tier string, p product) {
+		r := outsideRig(t, p, tier, func(work string) []agenttest.Turn {
 			at := func(name string) string { return filepath.Join(work, name) }
 			secret := filepath.Join(filepath.Dir(work), "home", "secret.txt")
 			return []agenttest.Turn{
@@ -81,17 +93,25 @@ func TestCodexRunsItsToolsInABox(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(r.home, "planted.txt")); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the patch tool wrote outside: %v", err)
 		}
-		t.Log(r.start(t, "undo", "."))
+		var steps []struct{ Number int64 }
+		if err := json.Unmarshal([]byte(r.start(t, "steps", "--json")), &steps); err != nil || len(steps) == 0 {
+			t.Fatalf("the steps: %v, %v", steps, err)
+		}
+		first := steps[0].Number
+		for _, s := range steps {
+			first = min(first, s.Number)
+		}
+		t.Log(r.start(t, "undo", "--to", strconv.FormatInt(first, 10)))
 		if after := tree(t, r.work); !maps.Equal(before, after) {
 			t.Errorf("undo left %v of %v", after, before)
 		}
-	}, "codex")
+	})
 }
 
 // A sandbox of Codex's own, which the box would not make, is refused: nothing runs with more rights than were asked for.
 func TestCodexsOwnSandboxIsRefused(t *testing.T) {
-	each(t, "exec-server-mode", func(t *testing.T, tier string, p product) {
-		r := newRig(t, p, tier, func(work string) []agenttest.Turn {
+	codexOn(t, func(t *testing.T, tier string, p product) {
+		r := outsideRig(t, p, tier, func(work string) []agenttest.Turn {
 			return []agenttest.Turn{
 				agenttest.Shell("touch ran.txt"),
 				agenttest.Write(filepath.Join(work, "made.txt"), "two\n"),
@@ -107,5 +127,5 @@ func TestCodexsOwnSandboxIsRefused(t *testing.T) {
 		if !strings.Contains(out, "danger-full-access") {
 			t.Errorf("Codex does not say what to do: %s", out)
 		}
-	}, "codex")
+	})
 }

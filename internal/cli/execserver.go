@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -159,7 +160,9 @@ func (a *App) endServed(ctx context.Context, b *oneShot, j *step.Journal) error 
 	if err != nil {
 		err = fmt.Errorf("remove the box: %w", err)
 	}
-	a.recorded(gone, j, b, true)
+	if numbers := a.recorded(gone, j, b, false); len(numbers) > 0 {
+		fmt.Fprintf(a.Stderr, "paddock: `paddock undo --to %d` brings back what was before Codex changed it\n", slices.Min(numbers))
+	}
 	return err
 }
 
@@ -182,4 +185,3 @@ func (k *keptText) String() string {
 	defer k.mu.Unlock()
 	return string(k.text)
 }
-

@@ -297,4 +297,3 @@ func (s *server) closeFile(_ context.Context, p fileParams) (any, error) {
 	delete(s.handles, p.HandleID)
 	return struct{}{}, nil
 }
-
