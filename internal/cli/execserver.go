@@ -41,7 +41,7 @@ Codex takes it from ~/.codex/environments.toml (docs/use/exec-server.md):
 
   [[environments]]
   id = "paddock"
-  program = "paddock"
+  program = "/usr/local/bin/paddock"
   args = ["exec-server"]
   initialize_timeout_sec = 60
 

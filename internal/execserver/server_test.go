@@ -224,8 +224,10 @@ func (c *codex) next() string {
 func (c *codex) notes(method string) []string {
 	c.t.Helper()
 	for {
-		if n := len(c.told); n > 0 && strings.Contains(c.told[n-1], `"method":"`+method+`"`) {
-			return c.told
+		for i, line := range c.told {
+			if strings.Contains(line, `"method":"`+method+`"`) {
+				return c.told[:i+1]
+			}
 		}
 		c.told = append(c.told, c.next())
 	}
