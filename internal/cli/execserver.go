@@ -125,7 +125,7 @@ func (f *execServerFlags) served(a *App, changed func(string) bool) (*plan, erro
 		return nil, err
 	}
 	if p.spec.Tier == paddock.Sim {
-		return nil, WithHint(fmt.Errorf("Codex needs a shell of this machine, which the tier sim has not: %w", paddock.Unsupported), "leave --tier out")
+		return nil, WithHint(fmt.Errorf("a shell of this machine, which Codex needs, is not on the tier sim: %w", paddock.Unsupported), "leave --tier out")
 	}
 	p.spec.Ephemeral = true
 	return p, nil

@@ -251,7 +251,7 @@ func (s *server) copyFile(ctx context.Context, p fileParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // a file that was read
+	defer r.Close()
 	defer context.AfterFunc(ctx, func() { _ = r.Close() })()
 	return struct{}{}, s.put(ctx, p.Destination, r)
 }
