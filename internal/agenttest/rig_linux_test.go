@@ -104,8 +104,22 @@ type rig struct {
 	tier            string
 }
 
-// newRig makes one. The turns are those of the model, which may name files of the project by what they get.
+// newRig makes one for an agent in a box, whose files are removed at the end.
 func newRig(t *testing.T, p product, tier string, turns func(work string) []agenttest.Turn) *rig {
+	t.Helper()
+	r := outsideRig(t, p, tier, turns)
+	t.Cleanup(func() {
+		c := r.command(t, "agent", "reset", r.name)
+		if out, err := c.CombinedOutput(); err != nil { // as it is where a box is left that uses them
+			t.Errorf("reset: %v: %s", err, out)
+		}
+	})
+	return r
+}
+
+// outsideRig makes one for an agent of which Paddock keeps no files. The turns are those of the model, which may name
+// files of the project by what they get.
+func outsideRig(t *testing.T, p product, tier string, turns func(work string) []agenttest.Turn) *rig {
 	t.Helper()
 	built, agents := os.Getenv("PADDOCK_TEST_BUILT"), os.Getenv("PADDOCK_TEST_AGENTS")
 	if built == "" || agents == "" {
@@ -131,12 +145,6 @@ func newRig(t *testing.T, p product, tier string, turns func(work string) []agen
 	for name, text := range p.home(r.model.URL()) {
 		write(t, filepath.Join(r.home, name), text)
 	}
-	t.Cleanup(func() {
-		c := r.command(t, "agent", "reset", r.name)
-		if out, err := c.CombinedOutput(); err != nil { // as it is where a box is left that uses them
-			t.Errorf("reset: %v: %s", err, out)
-		}
-	})
 	script, err := os.ReadFile("testdata/search.py")
 	if err != nil {
 		t.Fatal(err)

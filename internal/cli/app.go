@@ -93,7 +93,7 @@ func commandsOfThisPackage() []command {
 		{"review", (*App).reviewCommand}, {"apply", (*App).applyCommand}, {"discard", (*App).discardCommand},
 		{"agent", (*App).agentCommand},
 		{"cp", (*App).copyCommand}, {"forward", (*App).forwardCommand}, {"url", (*App).urlCommand},
-		{"hooks", (*App).hooksCommand}, {"hook", (*App).hookCommand},
+		{"hooks", (*App).hooksCommand}, {"exec-server", (*App).execServerCommand}, {"hook", (*App).hookCommand},
 	}...)
 }
 
