@@ -119,9 +119,25 @@ func TestGitInABoxUsesTheLoginOfTheHost(t *testing.T) {
 	for _, tier := range []string{"jail", "gvisor"} {
 		t.Run(tier, func(t *testing.T) {
 			r := newGitRig(t, tier)
+			r.unapproved(t)
 			r.session(t)
 			r.without(t)
 		})
+	}
+}
+
+// unapproved checks that a remote that the user has not approved gets no login, and approves it.
+func (r *gitRig) unapproved(t *testing.T) {
+	t.Helper()
+	name := agenttest.Host + ":" + r.server.Port() + "/team/one"
+	out, err := r.command(t, "agent", "gitter", "--tier", r.tier, "--", "-c", "git ls-remote origin; true").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "paddock agent approve --git "+name) || strings.Contains(string(out), "refs/heads") || r.read("asked") != "" {
+		t.Errorf("before the approval: %v: %s: the helper was asked %q", err, out, r.read("asked"))
+	}
+	for name, fails := range map[string]bool{agenttest.Host + "/team/one": true, name: false} {
+		if out, err := r.command(t, "agent", "approve", "--git", name).CombinedOutput(); (err != nil) != fails {
+			t.Errorf("approve %s: %v: %s", name, err, out)
+		}
 	}
 }
 
@@ -138,6 +154,7 @@ git push ` + r.other.URL("team/one.git") + ` main && echo no > ` + r.out + `/wro
 git push https://x:$(printf 'protocol=https\nhost=` + agenttest.Host + `:` + r.server.Port() + `\n\n' | git credential fill | sed -n s/password=//p)@` + agenttest.Host + ":" + r.other.Port() + `/team/one.git main
 printf 'protocol=https\nhost=` + agenttest.Host + `:` + r.server.Port() + `\n\n' | git credential fill > ` + r.out + `/credential
 env > ` + r.out + `/env
+git remote add two ` + r.server.URL("team/two.git") + ` && echo yes > ` + r.out + `/added
 python3 search.py GIT_CONFIG_VALUE_2 ` + base64.StdEncoding.EncodeToString([]byte(gitPassword)) + ` > ` + r.out + `/found.json
 true`
 	out, err := r.command(t, "agent", "gitter", "--tier", r.tier, "--write", r.out, "--allow", "host:"+r.other.Port(), "--", "-c", script).CombinedOutput()
@@ -148,7 +165,7 @@ true`
 	if !strings.Contains(string(out), "git reaches "+agenttest.Host+":"+r.server.Port()+"/team/one with your login, which stays outside") {
 		t.Error("the screen does not tell what git may do")
 	}
-	for name, want := range map[string]string{"fetched": "on the host\n", "pushed": "yes\n", "cloned": "yes\n", "wrong": ""} {
+	for name, want := range map[string]string{"fetched": "on the host\n", "pushed": "yes\n", "cloned": "yes\n", "added": "yes\n", "wrong": ""} {
 		if got := r.read("out/" + name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -251,7 +268,11 @@ func (r *gitRig) without(t *testing.T) {
 	if after := r.read("asked"); after != before {
 		t.Errorf("the helper was asked without being wanted: %s", after)
 	}
-	out, err := r.command(t, "run", "--tier", r.tier, "-w", ".", "--git", "--", "bash", "-c", script).CombinedOutput()
+	// The remote that a sandbox added is not approved with the other.
+	out, err := r.command(t, "run", "--tier", r.tier, "-w", ".", "--git", "--", "bash", "-c", script+"; git ls-remote two && echo reached; true").CombinedOutput()
+	if list := r.server.Asked("/team/two.git/"); len(list) > 0 || strings.Contains(string(out), "reached\n") || !strings.Contains(string(out), "/team/two, which you have not approved") {
+		t.Errorf("a remote that a sandbox added: %s: %s", list, out)
+	}
 	if err != nil || !strings.Contains(string(out), "refs/heads/main") || !strings.Contains(string(out), "Alice Host") {
 		t.Errorf("run --git: %v: %s", err, out)
 	}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agentprofile"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/gitlogin"
 )
@@ -50,7 +51,11 @@ func (p *plan) useGit(ctx context.Context, a *App) error {
 	if err != nil {
 		return fmt.Errorf("workspace: %w", err)
 	}
-	b, err := gitlogin.New(ctx, a.Lookup, work, gitlogin.Read(config))
+	found := gitlogin.Read(config)
+	if found.Remotes, err = a.approvedRemotes(work, found.Remotes); err != nil {
+		return err
+	}
+	b, err := gitlogin.New(ctx, a.Lookup, work, found)
 	if errors.Is(err, paddock.NotFound) {
 		return WithHint(fmt.Errorf("--git: %w", err), "install git, or leave --git out")
 	}
@@ -69,6 +74,86 @@ func (p *plan) useGit(ctx context.Context, a *App) error {
 	}
 	p.git = &gitUse{b}
 	return p.setGit(b.Settings())
+}
+
+// approvedRemotes returns the remotes of a workspace, at its real path, for which the user approved that sandboxes there
+// use the login. An earlier sandbox can have added a remote, so the user is asked about each once.
+func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlogin.Remote, err error) {
+	dir, err := a.agentData()
+	if err != nil {
+		return nil, err
+	}
+	var others []gitlogin.Remote
+	for _, r := range list {
+		if agentprofile.Approved(dir, work, approvalOf(r)) {
+			kept = append(kept, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	if len(others) == 0 {
+		return kept, nil
+	}
+	names := namesOf(others)
+	yes, err := a.askYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?")
+	if err != nil || !yes {
+		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLine(Join(names)), OneLine(strings.Join(names, ",")))
+		return kept, nil
+	}
+	for _, r := range others {
+		if err := agentprofile.Approve(dir, work, approvalOf(r)); err != nil {
+			return nil, err
+		}
+	}
+	return append(kept, others...), nil
+}
+
+func namesOf(list []gitlogin.Remote) []string {
+	var names []string
+	for _, r := range list {
+		if !slices.Contains(names, r.String()) {
+			names = append(names, r.String())
+		}
+	}
+	return names
+}
+
+// approvalOf is what stands for a remote among approvals. No file of a project has the same contents: YAML has no NUL.
+func approvalOf(r gitlogin.Remote) []byte { return []byte("\x00git remote " + r.String()) }
+
+// approveGit approves remotes of a workspace that the user names.
+func (a *App) approveGit(workspace string, names []string) error {
+	work, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	home, _ := a.Lookup("HOME")
+	config, err := repositoryConfig(workspace, home)
+	if err != nil {
+		return err
+	}
+	list := gitlogin.Read(config).Remotes
+	dir, err := a.agentData()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(list, func(r gitlogin.Remote) bool { return r.String() == name })
+		if i < 0 {
+			return WithHint(fmt.Errorf("--git %s: this directory has no such https remote: %w", OneLine(name), paddock.NotFound), "it has %s", orNone(OneLine(Join(namesOf(list)))))
+		}
+		if err := agentprofile.Approve(dir, work, approvalOf(list[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
 }
 
 // setGit adds settings of git to those that the sandbox gets by variables.
