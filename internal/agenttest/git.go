@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/cgi"
+	"net/http/cgi" //nolint:gosec // the fault that is meant was in Go before 1.6.3
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"

@@ -95,8 +95,8 @@ func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlo
 		return kept, nil
 	}
 	names := namesOf(others)
-	yes, err := a.askYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?")
-	if err != nil || !yes {
+	// Without a terminal there is nobody to ask, which is no.
+	if yes, err := a.askYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?"); err != nil || !yes {
 		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLine(Join(names)), OneLine(strings.Join(names, ",")))
 		return kept, nil
 	}
