@@ -95,8 +95,7 @@ func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlo
 		return kept, nil
 	}
 	names := namesOf(others)
-	// Without a terminal there is nobody to ask, which is no.
-	if yes, err := a.askYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?"); err != nil || !yes {
+	if !a.saysYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?") {
 		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLine(Join(names)), OneLine(strings.Join(names, ",")))
 		return kept, nil
 	}
@@ -106,6 +105,12 @@ func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlo
 		}
 	}
 	return append(kept, others...), nil
+}
+
+// saysYes asks at the terminal. Where there is none, there is nobody who agrees.
+func (a *App) saysYes(question string) bool {
+	yes, err := a.askYes(question)
+	return err == nil && yes
 }
 
 func namesOf(list []gitlogin.Remote) []string {
