@@ -374,6 +374,11 @@ type Secret struct {
 	// identifier of the access key. The gateway signs requests again that the sandbox
 	// signed with the placeholders. The secret key itself is never sent.
 	SigV4 string `json:"sigv4,omitempty"`
+
+	// End is what the placeholder ends with: up to 32 letters and digits, for a program that
+	// remembers keys by their ends. What comes before is made anew for each sandbox. Empty is
+	// no such end.
+	End string `json:"end,omitempty"`
 }
 
 // String returns the name without the value, so that a log never holds the value.

@@ -314,12 +314,12 @@ func neighbours(t *testing.T) (n int, ok bool) {
 }
 
 func networkSecret(t *testing.T, s *suite) {
-	const name, value = "DRIVERTEST_TOKEN", "tok-7d0c1bf2e4a6459f"
+	const name, value, end = "DRIVERTEST_TOKEN", "tok-7d0c1bf2e4a6459f", "drivertestEnd0"
 	p := listing(greeter(t))
-	p.Secrets = []paddock.Secret{{Name: name, Value: value, Hosts: []string{hostListed}}}
+	p.Secrets = []paddock.Secret{{Name: name, Value: value, Hosts: []string{hostListed}, End: end}}
 	b := s.within(t, p)
 	got := b.must(t, `printf %s "$`+name+`"`)
-	if got == "" || strings.Contains(got, value) || len(got) < 16 {
+	if got == "" || strings.Contains(got, value) || len(got) < 16 || !strings.HasSuffix(got, end) {
 		t.Errorf("the placeholder is %q", got)
 	}
 	if all := b.must(t, "env"); strings.Contains(all, value) {

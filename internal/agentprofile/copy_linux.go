@@ -106,14 +106,14 @@ func withheld(name string) bool {
 	return slices.Contains([]string{".git", "node_modules", ".env", ".credentials.json", "auth.json", "oauth_creds.json", ".netrc", ".DS_Store"}, name)
 }
 
-// fill makes the files of a new state. The notes say what was not copied.
-func fill(dir, home, workspace string, p *Profile) (notes []string, err error) {
+// fill makes the files of a new state. Words stand for others in the files of the profile. The notes say what was not copied.
+func fill(dir, home string, p *Profile, words map[string]string) (notes []string, err error) {
 	given := map[string]file{}
 	if notes, err = gather(home, p.State.Copy, given); err != nil {
 		return nil, err
 	}
 	for _, f := range p.First {
-		if err := first(given, f, workspace); err != nil {
+		if err := first(given, f, words); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +192,7 @@ func onlyKeys(data []byte, keys []string) (text []byte, why string) {
 }
 
 // first adds keys to a file.
-func first(given map[string]file, f First, workspace string) error {
+func first(given map[string]file, f First, words map[string]string) error {
 	var add, have map[string]any
 	if err := json.Unmarshal([]byte(f.JSON), &add); err != nil {
 		return err
@@ -209,7 +209,7 @@ func first(given map[string]file, f First, workspace string) error {
 	if have == nil {
 		have = map[string]any{}
 	}
-	merge(have, filledObject(add, workspace))
+	merge(have, filledObject(add, words))
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -221,26 +221,35 @@ func first(given map[string]file, f First, workspace string) error {
 	return nil
 }
 
-// filled puts the path of the workspace into keys and texts.
-func filled(v any, workspace string) any {
+// replaced puts words in the place of others. No word comes into what is put in.
+func replaced(text string, words map[string]string) string {
+	var pairs []string
+	for _, w := range slices.Sorted(maps.Keys(words)) {
+		pairs = append(pairs, w, words[w])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// filled puts words in the place of others into keys and texts.
+func filled(v any, words map[string]string) any {
 	switch v := v.(type) {
 	case string:
-		return strings.ReplaceAll(v, "{workspace}", workspace)
+		return replaced(v, words)
 	case []any:
 		for i := range v {
-			v[i] = filled(v[i], workspace)
+			v[i] = filled(v[i], words)
 		}
 		return v
 	case map[string]any:
-		return filledObject(v, workspace)
+		return filledObject(v, words)
 	}
 	return v
 }
 
-func filledObject(object map[string]any, workspace string) map[string]any {
+func filledObject(object map[string]any, words map[string]string) map[string]any {
 	sum := map[string]any{}
 	for k, x := range object {
-		sum[strings.ReplaceAll(k, "{workspace}", workspace)] = filled(x, workspace)
+		sum[replaced(k, words)] = filled(x, words)
 	}
 	return sum
 }

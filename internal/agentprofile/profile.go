@@ -95,7 +95,8 @@ func (c Copy) Target() string {
 }
 
 // A First is a JSON file of a new state that makes the agent's first questions unnecessary. Its keys are added to what is
-// there. In strings, {workspace} stands for the path of the workspace.
+// there. In strings, {workspace} stands for the path of the workspace, and {ends} for the last 20 characters of the
+// placeholders of API keys.
 type First struct {
 	File string `yaml:"file"`
 	JSON string `yaml:"json"`

@@ -1,6 +1,7 @@
 package agentprofile
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,6 +33,7 @@ type Home struct {
 	ID    string
 	New   bool     // it was made by this call
 	Notes []string // what was not copied, and why
+	Ends  string   // what placeholders of keys end with in each sandbox of the state, in letters and digits
 
 	dir  string
 	lock *os.File
@@ -41,6 +44,13 @@ type about struct {
 	Version   int    `json:"version"`
 	Agent     string `json:"agent"`
 	Workspace string `json:"workspace"`
+	Ends      string `json:"ends"`
+}
+
+// newEnds makes what placeholders end with. Claude Code notes the last 20 characters of a key that its user agreed to.
+func newEnds() string {
+	const length = 20
+	return strings.ToLower(rand.Text())[:length] // which has 26 characters
 }
 
 var stateID = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}-[0-9a-f]{16}\z`)
@@ -129,13 +139,18 @@ func (s *Home) prepare(home, workspace string, p *Profile) error {
 			return err
 		}
 	}
-	if _, err := os.Lstat(done); errors.Is(err, os.ErrNotExist) {
-		if err := s.begin(home, workspace, p); err != nil {
-			return err
-		}
-	} else if err != nil {
+	text, err := os.ReadFile(done)
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = s.begin(home, workspace, p)
+	}
+	if err != nil {
 		return err
 	}
+	var a about
+	if err := json.Unmarshal(text, &a); err != nil {
+		return fmt.Errorf("%s: %w", done, err)
+	}
+	s.Ends = a.Ends
 	if err := s.keep(p); err != nil {
 		return err
 	}
@@ -146,28 +161,29 @@ func (s *Home) prepare(home, workspace string, p *Profile) error {
 }
 
 // begin makes a new state. An earlier try may have been cut off.
-func (s *Home) begin(home, workspace string, p *Profile) error {
+func (s *Home) begin(home, workspace string, p *Profile) ([]byte, error) {
 	for _, name := range []string{baseName, homeName} {
 		if err := buildcache.Clear(filepath.Join(s.dir, name)); err != nil {
-			return err
+			return nil, err
 		}
 		if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	notes, err := fill(s.dir, home, workspace, p)
+	a := about{1, p.Name, workspace, newEnds()}
+	notes, err := fill(s.dir, home, p, map[string]string{"{workspace}": workspace, "{ends}": a.Ends})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	text, err := json.Marshal(about{1, p.Name, workspace})
+	text, err := json.Marshal(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, aboutName), text, 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	s.New, s.Notes = true, notes
-	return nil
+	return text, nil
 }
 
 // keep makes the directories that are kept. A sandbox has them as mounts, so it cannot have put a link in their place,

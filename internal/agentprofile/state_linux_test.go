@@ -60,6 +60,7 @@ state:
   obeyed: [~/.fake/rules, ~/.fake/settings.json, ~/.fake/hooks]
 first_run:
   - {file: ~/.fake/settings.json, json: '{"theme": "dark", "trusted": {"{workspace}": true}}'}
+  - {file: ~/.fake/keys.json, json: '{"approved": ["{ends}"]}'}
 `
 
 func fakeProfile(t *testing.T) *Profile {
@@ -397,4 +398,22 @@ func FuzzOntoKeys(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What placeholders end with is the same at each start, stands in the file that says so, and is another one elsewhere.
+func TestPlaceholdersEndAlikeInOneStateAlone(t *testing.T) {
+	p, other := newPlace(t, nil), newPlace(t, nil)
+	first := p.open(t)
+	if len(first.Ends) != 20 || strings.Trim(first.Ends, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		t.Errorf("placeholders end with %q", first.Ends)
+	}
+	if again := p.open(t); again.Ends != first.Ends {
+		t.Errorf("then they end with %q, after %q", again.Ends, first.Ends)
+	}
+	if text := load(t, filepath.Join(p.dir, first.ID, "home", ".fake", "keys.json")); !strings.Contains(text, `"`+first.Ends+`"`) {
+		t.Errorf("the file is %s", text)
+	}
+	if there := other.open(t); there.Ends == first.Ends {
+		t.Errorf("elsewhere they end with %q too", there.Ends)
+	}
 }

@@ -115,6 +115,7 @@ type agentFlags struct {
 	runFlags
 	share     bool
 	noProject bool
+	noGit     bool
 }
 
 // agentRunFlags lists the flags of run that agents have too.
@@ -140,6 +141,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 		fs.AddFlag(all.Lookup(name))
 	}
 	fs.BoolVar(&f.share, "share-state", false, "give the agent its real directories, such as ~/.claude, to write, in place of files of its own; what an agent outside obeys stays read-only")
+	fs.BoolVar(&f.noGit, "no-git", false, "let git neither use your login for the https remotes of this directory nor commit in your name")
 	fs.BoolVar(&f.noProject, "no-project", false, "pass over the file "+agentprofile.ProjectFile+" of the project")
 }
 
@@ -155,7 +157,8 @@ The agent may change this directory, and paddock undo brings back what was
 before. It has files of its own in place of its usual ones, which are kept for
 each project: paddock agent diff, take and reset are about them. It reaches its
 vendor's hosts, and those of --allow. An API key in your environment stays
-outside: the agent has a placeholder. One line on standard error tells all this,
+outside: the agent has a placeholder. Git reaches the https remotes of this
+directory with your login, which stays outside too (docs/use/git.md). One line on standard error tells all this,
 and what of the agent is switched off.
 
 Exit status: as of paddock run.`,

@@ -159,6 +159,7 @@ func (r *agentRun) project() error {
 func (r *agentRun) compose(args []string, changed func(string) bool) (set []string) {
 	f, p := r.flags, r.profile
 	f.workspace = r.workspace
+	f.git = !f.noGit && r.app.hasGit(r.workspace)
 	set = append(set, "workspace")
 	f.terminal = isTerminal(r.app.Stdin) && isTerminal(r.app.Stdout)
 	if f.review && !changed("undo") {
@@ -258,12 +259,17 @@ func (r *agentRun) amend(p *plan) error {
 		return r.shared(p)
 	}
 	p.spec.Mounts = append(p.spec.Mounts, r.state.Mounts(r.profile)...)
+	for i, s := range p.spec.Policy.Network.Secrets { // so that an agent knows again that it may use the key
+		if slices.ContainsFunc(r.profile.Keys, func(k agentprofile.Key) bool { return k.Variable == s.Name }) {
+			p.spec.Policy.Network.Secrets[i].End = r.state.Ends
+		}
+	}
 	if r.login != nil {
 		n := &p.spec.Policy.Network
 		if rules := r.login.Rules(); len(rules) > 0 {
 			n.Mode, n.Rules = paddock.NetworkList, append(slices.Clone(n.Rules), rules...)
 		}
-		p.login, p.hidden = r.login, r.login.Private()
+		p.login, p.hidden = joinLogins(p.login, r.login), r.login.Private()
 	}
 	return nil
 }
@@ -318,6 +324,9 @@ func (r *agentRun) started(p *plan, b *oneShot) {
 		fmt.Sprintf("%s on tier %s", r.profile.Title, b.tier),
 		fmt.Sprintf("writes %s (%s) and %s", OneLine(r.workspace), writes, files),
 		"reaches " + r.reach(),
+	}
+	if words := p.git.words(); words != "" {
+		parts = append(parts, words)
 	}
 	if len(r.keys) > 0 {
 		parts = append(parts, Join(r.keys)+" stays outside")

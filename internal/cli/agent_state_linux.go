@@ -72,21 +72,28 @@ func (a *App) approve(workspace string, data []byte, digest string) error {
 
 func (a *App) agentApproveCommand() *cobra.Command {
 	var digest string
+	var remotes listFlag
 	c := &cobra.Command{
 		Use:   "approve [flags]",
-		Short: "Approve the file " + agentprofile.ProjectFile + " of this directory",
+		Short: "Approve the file " + agentprofile.ProjectFile + " of this directory, or remotes of git",
 		Long: `Approve the file ` + agentprofile.ProjectFile + ` of this directory, which adds hosts, variables and
 arguments to agents. It is shown whole, and asked about at the terminal. The
 approval is for these contents in this directory: after a change it is asked
 about anew. It is kept outside of the project, where no sandbox reaches it.
 
+With --git, approve instead that git in sandboxes of this directory uses your
+login for these of its https remotes: docs/use/git.md.
+
 Exit status: 0, or 125 if it is not approved.`,
-		Example: "  paddock agent approve",
+		Example: "  paddock agent approve\n  paddock agent approve --git github.com/me/project",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			workspace, err := a.Dir()
 			if err != nil {
 				return fmt.Errorf("working directory: %w", err)
+			}
+			if len(remotes) > 0 {
+				return a.approveGit(workspace, strings.Split(strings.Join(remotes, ","), ","))
 			}
 			data, err := agentprofile.OpenProject(workspace)
 			if err != nil {
@@ -101,6 +108,7 @@ Exit status: 0, or 125 if it is not approved.`,
 			return a.approve(workspace, data, digest)
 		},
 	}
+	c.Flags().Var(&remotes, "git", "approve that git in sandboxes of this directory uses your login for its remote `HOST/PATH` (repeatable; commas between several)")
 	c.Flags().StringVar(&digest, "digest", "", "approve without a question if the file's digest is this `sha256:…`")
 	return c
 }

@@ -32,6 +32,7 @@ type runFlags struct {
 	budget   []string
 	review   bool
 	publish  listFlag
+	git      bool
 
 	amend   func(*plan) error              // changes the plan before it is carried out; nil leaves it
 	started func(*plan, *oneShot)          // is told that the sandbox is there; may be nil
@@ -91,6 +92,10 @@ one, and ADDRESS:HOSTPORT:PORT at another address. A port that is taken is an
 error before anything starts. A connection that comes before something listens
 inside waits for it, for half a minute.
 
+With --git, git inside reaches the repositories that the workspace has as https
+remotes, and they alone, with the login that your own git has for them, and it
+commits in your name. The login stays outside. docs/use/git.md tells more.
+
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
 written to standard output. With --json=FILE the object goes to FILE, and
@@ -128,6 +133,7 @@ Paddock itself failed; 123 if a monitor refused the command or ended the sandbox
 	f.registerMonitor(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	f.registerPublish(fs)
+	fs.BoolVar(&f.git, "git", false, "let git use your login for the https remotes of the workspace, without seeing it, and commit in your name")
 	registerStrip(fs, &f.strip)
 	registerNoCache(fs, &f.noCache)
 	registerUndo(fs, &f.undo)
@@ -203,6 +209,11 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return err
 	}
 	p.spec.Ephemeral = true
+	if f.git {
+		if err := p.useGit(ctx, a); err != nil {
+			return err
+		}
+	}
 	proxy := p.throughProxy(a.Lookup)
 	if p.file != nil {
 		r.Notes = p.file.Notes
@@ -307,6 +318,8 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
 	if f.started != nil {
 		f.started(p, b)
+	} else if words := p.git.words(); words != "" {
+		fmt.Fprintf(a.Stderr, "paddock: %s\n", words)
 	}
 	review.watch(starting, p.spec.Limits.Disk, b)
 	ports.serve(a, b)
@@ -352,6 +365,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	r.Exit = &exit
 	f.tell(a, exit, seen, r)
+	p.git.failed(a.Stderr)
 	allowed(a.Stderr, r.Asked)
 	if b.tier == paddock.Sim && exit.Cause == paddock.Exited && exit.Code == 127 {
 		fmt.Fprintln(a.Stderr, "hint: the tier sim has only its own commands, which docs/use/sim.md lists; --tier jail runs the programs of this machine")

@@ -108,6 +108,7 @@ type plan struct {
 	steps  *step.Journal // what a run that records steps reads; nil records nothing
 	judge  gatewayclient.Judge
 	login  gatewayclient.Login
+	git    *gitUse      // nil is none
 	hidden []string     // files and directories of the caller that this sandbox must not see
 	watch  step.Watcher // of steps; may be nil
 

@@ -30,7 +30,7 @@ func New(seed []byte, secrets []paddock.Secret) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("secrets[%d]: %s: %w: %w", i, s.Name, err, paddock.Invalid)
 		}
-		if list[i], err = placeholder(seed, s.Name, s.Value); err != nil {
+		if list[i], err = placeholder(seed, s); err != nil {
 			return nil, fmt.Errorf("secrets[%d]: %s: %w", i, s.Name, err)
 		}
 	}
@@ -59,10 +59,21 @@ func check(s paddock.Secret) error {
 	if Placed(s, paddock.SecretHeader) && strings.ContainsFunc(s.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 		return fmt.Errorf("its value has a line end or another control character, and cannot stand in a header")
 	}
+	if len(s.End) > longestEnd || strings.Trim(s.End, digits+small+large) != "" {
+		return fmt.Errorf("the end of its placeholder is not up to %d letters and digits", longestEnd)
+	}
 	return nil
 }
 
 const (
+	digits = "0123456789"
+	small  = "abcdefghijklmnopqrstuvwxyz"
+	large  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+const (
+	longestEnd = 32
+
 	shortest = 16  // of placeholders
 	longest  = 512 // of placeholders; longer values have shorter ones
 )
@@ -76,8 +87,13 @@ func prefixes() []string {
 // prefix, the same kinds of characters, and the same length within bounds. It depends on
 // the seed, the name and these properties only, so it stays the same for another value of
 // the same kind.
-func placeholder(seed []byte, name, value string) (string, error) {
-	prefix := ""
+//
+// An end that the caller chose comes after at least as many fresh characters as the shortest
+// placeholder has. So what a sandbox learnt from an earlier one, or whoever reads the end in a
+// file, has no placeholder: the gateway replaces whole ones only, and only those of its own
+// sandbox. A placeholder is no secret in any case. The end says nothing of the value either.
+func placeholder(seed []byte, s paddock.Secret) (string, error) {
+	name, value, prefix := s.Name, s.Value, ""
 	for _, p := range prefixes() {
 		if strings.HasPrefix(value, p) && len(value) >= len(p)+shortest {
 			prefix = p
@@ -85,7 +101,10 @@ func placeholder(seed []byte, name, value string) (string, error) {
 		}
 	}
 	alphabet := alphabetOf(value[len(prefix):])
-	size := min(max(len(value), shortest), longest) - len(prefix)
+	size := min(max(len(value), shortest), longest) - len(prefix) - len(s.End)
+	if s.End != "" {
+		size = max(size, shortest)
+	}
 	// Two random bytes for each character make the modulo bias negligible.
 	random, err := hkdf.Key(sha256.New, seed, nil, "paddock placeholder "+name, 2*size)
 	if err != nil {
@@ -96,17 +115,13 @@ func placeholder(seed []byte, name, value string) (string, error) {
 	for i := range size {
 		b.WriteByte(alphabet[(int(random[2*i])<<8|int(random[2*i+1]))%len(alphabet)])
 	}
+	b.WriteString(s.End)
 	return b.String(), nil
 }
 
 // alphabetOf returns the kinds of letters and digits that occur in s. It uses no other
 // characters, because letters and digits are the same in every encoding.
 func alphabetOf(s string) string {
-	const (
-		digits = "0123456789"
-		small  = "abcdefghijklmnopqrstuvwxyz"
-		large  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	)
 	switch {
 	case strings.Trim(s, digits) == "" && s != "":
 		return digits

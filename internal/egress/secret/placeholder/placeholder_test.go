@@ -47,6 +47,34 @@ func TestAPlaceholderLooksLikeTheValueAndIsNot(t *testing.T) {
 	}
 }
 
+// A program that knows keys by their ends knows the placeholder in the next sandbox too. The rest is another one, so that
+// the placeholder of one sandbox stands for nothing in another.
+func TestAPlaceholderHasTheEndThatIsAskedFor(t *testing.T) {
+	const end = "k3yEnd0123456789abcd"
+	for _, v := range []string{"sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789", "short1", strings.Repeat("x", 1000)} {
+		var fresh []string
+		for _, seed := range []string{"one", "two"} {
+			list, err := New([]byte(seed), []paddock.Secret{{Name: "A", Value: v, End: end}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, ok := strings.CutSuffix(list[0], end)
+			if !ok || len(before) < shortest || len(list[0]) > longest {
+				t.Errorf("%.20s: the placeholder is %s", v, list[0])
+			}
+			fresh = append(fresh, before)
+		}
+		if fresh[0] == fresh[1] {
+			t.Errorf("%.20s: two sandboxes have the placeholder %s", v, fresh[0]+end)
+		}
+	}
+	for _, end := range []string{strings.Repeat("x", longestEnd+1), "a b", "a\n", "%41"} {
+		if _, err := New([]byte("seed"), []paddock.Secret{{Name: "A", Value: "a value", End: end}}); !errors.Is(err, paddock.Invalid) {
+			t.Errorf("%q: %v", end, err)
+		}
+	}
+}
+
 func TestAValueThatCannotBeKeptIsRefusedWithoutSayingIt(t *testing.T) {
 	for _, s := range []paddock.Secret{{Name: "A", Value: "12345"}, {Name: "A", Value: strings.Repeat("x", longestValue+1)}, {Name: "A", Value: "first one\nline two"}} {
 		if _, err := New(nil, []paddock.Secret{s}); !errors.Is(err, paddock.Invalid) || strings.Contains(err.Error(), s.Value[:5]) {
