@@ -192,7 +192,14 @@ race: ## Run short tests of what is concurrent under the race detector
 		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/kernel/...
 
 .PHONY: agents
-agents: $(TMP)/agents.txt ## Install the coding agents that tests start, with npm
+agents: $(TMP)/agents.txt $(TMP)/agents-py.txt ## Install the coding agents that tests start, with npm and pip
+
+# For the system's Python, which sandboxes see. The package brings a Claude Code of 400 MB.
+$(TMP)/agents-py.txt: examples/agent-sdk/requirements.txt
+	@mkdir -p $(TMP)/agents
+	rm -rf $(TMP)/agents/py
+	pip3 --python /usr/bin/python3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes --target $(TMP)/agents/py -r $<
+	@touch $@
 
 # Scripts of packages do not run. Those of two would put the program for this system in the place of a stub.
 $(TMP)/agents.txt: internal/agenttest/testdata/npm/package.json internal/agenttest/testdata/npm/package-lock.json

@@ -123,8 +123,8 @@ type Exit struct {
 	Signal  syscall.Signal `json:"signal,omitempty"` // zero if no signal killed it
 	Cause   Cause          `json:"cause"`
 	Reason  string         `json:"reason,omitempty"`  // one sentence; empty for a plain exit
-	Limit   int64          `json:"limit,omitempty"`   // of OutOfMemory, bytes
-	Peak    int64          `json:"peak,omitempty"`    // of OutOfMemory, bytes
+	Limit   int64          `json:"limit,omitempty"`   // of memory, bytes, if it was reached: see Cause and Reason
+	Peak    int64          `json:"peak,omitempty"`    // of memory, bytes, if the limit was reached
 	Dropped int64          `json:"dropped,omitempty"` // bytes of output that this Output missed while detached
 	Usage   Usage          `json:"usage"`
 }

@@ -44,6 +44,7 @@ type Request struct {
 // A Model is a server that answers as a script says.
 type Model struct {
 	turns  []Turn
+	tasks  []task
 	server *httptest.Server
 	ca     string
 
@@ -72,6 +73,26 @@ func NewModel(tb testing.TB, turns ...Turn) *Model {
 		tb.Fatal(err)
 	}
 	return m
+}
+
+// A task is a script of its own.
+type task struct {
+	word  string
+	turns []Turn
+}
+
+// When gives requests that hold a word turns of their own, so that one model serves several tasks beside each other. It
+// is called before anybody asks.
+func (m *Model) When(word string, turns ...Turn) { m.tasks = append(m.tasks, task{word, turns}) }
+
+// script returns the turns for a request.
+func (m *Model) script(body []byte) []Turn {
+	for _, t := range m.tasks {
+		if bytes.Contains(body, []byte(t.word)) {
+			return t.turns
+		}
+	}
+	return m.turns
 }
 
 // Authority returns the file of the certificate that callers have to trust.
@@ -166,8 +187,8 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(a.offered) > 0 {
 		got.Turn = a.answers
 		turn = Say("There is nothing more to do.")
-		if a.answers < len(m.turns) {
-			turn = m.turns[a.answers]
+		if turns := m.script(body); a.answers < len(turns) {
+			turn = turns[a.answers]
 		}
 		if text, c = turn.text, callFor(turn, a.offered); c == nil && turn.verb != say {
 			text = fmt.Sprintf("the script has no tool for turn %d", a.answers)

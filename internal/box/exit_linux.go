@@ -60,6 +60,7 @@ func (s *Sandbox) AmendMemory(start guestclient.Start, exit *paddock.Exit, rule 
 	}
 	if !killed {
 		// It ended by itself; whether that was the cause is unknown.
+		exit.Limit, exit.Peak = m.Limits.Memory, m.Peak
 		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
 		return
 	}

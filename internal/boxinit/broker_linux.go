@@ -305,19 +305,49 @@ func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
 	if err != nil {
 		return nil, errGoOn
 	}
-	start := sys.AtCWD
-	if !strings.HasPrefix(path, "/") {
-		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
-			return nil, errGoOn
-		}
-		defer sys.Close(start)
+	start, path, err := c.start(dirfd, path)
+	if err != nil {
+		return nil, errGoOn
 	}
+	defer closeUnless(start, sys.AtCWD)
 	// Only now it is certain that tid was the caller's, and not that of a later thread with
 	// the same number.
 	if !sys.NotifValid(c.listener, c.id) {
 		return nil, errGoOn
 	}
 	return c.resolve(start, path, follow)
+}
+
+// start returns the directory from which a path of the guest is walked, and the path from there. Close it with
+// closeUnless, but for sys.AtCWD.
+//
+// Programs that follow no link keep a directory open, and name what is in it by /proc/self/fd. That is the same as a
+// path relative to the descriptor, which no link of the guest can change.
+func (c *call) start(dirfd int, path string) (int, string, error) {
+	if n, rest, ok := throughDescriptor(path); ok {
+		fd, err := c.selfDescriptor(n)
+		return fd, rest, err
+	}
+	if strings.HasPrefix(path, "/") {
+		return sys.AtCWD, path, nil
+	}
+	fd, err := sys.DirOf(c.tid, dirfd)
+	return fd, path, err
+}
+
+// throughDescriptor divides a path below /proc/self/fd/N.
+func throughDescriptor(path string) (n int, rest string, ok bool) {
+	name, ok := strings.CutPrefix(path, "/proc/self/fd/")
+	if !ok {
+		return 0, "", false
+	}
+	number, rest, _ := strings.Cut(name, "/")
+	// The kernel takes a number only as it writes it.
+	if n, err := strconv.Atoi(number); err == nil && n >= 0 && strconv.Itoa(n) == number {
+		rest = strings.TrimLeft(rest, "/")
+		return n, rest, rest != ""
+	}
+	return 0, "", false
 }
 
 // resolve walks path from the open directory start. With follow it also follows a link at

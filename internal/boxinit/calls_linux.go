@@ -213,13 +213,11 @@ func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply
 	if err != nil {
 		return fails(err)
 	}
-	start := sys.AtCWD
-	if !strings.HasPrefix(path, "/") {
-		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
-			return fails(err)
-		}
-		defer sys.Close(start)
+	start, path, err := c.start(dirfd, path)
+	if err != nil {
+		return fails(err)
 	}
+	defer closeUnless(start, sys.AtCWD)
 	if !sys.NotifValid(c.listener, c.id) {
 		return fails(syscall.ESRCH)
 	}
@@ -694,7 +692,7 @@ func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
 	if path == "" && flags&sys.EmptyPath != 0 {
 		return c.fchmod(dirfd, mode)
 	}
-	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
+	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok && !strings.Contains(n, "/") {
 		number, err := strconv.Atoi(n)
 		if err != nil {
 			return reply{err: syscall.ENOENT}
@@ -706,13 +704,11 @@ func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
 		defer sys.Close(fd)
 		return c.chmodFile(fd, mode)
 	}
-	start := sys.AtCWD
-	if !strings.HasPrefix(path, "/") {
-		if start, err = sys.DirOf(c.tid, dirfd); err != nil {
-			return fails(err)
-		}
-		defer sys.Close(start)
+	start, path, err := c.start(dirfd, path)
+	if err != nil {
+		return fails(err)
 	}
+	defer closeUnless(start, sys.AtCWD)
 	if !sys.NotifValid(c.listener, c.id) {
 		return fails(syscall.ESRCH)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -229,4 +230,33 @@ func TestTheNameOfAPlaceIsWhatTheKernelTells(t *testing.T) {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}
 	}
+}
+
+func TestAPathThroughADescriptor(t *testing.T) {
+	for path, want := range map[string]string{
+		"/proc/self/fd/3/a": "a", "/proc/self/fd/3//a/../b/": "a/../b/", "/proc/self/fd/0/..": "..",
+		"/proc/self/fd/3": "", "/proc/self/fd/3/": "", "/proc/self/fd/03/a": "", "/proc/self/fd/+3/a": "", "/proc/self/fd/-1/a": "", "/proc/self/fd//a": "",
+		"/proc/self/fd/99999999999999999999/a": "", "/proc/1/fd/3/a": "", "proc/self/fd/3/a": "", "/proc/self/fd/x/a": "",
+	} {
+		if _, rest, ok := throughDescriptor(path); rest != want && ok || ok != (want != "") {
+			t.Errorf("%q leaves %q, %v", path, rest, ok)
+		}
+	}
+}
+
+func FuzzThroughDescriptor(f *testing.F) {
+	for _, path := range hostile() {
+		f.Add(path)
+		f.Add("/proc/self/fd/3" + path)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		n, rest, ok := throughDescriptor(path)
+		if !ok {
+			return
+		}
+		above, slashes := strings.CutSuffix(path, rest)
+		if n < 0 || rest == "" || rest[0] == '/' || !slashes || strings.TrimRight(above, "/") != "/proc/self/fd/"+strconv.Itoa(n) {
+			t.Errorf("%q is %q in the descriptor %d", path, rest, n)
+		}
+	})
 }

@@ -26,6 +26,7 @@ type mapFlags struct {
 	jobs      int
 	input     string
 	unordered bool
+	live      bool
 	json      bool
 }
 
@@ -41,7 +42,8 @@ last. No shell reads it.
 
 Outputs are written in the order of the inputs, never mixed: each run's is held back
 until it is its turn, up to 1 MiB of it, and then the run waits. With --unordered
-it is a run's turn when it has ended, or has that much to say.
+it is a run's turn when it has ended, or has that much to say. With --live each
+line is written at once, its input before it, and control characters are escaped.
 
 What it sees and may do is said as for paddock run. The sandboxes are made by this
 command itself, or by a server where --server, PADDOCK_SERVER or paddock login
@@ -64,6 +66,7 @@ failed with one of them, 128+n if signal n ended it.`,
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "`number` of sandboxes at once (default: of this machine's processors)")
 	fs.StringVar(&f.input, "input", "", "take the lines of this `file` as inputs; - is standard input")
 	fs.BoolVar(&f.unordered, "unordered", false, "write outputs in the order in which runs end")
+	fs.BoolVar(&f.live, "live", false, "write each line at once, with its input before it")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object on a line for each input, with the first 1 MiB of each stream")
 	f.specFlags.register(fs)
 	return c
@@ -89,6 +92,8 @@ func (f *mapFlags) inputs(a *App, args []string, changed func(string) bool) (cmd
 		return nil, nil, WithHint(fmt.Errorf("--input and ::: both give inputs: %w", paddock.Invalid), "leave one out")
 	case f.jobs < 0 || f.jobs > maxJobs || changed("jobs") && f.jobs == 0:
 		return nil, nil, WithHint(fmt.Errorf("-j %d: there is no such number of sandboxes: %w", f.jobs, paddock.Invalid), "it is 1 to %d", maxJobs)
+	case f.live && (f.json || f.unordered):
+		return nil, nil, WithHint(fmt.Errorf("--live writes lines as they come, and takes neither --json nor --unordered: %w", paddock.Invalid), "leave one out")
 	case i >= 0:
 		return cmd, inputs, nil
 	}
@@ -142,6 +147,7 @@ type lot struct {
 
 	err  error
 	said *queued
+	live [2]*member // with --live
 }
 
 func (a *App) mapAll(ctx context.Context, f *mapFlags, args []string, changed func(string) bool) error {
@@ -170,8 +176,12 @@ func (a *App) mapAll(ctx context.Context, f *mapFlags, args []string, changed fu
 	defer cancel()
 	q := newQueue(a.Stdout, a.Stderr, !f.unordered)
 	q.broken = cancel
+	crowd := &crowd{stdout: a.Stdout, stderr: a.Stderr, broken: cancel}
 	for i, input := range inputs {
 		lots[i] = &lot{Index: i, Input: input, said: q.add()}
+		if f.live {
+			lots[i].live[0], lots[i].live[1] = crowd.add(input)
+		}
 	}
 	jobs := f.jobs
 	if jobs == 0 {
@@ -195,7 +205,7 @@ func (a *App) mapAll(ctx context.Context, f *mapFlags, args []string, changed fu
 	}
 	close(next)
 	wg.Wait()
-	switch err := q.err(); {
+	switch err := cmp.Or(q.err(), crowd.err()); {
 	case errors.Is(err, syscall.EPIPE):
 		return ExitStatus(128 + int(syscall.SIGPIPE)) // nobody reads any more
 	case err != nil:
@@ -209,9 +219,14 @@ func (a *App) mapAll(ctx context.Context, f *mapFlags, args []string, changed fu
 // run runs a command in a sandbox of its own.
 func (l *lot) run(ctx context.Context, m *maker, args []string, asJSON bool) {
 	out := paddock.Output{Stdout: l.said.stream(ctx, false), Stderr: l.said.stream(ctx, true)}
-	if asJSON {
+	switch {
+	case asJSON:
 		l.Stdout, l.Stderr = &captured{}, &captured{}
 		out.Stdout, out.Stderr = l.Stdout, l.Stderr
+	case l.live[0] != nil:
+		out.Stdout, out.Stderr = l.live[0], l.live[1]
+		defer l.live[0].end()
+		defer l.live[1].end()
 	}
 	exit, err := m.run(ctx, args, out)
 	switch {
@@ -248,11 +263,14 @@ func (a *App) summarise(lots []*lot) error {
 				fmt.Fprintf(a.Stderr, "hint: %s\n", hint)
 			}
 		default:
-			why, _ := cause(*l.Exit)
+			why, hint := cause(*l.Exit)
 			if why == "" {
 				why = fmt.Sprintf("the command ended with status %d", l.Status)
 			}
 			fmt.Fprintf(a.Stderr, "paddock: input %q: %s\n", OneLine(l.Input), why)
+			if hint != "" {
+				fmt.Fprintf(a.Stderr, "hint: %s\n", hint)
+			}
 		}
 	}
 	if failed == 0 {

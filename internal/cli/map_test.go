@@ -170,3 +170,58 @@ func TestAnInputIsPutWhereTheBracesAre(t *testing.T) {
 		}
 	}
 }
+
+// A person who follows many runs sees each line when it is written, whole, and whose it is.
+func TestMapLiveWritesEachLineWhenItComes(t *testing.T) {
+	dir := t.TempDir()
+	v := invokeMap(t, "-j", "2", "--live", "--read", dir, "--", "sh", "-c",
+		"printf 'begins '; echo $0; while [ ! -e "+dir+"/go ]; do sleep 0.01; done; printf '\\rforged: x\\033[2J\\tend'; printf oh >&2; exit 3", "{}", ":::", "a", "b\n")
+	out := &trigger{word: `b\n: begins b`, do: func() { // neither run ends before this line is written
+		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+	}}
+	v.App.Stdout = out
+	if code := v.Run(t.Context()); code != 1 {
+		t.Errorf("status %d, %s", code, v.Stderr.String())
+	}
+	lines := strings.Split(out.text(), "\n")
+	slices.Sort(lines)
+	if want := []string{"", `a: \rforged: x\x1b[2J` + "\tend", "a: begins a", `b\n: \rforged: x\x1b[2J` + "\tend", `b\n: begins b`}; !slices.Equal(lines, want) {
+		t.Errorf("wrote %q", lines)
+	}
+	for _, want := range []string{"a: oh\n", `b\n: oh` + "\n", "2 of 2 runs failed"} {
+		if !strings.Contains(v.Stderr.String(), want) {
+			t.Errorf("%q is not among the errors %q", want, v.Stderr.String())
+		}
+	}
+	for _, other := range []string{"--json", "--unordered"} {
+		if code := invokeMap(t, "--live", other, "--", "true", ":::", "x").Run(t.Context()); code != 125 {
+			t.Errorf("with %s: status %d", other, code)
+		}
+	}
+}
+
+func TestMapLiveHoldsBackABoundedPieceOfALine(t *testing.T) {
+	v := invokeMap(t, "--live", "--", "sh", "-c", "echo x; yes \u00fc | tr -d '\\n' | head -c 300000", ":::", "a")
+	if code := v.Run(t.Context()); code != 0 {
+		t.Fatalf("status %d, %s", code, v.Stderr.String())
+	}
+	out := v.Stdout.String()
+	if n := strings.Count(out, "\u00fc"); n != 150_000 || strings.Count(out, "\n") < 5 || strings.Contains(out, `\x`) {
+		t.Errorf("%d letters in %d lines", n, strings.Count(out, "\n"))
+	}
+}
+
+// What the kernel killed is told even if the command ended by itself, as an agent does whose runtime was killed.
+func TestAKillForLackOfMemoryIsTold(t *testing.T) {
+	for _, c := range []paddock.Cause{paddock.Exited, paddock.Signaled} {
+		why, hint := cause(paddock.Exit{Code: 1, Cause: c, Limit: 1 << 30, Peak: 1 << 30})
+		if want := "meanwhile, a process of the sandbox was killed: it ran out of memory, limit 1 GiB, peak 1 GiB"; why != want || hint != "more memory: --memory" {
+			t.Errorf("%s: %q, %q", c, why, hint)
+		}
+		if why, _ := cause(paddock.Exit{Code: 1, Cause: c, Reason: "killed by signal 9"}); why != "" {
+			t.Errorf("%s without it: %q", c, why)
+		}
+	}
+}

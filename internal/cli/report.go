@@ -31,11 +31,16 @@ func tell(w io.Writer, exit paddock.Exit, seen *paddock.Status) {
 }
 
 // cause puts an exit into words, and says what to do about it. A plain exit
-// and a signal have none: they are the command's own affair.
+// and a signal have none: they are the command's own affair. But if memory ran out
+// and the kernel killed another process, such as the runtime of an agent, the command
+// says at most that something ended.
 func cause(exit paddock.Exit) (why, hint string) {
 	switch exit.Cause {
 	case paddock.Exited, paddock.Signaled:
-		return "", ""
+		if exit.Limit <= 0 {
+			return "", ""
+		}
+		return "meanwhile, a process of the sandbox was killed: it ran out of memory" + ofMemory(exit), moreMemory
 	case paddock.TimedOut:
 		why = "the command was killed: it ran out of time"
 		if exit.Usage.Wall > 0 {
@@ -44,17 +49,11 @@ func cause(exit paddock.Exit) (why, hint string) {
 		exit.Reason = "" // says the same
 		hint = "more time: --timeout"
 	case paddock.OutOfMemory:
-		why = "the command was killed: it ran out of memory"
-		if exit.Limit > 0 {
-			why += ", limit " + BytesInWords(exit.Limit)
-		}
-		if exit.Peak > 0 {
-			why += ", peak " + BytesInWords(exit.Peak)
-		}
+		why = "the command was killed: it ran out of memory" + ofMemory(exit)
 		if exit.Limit > 0 {
 			exit.Reason = "" // says the same
 		}
-		hint = "more memory: --memory"
+		hint = moreMemory
 	case paddock.KilledByPolicy:
 		why = "the command was killed by the sandbox's policy"
 	case paddock.OutOfBudget:
@@ -71,6 +70,19 @@ func cause(exit paddock.Exit) (why, hint string) {
 		why += ": " + OneLine(exit.Reason)
 	}
 	return why, hint
+}
+
+const moreMemory = "more memory: --memory"
+
+// ofMemory says which limit of memory was reached, and the most that was used.
+func ofMemory(exit paddock.Exit) (words string) {
+	if exit.Limit > 0 {
+		words += ", limit " + BytesInWords(exit.Limit)
+	}
+	if exit.Peak > 0 {
+		words += ", peak " + BytesInWords(exit.Peak)
+	}
+	return words
 }
 
 // refusals tells the last refusals, each with how often and what allows it.
