@@ -59,19 +59,19 @@ func (a Agent) Beats(name string, file []byte) string {
 		return "it cannot be read, so what hooks it has is not known"
 	}
 	for at, off := range map[string]bool{"/disableAllHooks": true, "/hooksConfig/enabled": false, "/hooks/enabled": false, "/tools/enableHooks": false} {
-		if v := root.Find(at); v != nil {
+		if v := under(&root, at); v != nil {
 			if l, ok := v.Value.(hujson.Literal); ok && l.String() == fmt.Sprint(off) {
 				return fmt.Sprintf("%s is %t in it, so the agent calls no hook", strings.ReplaceAll(at[1:], "/", "."), off)
 			}
 		}
 	}
 	for _, at := range []string{"/hooks/disabled", "/hooksConfig/disabled"} {
-		if v := root.Find(at); v != nil && strings.Contains(v.String(), "paddock") {
+		if v := under(&root, at); v != nil && strings.Contains(v.String(), "paddock") {
 			return "it switches Paddock's hook off"
 		}
 	}
 	for _, event := range deciding {
-		v := root.Find("/hooks/" + event)
+		v := under(&root, "/hooks/"+event)
 		if v == nil {
 			continue
 		}
@@ -81,6 +81,20 @@ func (a Agent) Beats(name string, file []byte) string {
 		}
 	}
 	return ""
+}
+
+// under gives the value at a path. Of several members with one name it is the last, as agents read it.
+func under(v *hujson.Value, path string) *hujson.Value {
+	for name := range strings.SplitSeq(path[1:], "/") {
+		o, ok := v.Value.(*hujson.Object)
+		if !ok {
+			return nil
+		}
+		if v = member(o, name); v == nil {
+			return nil
+		}
+	}
+	return v
 }
 
 // rivals tells whether an element of an event's list may be a hook that is not ours, for a tool of ours.
