@@ -36,6 +36,13 @@ type Agent struct {
 	// Keeps tells that a `cd` of one step is there for the next one.
 	Keeps bool
 
+	// Opens tells that the agent runs a command outside if it cannot start a hook, as in a directory that it may not enter.
+	Opens bool
+
+	// UserOnly tells that the agent reads a project's hooks only where it was told to trust the project, which Paddock
+	// cannot see.
+	UserOnly bool
+
 	// Note is said after an installation: what the user has to do, and what is not covered.
 	Note string
 
@@ -176,7 +183,7 @@ func grouped(before, after, matcher string, timeout int, named bool) func(func(E
 
 func claude() Agent {
 	return Agent{
-		Name: "claude", Title: "Claude Code", Keeps: true, projectVariable: "CLAUDE_PROJECT_DIR",
+		Name: "claude", Title: "Claude Code", Keeps: true, Opens: true, projectVariable: "CLAUDE_PROJECT_DIR",
 		Variable: "CLAUDE_CONFIG_DIR", Default: ".claude", Home: "settings.json", Project: ".claude/settings.local.json",
 		Note:    "Rules of its settings such as Bash(git push:*) see the rewritten command, and match no more: what a step may do is the box's policy.",
 		tool:    one([]string{"Bash", "Monitor"}, "PowerShell"),
@@ -193,7 +200,7 @@ func claude() Agent {
 
 func codex() Agent {
 	return Agent{
-		Name: "codex", Title: "Codex", Variable: "CODEX_HOME", Default: ".codex", Home: "hooks.json", Project: ".codex/hooks.json",
+		Name: "codex", Title: "Codex", Opens: true, UserOnly: true, Variable: "CODEX_HOME", Default: ".codex", Home: "hooks.json", Project: ".codex/hooks.json",
 		Note:    "Codex runs no hook before you trust it: start codex, open /hooks, and trust this one. Until then steps run outside.",
 		tool:    one([]string{"Bash"}),
 		entries: grouped("PreToolUse", "", "Bash", patience, false),
@@ -206,7 +213,7 @@ func codex() Agent {
 
 func gemini() Agent {
 	return Agent{
-		Name: "gemini", Title: "Gemini CLI", projectVariable: "GEMINI_PROJECT_DIR",
+		Name: "gemini", Title: "Gemini CLI", Opens: true, projectVariable: "GEMINI_PROJECT_DIR",
 		Default: ".gemini", Home: "settings.json", Project: ".gemini/settings.json",
 		Note:    "Rules of its settings for commands see the rewritten one.",
 		tool:    one([]string{"run_shell_command"}),
@@ -252,9 +259,9 @@ func cursor() Agent {
 func copilot() Agent {
 	return Agent{
 		Name: "copilot", Title: "Copilot CLI", Variable: "COPILOT_HOME", Default: ".copilot", Home: "hooks/paddock.json", Project: ".github/hooks/paddock.json",
-		Keeps: true,
-		Note:  "Writing into a shell that runs already (write_bash) is refused, because that could be the host's.",
-		tool:  one([]string{"bash"}, "powershell", "write_bash", "write_powershell"),
+		Keeps: true, UserOnly: true,
+		Note: "Writing into a shell that runs already (write_bash) is refused, because that could be the host's.",
+		tool: one([]string{"bash"}, "powershell", "write_bash", "write_powershell"),
 		entries: func(command func(Event) string) []entry {
 			hook := func(e Event) object {
 				return object{{"type", "command"}, {"bash", command(e)}, {"timeoutSec", patience}}

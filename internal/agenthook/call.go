@@ -26,6 +26,12 @@ type Call struct {
 	Project string // absolute path
 	Sub     bool   // of an agent that another one started
 
+	// Loose tells that Project is a directory of the tool's call, which a model chooses, and so no word on the project.
+	Loose bool
+
+	// Inode is that of the project's directory, where the user named it.
+	Inode string
+
 	args  map[string]json.RawMessage
 	snake bool // names are written as Claude Code does
 }
@@ -63,7 +69,7 @@ func (a Agent) Read(event Event, data []byte, lookup func(string) (string, bool)
 		return bad("it names no session")
 	}
 	c.Sub = text(in, "agent_id") != ""
-	c.Project = a.project(in, lookup)
+	c.Project, c.Loose = a.project(in, lookup)
 	if !filepath.IsAbs(c.Project) || strings.ContainsRune(c.Project, 0) {
 		return bad("it names no directory")
 	}
@@ -98,17 +104,17 @@ func (a Agent) Read(event Event, data []byte, lookup func(string) (string, bool)
 	return c, nil
 }
 
-func (a Agent) project(in map[string]json.RawMessage, lookup func(string) (string, bool)) string {
+func (a Agent) project(in map[string]json.RawMessage, lookup func(string) (string, bool)) (dir string, loose bool) {
 	if a.projectVariable != "" {
 		if dir, _ := lookup(a.projectVariable); dir != "" {
-			return dir
+			return dir, false
 		}
 	}
 	var roots []string
 	if json.Unmarshal(in["workspace_roots"], &roots) == nil && len(roots) > 0 {
-		return roots[0]
+		return roots[0], false
 	}
-	return text(in, "cwd")
+	return text(in, "cwd"), true
 }
 
 // text gives the first of some members that is a text.
@@ -162,6 +168,9 @@ func (a Agent) Answer(c Call, program string, flags []string, approve bool) ([]b
 		}
 	}
 	words := []string{"hook", "shell", "--box", string(a.Box(c, flags)), "--workspace", c.Project, "--agent", a.Name}
+	if c.Inode != "" {
+		words = append(words, "--inode", c.Inode)
+	}
 	if a.Keeps && !c.Sub {
 		words = append(words, "--keep")
 	}

@@ -20,12 +20,9 @@ const MaxFile = 8 << 20
 // of it means something else in any shell that an agent may start hooks with.
 const guarded = `/bin/sh -c '"$@"; s=$?; [ $s = 0 ] && exit; [ $s = 2 ] || echo "paddock: the hook did not run, so this step is refused" >&2; exit 2' paddock-hook `
 
-// Command gives what the agent runs for an event.
-func (a Agent) Command(event Event, program string, flags []string, approve bool) (string, error) {
-	words := []string{"hook", "call", a.Name, string(event)}
-	if approve {
-		words = append(words, "--approve")
-	}
+// Command gives what the agent runs for an event. own are words for the hook itself, flags those of the box.
+func (a Agent) Command(event Event, program string, flags, own []string) (string, error) {
+	words := append([]string{"hook", "call", a.Name, string(event)}, own...)
 	line, err := Line(program, append(append(words, "--"), flags...)...)
 	return guarded + line, err
 }
@@ -38,13 +35,13 @@ func (a Agent) ours(command string) bool {
 
 // Install gives a file with the hooks in it. Everything that was there stays as it is, to the byte. An empty file is
 // one that was not there.
-func (a Agent) Install(file []byte, program string, flags []string, approve bool) ([]byte, error) {
+func (a Agent) Install(file []byte, program string, flags, own []string) ([]byte, error) {
 	if a.Plugin() {
-		return a.plugin(program, flags, approve)
+		return a.plugin(program, flags, own)
 	}
 	var failed error
 	list := a.entries(func(e Event) string {
-		command, err := a.Command(e, program, flags, approve)
+		command, err := a.Command(e, program, flags, own)
 		if err != nil {
 			failed = err
 		}

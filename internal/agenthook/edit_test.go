@@ -47,7 +47,7 @@ func TestAFileKeepsAllThatItHad(t *testing.T) {
 			if a.Plugin() {
 				continue
 			}
-			to, err := a.Install(file, program, []string{"--memory=2G"}, false)
+			to, err := a.Install(file, program, []string{"--memory=2G"}, nil)
 			if err != nil {
 				t.Errorf("%s, %s: %v", a.Name, name, err)
 				continue
@@ -106,7 +106,7 @@ func guardedInJSON(t *testing.T) string {
 func TestTheHooksAreWhatTheAgentReads(t *testing.T) {
 	t.Parallel()
 	for _, a := range Agents() {
-		to, err := a.Install(nil, program, []string{"--allow=github.com", "--read=/a b'c"}, true)
+		to, err := a.Install(nil, program, []string{"--allow=github.com", "--read=/a b'c"}, []string{"--approve"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestAUsersOwnHooksStay(t *testing.T) {
   },
 }
 `)
-	to, err := a.Install(own, program, nil, false)
+	to, err := a.Install(own, program, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestAUsersOwnHooksStay(t *testing.T) {
 func TestAFileThatCannotBeReadIsNotChanged(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"[]", "{", `{"hooks": 1}`, `{"hooks": {"PreToolUse": {}}}`, "hooks: {}", "\xff", `{"hooks": null}`} {
-		if to, err := claude().Install([]byte(file), program, nil, false); err == nil {
+		if to, err := claude().Install([]byte(file), program, nil, nil); err == nil {
 			t.Errorf("%q became\n%s", file, to)
 		}
 	}
@@ -185,7 +185,7 @@ func TestAHookThatFailsDenies(t *testing.T) {
 		{script("killed", "kill -9 $$"), 2, "", "paddock: the hook did not run, so this step is refused\n"},
 		{filepath.Join(dir, "gone"), 2, "", "paddock: the hook did not run, so this step is refused\n"},
 	} {
-		command, err := claude().Command(Step, c.program, nil, false)
+		command, err := claude().Command(Step, c.program, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add([]byte("{\"hooks\":{\"PreToolUse\":[],\"SessionEnd\":[1,],},}"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		for _, a := range []Agent{claude(), cursor()} {
-			to, err := a.Install(file, program, nil, false)
+			to, err := a.Install(file, program, nil, nil)
 			if err != nil {
 				continue
 			}

@@ -12,10 +12,10 @@ var pluginText string
 const pluginMark = "// Written by `paddock hooks install opencode`;"
 
 // plugin gives the program that OpenCode loads.
-func (a Agent) plugin(program string, flags []string, approve bool) ([]byte, error) {
+func (a Agent) plugin(program string, flags, own []string) ([]byte, error) {
 	text := pluginText
 	for _, e := range []Event{Step, End} {
-		command, err := a.Command(e, program, flags, approve)
+		command, err := a.Command(e, program, flags, own)
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,10 @@ func (a *App) hookCall(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	flags := words[i+1:]
+	flags, own := words[i+1:], words[2:i]
+	if err := a.settle(&call, agent, own); err != nil {
+		return err
+	}
 	if call.Event == agenthook.End {
 		return a.endSession(ctx, agent.Box(call, flags))
 	}
@@ -85,7 +88,19 @@ func (a *App) hookCall(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := agent.Answer(call, program, flags, slices.Contains(words[:i], "--approve"))
+	var box boxFlags
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	box.register(fs)
+	if err := fs.Parse(flags); err != nil {
+		return fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	if err := box.outOfReach(program, []hookedProject{{call.Inode, call.Project}}); err != nil {
+		return err
+	}
+	if why := a.beaten(agent, []string{call.Project}); why != "" {
+		return WithHint(fmt.Errorf("%s; the step is refused: %w", why, paddock.Denied), "have the user take that out")
+	}
+	answer, err := agent.Answer(call, program, flags, slices.Contains(own, "--approve"))
 	if err != nil {
 		return err
 	}
@@ -98,6 +113,7 @@ type stepShell struct {
 	box   string
 	agent string
 	keep  bool
+	inode string
 	given func(string) bool
 }
 
@@ -108,6 +124,7 @@ func (a *App) hookShell(ctx context.Context, words []string) error {
 	fs.StringVar(&f.box, "box", "", "")
 	fs.StringVar(&f.agent, "agent", "", "")
 	fs.BoolVar(&f.keep, "keep", false, "")
+	fs.StringVar(&f.inode, "inode", "", "")
 	f.register(fs)
 	if err := fs.Parse(words); err != nil {
 		return fmt.Errorf("%w: %w", err, paddock.Invalid)
@@ -120,8 +137,16 @@ func (a *App) hookShell(ctx context.Context, words []string) error {
 	if err != nil {
 		return fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
 	}
-	if f.workspace, err = filepath.EvalSymlinks(f.workspace); err != nil {
-		return fmt.Errorf("project: %w: %w", err, paddock.NotFound)
+	project := hookedProject{f.inode, f.workspace}
+	if err := a.checkProject(project); err != nil {
+		return err
+	}
+	program, err := programPath()
+	if err != nil {
+		return err
+	}
+	if err := f.outOfReach(program, []hookedProject{project}); err != nil {
+		return err
 	}
 	if err := f.shows(dir); err != nil {
 		return err
@@ -137,6 +162,9 @@ func (a *App) hookShell(ctx context.Context, words []string) error {
 	}
 	if err := a.makeBox(ctx, f, server); err != nil {
 		return err
+	}
+	if err := a.checkProject(project); err != nil { // a box of another session may have exchanged it meanwhile
+		return errors.Join(err, a.endSession(ctx, paddock.ID(f.box)))
 	}
 	return a.step(ctx, f, server, dir, fs.Arg(0))
 }

@@ -198,7 +198,8 @@ type hookRecord struct {
 	Existed  bool     `json:"existed"`
 	Original []byte   `json:"original,omitempty"`
 	Written  []byte   `json:"written"`
-	Dirs     []string `json:"dirs,omitempty"` // that were made
+	Projects []string `json:"projects,omitempty"` // as words of the hook
+	Dirs     []string `json:"dirs,omitempty"`     // that were made
 }
 
 // original gives what the file had before; nil if there was none.

@@ -51,7 +51,7 @@ func (f *boxFlags) register(fs *pflag.FlagSet) {
 
 // placeFlags say which file of an agent is meant.
 type placeFlags struct {
-	project, follow, yes bool
+	project, follow, yes, failOpen bool
 }
 
 func (f *placeFlags) register(fs *pflag.FlagSet) {
@@ -85,6 +85,9 @@ func (a *App) hooksInstallCommand() *cobra.Command {
 you agree. Everything else in the file stays, with comments and order; paddock
 hooks remove brings back the file as it was, to the byte.
 
+The project is the current directory, and only there: in any other directory the
+hooks refuse each command, until you install them there too.
+
 Then each command of the agent's shell tool runs in a box: one for each session and
 project, made with the first command, and removed when the session ends, or when no
 command ran for --idle-remove. The box has the project's directory, writable and
@@ -92,9 +95,9 @@ with a record for paddock undo, and what the flags give it, which are those of
 paddock run. A hook or a box that fails refuses the command.
 
 Exit status: 0, or 125 if nothing was changed.`,
-		Example: `  paddock hooks install claude
-  paddock hooks install codex --allow github.com --memory 4G
-  paddock hooks install gemini --project --policy /home/me/policy.yaml`,
+		Example: `  paddock hooks install copilot
+  paddock hooks install codex --accept-fail-open --allow github.com --memory 4G
+  paddock hooks install gemini --accept-fail-open --project --policy /home/me/policy.yaml`,
 		Args:                  cobra.ExactArgs(1),
 		DisableFlagsInUseLine: true,
 		ValidArgs:             agenthook.Names(),
@@ -107,12 +110,13 @@ Exit status: 0, or 125 if nothing was changed.`,
 			if err != nil {
 				return err
 			}
-			return a.installHooks(agent, place, words, approve)
+			return a.installHooks(agent, place, &box, words, approve)
 		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	place.register(fs)
+	fs.BoolVar(&place.failOpen, "accept-fail-open", false, "install also where the agent runs a command outside if a step keeps its hook from starting (claude, codex, gemini)")
 	fs.BoolVar(&approve, "approve", false, "have the agent not ask you before a command, because it runs in a box")
 	box.register(fs)
 	return c
@@ -250,19 +254,29 @@ func (f placeFlags) open(a *App, agent agenthook.Agent) (*hookFile, *hookRecord,
 	return file, r, nil
 }
 
-func (a *App) installHooks(agent agenthook.Agent, place placeFlags, words []string, approve bool) (err error) {
+func (a *App) installHooks(agent agenthook.Agent, place placeFlags, box *boxFlags, words []string, approve bool) (err error) {
 	if runtime.GOOS == "windows" {
 		return WithHint(fmt.Errorf("hooks need a system with /bin/sh: %w", paddock.Unsupported), "run the agent and Paddock in WSL")
+	}
+	switch {
+	case agent.Opens && !place.failOpen:
+		return failOpen(agent)
+	case agent.UserOnly && place.project:
+		return WithHint(fmt.Errorf("%s reads hooks of a project only where it was told to trust it, and else runs commands outside without a word: %w", agent.Title, paddock.Unsupported), "leave --project out")
 	}
 	program, err := programPath()
 	if err != nil {
 		return err
 	}
-	file, r, err := place.open(a, agent)
+	file, r, err := place.openFor(a, agent)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.root.Close()) }()
+	own, err := a.ownWords(agent, place, file, r, box, program, approve)
+	if err != nil {
+		return err
+	}
 	now, mode, err := file.read()
 	if err != nil {
 		return err
@@ -279,7 +293,7 @@ func (a *App) installHooks(agent agenthook.Agent, place placeFlags, words []stri
 			return fmt.Errorf("%s is there, and not of Paddock: %w", file.path, paddock.Exists)
 		}
 	}
-	to, err := agent.Install(base, program, words, approve)
+	to, err := agent.Install(base, program, words, own)
 	if err != nil {
 		return inFile(file.path, err)
 	}
@@ -303,7 +317,80 @@ func (a *App) installHooks(agent agenthook.Agent, place placeFlags, words []stri
 			return err
 		}
 	}
-	return a.Say("%s: commands of its shell tool run in a box from its next start on. %s\n", agent.Title, agent.Note)
+	return a.Say("%s: commands of its shell tool in %s run in a box from its next start on. %s\n", agent.Title, hookedProjects(own)[0].dir, agent.Note)
+}
+
+// openFor opens the file of an agent to change it, if what would be made is made for its owner.
+func (f placeFlags) openFor(a *App, agent agenthook.Agent) (*hookFile, *hookRecord, error) {
+	dir, name, err := f.place(a, agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	records, err := a.hookRecords()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range []string{filepath.Join(dir, name), filepath.Join(records, "x")} {
+		if err := ownPlace(path); err != nil {
+			return nil, nil, err
+		}
+	}
+	return f.open(a, agent)
+}
+
+// ownPlace refuses a path whose nearest directory is another user's: what is made there would lock that user out.
+func ownPlace(path string) error {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		switch {
+		case err == nil && ownFile(info):
+			return nil
+		case err == nil:
+			return WithHint(fmt.Errorf("%s belongs to another user: %w", dir, paddock.Denied), "run this as that user")
+		case !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir):
+			return fmt.Errorf("%s: %w: %w", dir, err, paddock.Denied)
+		}
+	}
+}
+
+// ownWords gives the words for the hook itself: this project, and those that the file has hooks for already.
+func (a *App) ownWords(agent agenthook.Agent, place placeFlags, file *hookFile, r *hookRecord, box *boxFlags, program string, approve bool) ([]string, error) {
+	dir, err := a.Dir()
+	if err != nil {
+		return nil, fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
+	}
+	here, err := a.nameProject(dir)
+	if err != nil {
+		return nil, err
+	}
+	projects := []hookedProject{here}
+	for _, p := range hookedProjects(r.Projects) {
+		switch {
+		case p.dir == here.dir || a.checkProject(p) != nil:
+		case overlap(p.dir, here.dir):
+			return nil, WithHint(fmt.Errorf("the project %s has these hooks already, and a box of the one could exchange the other: %w", p.dir, paddock.Invalid), "paddock hooks remove %s, or go to %s", agent.Name, p.dir)
+		default:
+			projects = append(projects, p)
+		}
+	}
+	if err := box.outOfReach(program, projects); err != nil {
+		return nil, err
+	}
+	var own, dirs []string
+	if approve {
+		own = append(own, "--approve")
+	}
+	for _, p := range projects {
+		if !place.project && within(file.path, p.dir) {
+			return nil, WithHint(fmt.Errorf("your settings %s are in the project, where a box may write: %w", file.path, paddock.Denied), "move them out of %s", p.dir)
+		}
+		own, dirs = append(own, p.word()), append(dirs, p.dir)
+	}
+	if why := a.beaten(agent, dirs); why != "" {
+		return nil, WithHint(fmt.Errorf("%s: %w", why, paddock.Denied), "take that out, and install again; nothing was changed")
+	}
+	r.Projects = slices.DeleteFunc(slices.Clone(own), func(word string) bool { return word == "--approve" })
+	return own, nil
 }
 
 func inFile(path string, err error) error {
@@ -399,12 +486,35 @@ func (a *App) listHooks() error {
 	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "AGENT\tSTATE\tFILE")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", OneLine(r.Agent), r.state(), OneLine(r.Path))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", OneLine(r.Agent), OneLine(a.enforced(r)), OneLine(r.Path))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write the list: %w: %w", err, paddock.Exhausted)
 	}
 	return nil
+}
+
+// enforced tells what became of the hooks in a file, and whether something that is known takes their effect.
+func (a *App) enforced(r *hookRecord) string {
+	state := r.state()
+	agent, err := agenthook.Named(r.Agent)
+	if err != nil || !strings.HasPrefix(state, "installed") {
+		return state
+	}
+	var dirs []string
+	for _, p := range hookedProjects(r.Projects) {
+		dirs = append(dirs, p.dir)
+		if err := a.checkProject(p); err != nil {
+			return "refuses: " + err.Error()
+		}
+	}
+	switch why := a.beaten(agent, dirs); {
+	case why != "":
+		return "not enforced: " + why
+	case agent.Opens:
+		return state + ", fails open"
+	}
+	return state
 }
 
 // state tells what became of the hooks in a file.

@@ -88,7 +88,7 @@ func TestHooksAreTakenOutToTheByte(t *testing.T) {
 	for _, agent := range agenthook.Agents() {
 		for _, project := range []bool{false, true} {
 			for _, there := range []bool{false, true} {
-				if there && agent.Plugin() {
+				if there && agent.Plugin() || project && agent.UserOnly {
 					continue
 				}
 				d := newHookHome(t)
@@ -101,17 +101,17 @@ func TestHooksAreTakenOutToTheByte(t *testing.T) {
 					Plant(t, path, ownSettings, 0o640)
 				}
 				before := d.look(t)
-				out := d.must(t, append([]string{"hooks", "install", "--memory", "2G"}, more...)...)
+				out := d.must(t, append([]string{"hooks", "install", "--accept-fail-open", "--memory", "2G"}, more...)...)
 				if !strings.Contains(out, "+++ "+path) || !strings.Contains(out, "hook call "+agent.Name) {
 					t.Errorf("%s: the change was not shown:\n%s", path, out)
 				}
 				if maps.Equal(d.look(t), before) {
 					t.Errorf("%s: nothing changed", path)
 				}
-				if out := d.must(t, append([]string{"hooks", "install", "--memory=2G"}, more...)...); !strings.Contains(out, "already") {
+				if out := d.must(t, append([]string{"hooks", "install", "--accept-fail-open", "--memory=2G"}, more...)...); !strings.Contains(out, "already") {
 					t.Errorf("%s: the same again says\n%s", path, out)
 				}
-				d.must(t, append([]string{"hooks", "install", "--memory=3G", "--allow=example.com"}, more...)...)
+				d.must(t, append([]string{"hooks", "install", "--accept-fail-open", "--memory=3G", "--allow=example.com"}, more...)...)
 				if data, err := os.ReadFile(path); err != nil || bytes.Contains(data, []byte("2G")) || bytes.Contains(data, []byte("2.0")) {
 					t.Errorf("%s: %v; there are two\n%s", path, err, data)
 				}
@@ -132,7 +132,7 @@ func TestAFileThatChangedMeanwhileLosesTheHooksAlone(t *testing.T) {
 	d := newHookHome(t)
 	path := filepath.Join(d.home, ".claude/settings.json")
 	Plant(t, path, ownSettings, 0o600)
-	d.must(t, "hooks", "install", "claude", "-y")
+	d.must(t, "hooks", "install", "claude", "-y", "--accept-fail-open")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestNothingChangesUnasked(t *testing.T) {
 		{"claude"}, {"nobody", "-y"}, {"codex", "-y"}, {"cursor", "-y"}, {"gemini", "-y"}, {"gemini", "--project", "-y"}, {"copilot", "--project", "-y"}, {"opencode", "-y"},
 		{"claude", "-y", "--memory", "1"}, {"claude", "-y", "--read", "relative"}, {"claude", "-y", "--workspace", "/"}, {"claude", "-y", "--tier", "none"}, {"claude", "-y", "--allow", "a b"},
 	} {
-		status, out := d.run(append([]string{"hooks", "install"}, args...)...)
+		status, out := d.run(append([]string{"hooks", "install", "--accept-fail-open"}, args...)...)
 		if status != 125 {
 			t.Errorf("%v: status %d\n%s", args, status, out)
 		}
@@ -185,7 +185,7 @@ func TestNothingChangesUnasked(t *testing.T) {
 			t.Errorf("%v changed something:\n%q", args, after)
 		}
 	}
-	d.must(t, "hooks", "install", "codex", "-y", "--follow")
+	d.must(t, "hooks", "install", "codex", "-y", "--follow", "--accept-fail-open")
 	if info, err := os.Lstat(filepath.Join(d.home, ".codex/hooks.json")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v", err)
 	}
@@ -204,12 +204,13 @@ func TestAHookThatCannotAnswerRefuses(t *testing.T) {
 		return v.Run(context.Background()), v.Stdout.String(), v.Stderr.String()
 	}
 	good := `{"session_id":"s","cwd":"` + d.project + `","tool_name":"Bash","tool_input":{"command":"ls; '"}}`
-	status, out, errs := step(good, "claude", "step", "--", "--memory=2G")
+	word := named(t, d.project)
+	status, out, errs := step(good, "claude", "step", word, "--", "--memory=2G")
 	if status != 0 || errs != "" || !strings.Contains(out, "hook shell --box hook-claude-") || !strings.Contains(out, "-- 'ls; %27'") {
 		t.Errorf("status %d, %s, %s", status, out, errs)
 	}
 	for _, c := range [][]string{
-		{"", "claude", "step", "--"}, {good, "claude", "step"}, {good, "nobody", "step", "--"}, {good, "claude", "other", "--"}, {good}, {good, "claude", "step", "--", "'"},
+		{"", "claude", "step", word, "--"}, {good, "claude", "step", "--"}, {good, "claude", "step"}, {good, "nobody", "step", "--"}, {good, "claude", "other", "--"}, {good}, {good, "claude", "step", "--", "'"},
 	} {
 		status, out, errs := step(c[0], c[1:]...)
 		if status == 0 || out != "" || errs == "" {
@@ -221,7 +222,7 @@ func TestAHookThatCannotAnswerRefuses(t *testing.T) {
 func TestAStepOutsideOfItsProjectIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newHookHome(t)
-	v := invoke(d.home, map[string]string{"HOME": d.home}, nil, "hook", "shell", "--box", "a", "--workspace", d.project, "--agent", "claude", "--", "ls")
+	v := invoke(d.home, map[string]string{"HOME": d.home}, nil, "hook", "shell", "--box", "a", "--workspace", d.project, "--inode", inode(t, d.project), "--agent", "claude", "--", "ls")
 	if status := v.Run(context.Background()); status != 125 || !strings.Contains(v.Stderr.String(), "is outside of the project") {
 		t.Errorf("status %d, %s", status, v.Stderr.String())
 	}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agenthook"
+)
+
+// A hookedProject is a directory that the user named by installing hooks in it. No other one gets a box of a hook.
+type hookedProject struct{ inode, dir string }
+
+const projectWord = "--project="
+
+func (p hookedProject) word() string { return projectWord + p.inode + ":" + p.dir }
+
+// hookedProjects reads the projects of a hook's own words.
+func hookedProjects(words []string) (list []hookedProject) {
+	for _, word := range words {
+		if text, ok := strings.CutPrefix(word, projectWord); ok {
+			if inode, dir, ok := strings.Cut(text, ":"); ok {
+				list = append(list, hookedProject{inode, dir})
+			}
+		}
+	}
+	return list
+}
+
+// nameProject takes a directory as a project, which is where the user is.
+func (a *App) nameProject(dir string) (hookedProject, error) {
+	p := hookedProject{"", filepath.Clean(dir)}
+	info, err := os.Lstat(p.dir)
+	if err != nil {
+		return p, fmt.Errorf("project: %w: %w", err, paddock.NotFound)
+	}
+	p.inode = inodeOf(info)
+	return p, a.checkProject(p)
+}
+
+// checkProject refuses a directory that is no longer the one that the user named, and one that holds more than a project.
+func (a *App) checkProject(p hookedProject) error {
+	actual, err := filepath.EvalSymlinks(p.dir)
+	if err != nil {
+		return fmt.Errorf("project: %w: %w", err, paddock.NotFound)
+	}
+	info, err := os.Lstat(p.dir)
+	if err != nil {
+		return fmt.Errorf("project: %w: %w", err, paddock.NotFound)
+	}
+	if actual != p.dir || !info.IsDir() || inodeOf(info) != p.inode {
+		return WithHint(fmt.Errorf("%s is not the directory any more that the hooks were installed for: %w", p.dir, paddock.Denied),
+			"if it should have a box: cd %s && paddock hooks install AGENT", p.dir)
+	}
+	home, _ := a.Lookup("HOME")
+	why := tooMuch(p.dir, home)
+	switch {
+	case why != "":
+	case !ownFile(info):
+		why = "belongs to another user"
+	case hiddenBelow(p.dir, home):
+		why = "is in a directory of settings or keys"
+	default:
+		if dir, err := configDir(a.Lookup); err == nil && overlap(p.dir, real(dir)) {
+			why = "holds Paddock's own settings"
+		}
+	}
+	if why != "" {
+		return WithHint(fmt.Errorf("the directory %s %s, so it is no project for hooks: %w", p.dir, why, paddock.Denied), "go to a project's directory")
+	}
+	return nil
+}
+
+// hiddenBelow tells whether a part of a path below the home begins with a dot.
+func hiddenBelow(dir, home string) bool {
+	rel, err := filepath.Rel(real(home), dir)
+	return home != "" && err == nil && filepath.IsLocal(rel) && strings.HasPrefix(rel, ".") && rel != "."
+}
+
+func overlap(a, b string) bool { return within(a, b) || within(b, a) }
+
+// real resolves as much of a path as there is.
+func real(path string) string {
+	if actual, err := filepath.EvalSymlinks(path); err == nil {
+		return actual
+	}
+	if parent := filepath.Dir(path); parent != path {
+		return filepath.Join(real(parent), filepath.Base(path))
+	}
+	return path
+}
+
+// settle gives a call its project: the named one that the session is in. What a model can choose has no say.
+func (a *App) settle(call *agenthook.Call, agent agenthook.Agent, own []string) error {
+	at := call.Project
+	if call.Loose {
+		dir, err := a.Dir()
+		if err != nil {
+			return fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
+		}
+		at = dir
+	}
+	for _, p := range hookedProjects(own) {
+		if within(at, p.dir) {
+			call.Project, call.Inode = p.dir, p.inode
+			return a.checkProject(p)
+		}
+	}
+	return WithHint(fmt.Errorf("the hooks were not installed for a project that %s is in, so this step is refused: %w", at, paddock.Denied),
+		"have the user do: cd PROJECT && paddock hooks install %s", agent.Name)
+}
+
+// outOfReach refuses a program, a policy or a secret's file that a box of these flags could write: it decides about the
+// next one.
+func (f *boxFlags) outOfReach(program string, projects []hookedProject) error {
+	var dirs []string
+	for _, p := range projects {
+		dirs = append(dirs, p.dir)
+	}
+	for _, text := range f.write {
+		source := text
+		if i := strings.LastIndex(text, ":/"); i >= 0 {
+			source = text[:i]
+		}
+		dirs = append(dirs, filepath.Clean(source), real(source))
+	}
+	files := map[string]string{"the program paddock": program, "the policy": f.policy, "the file of --srt-settings": f.srt}
+	for _, text := range f.secret {
+		if _, source, _ := strings.Cut(text, "="); strings.HasPrefix(source, "file:") {
+			path, _, _ := strings.Cut(strings.TrimPrefix(source, "file:"), "@")
+			files["a secret's file"] = path
+			if err := reached("a secret's file", path, dirs); err != nil {
+				return err
+			}
+		}
+	}
+	for what, path := range files {
+		if err := reached(what, path, dirs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reached(what, path string, dirs []string) error {
+	i := slices.IndexFunc(dirs, func(dir string) bool {
+		return path != "" && (within(filepath.Clean(path), dir) || within(real(path), dir))
+	})
+	if i < 0 {
+		return nil
+	}
+	return WithHint(fmt.Errorf("%s, %s, is where a box may write, so a step could exchange it: %w", what, path, paddock.Denied), "move it out of %s", dirs[i])
+}
+
+// beaten gives why the hooks of an agent may have no effect in some projects; empty is no reason that is known.
+func (a *App) beaten(agent agenthook.Agent, projects []string) string {
+	home, _ := a.Lookup("HOME")
+	base, _ := agent.UserFile(home, a.Lookup)
+	user, project := agent.Beside()
+	if why := beatenIn(agent, base, user, true); why != "" {
+		return why
+	}
+	for _, dir := range projects {
+		if why := beatenIn(agent, dir, project, false); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func beatenIn(agent agenthook.Agent, dir string, patterns []string, trusted bool) string {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return dir + ": it cannot be read"
+	}
+	defer root.Close()
+	for _, pattern := range patterns {
+		names, err := fs.Glob(root.FS(), pattern)
+		if err != nil {
+			return filepath.Join(dir, pattern) + ": it cannot be read"
+		}
+		for _, name := range names {
+			data, err := readBeside(root, name, trusted)
+			why := ""
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				why = "it cannot be read, so what hooks it has is not known"
+			default:
+				why = agent.Beats(name, data)
+			}
+			if why != "" {
+				return filepath.Join(dir, name) + ": " + why
+			}
+		}
+	}
+	return ""
+}
+
+// readBeside reads a file of settings. In a project it follows no link out of it, and waits for no pipe.
+func readBeside(root *os.Root, name string, trusted bool) ([]byte, error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil && trusted && !errors.Is(err, fs.ErrNotExist) {
+		file, err = os.OpenFile(filepath.Join(root.Name(), name), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a link of the user's own
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fs.ErrNotExist
+	case !info.Mode().IsRegular() || info.Size() > agenthook.MaxFile:
+		return nil, fmt.Errorf("%s: %w", name, paddock.Invalid)
+	}
+	return io.ReadAll(io.LimitReader(file, agenthook.MaxFile+1))
+}
+
+// failOpen is said where an agent runs a command outside when it cannot start its hook.
+func failOpen(agent agenthook.Agent) error {
+	return WithHint(fmt.Errorf("%s runs a command on this machine when it cannot start its hook, and a step can cause that: by `chmod 000 .` in the project, where you are not root. A hook cannot prevent it: %w",
+		agent.Title, paddock.Unsupported), "have the whole agent in a box: paddock run %s; if you know that and want the hooks: --accept-fail-open", agent.Name)
+}
