@@ -78,6 +78,7 @@ type use struct {
 	rule    paddock.NetworkRule
 	rules   *decide.Rules
 	headers []string
+	methods []string
 	paths   []string
 }
 
@@ -151,7 +152,7 @@ func prepare(s Section, o Options) (*held, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.uses = append(h.uses, use{host, port, rule, rules, u.headers(), u.Paths})
+		h.uses = append(h.uses, use{host, port, rule, rules, u.headers(), u.Methods, u.Paths})
 	}
 	name := filepath.Join(o.Home, filepath.FromSlash(strings.TrimPrefix(s.File, "~/")))
 	v, err := openVault(name)
@@ -294,7 +295,7 @@ func (l *Login) Rules() []paddock.NetworkRule {
 		for _, u := range h.uses {
 			rule := u.rule
 			if l.endpointAt(u.host, u.port) { // whose other addresses may give tokens too
-				rule.Scheme, rule.Paths = "https", u.paths
+				rule.Scheme, rule.Methods, rule.Paths = "https", u.methods, u.paths
 			}
 			list = append(list, rule)
 		}

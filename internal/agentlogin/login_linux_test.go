@@ -95,7 +95,7 @@ func (s *server) section() Section {
 	return Section{
 		Name: "Claude subscription", File: "~/.claude/.credentials.json", Access: "oauth.accessToken", Refresh: "oauth.refreshToken", ID: "oauth.id",
 		Expires: Expiry{"oauth.expiresAt", "ms"}, Scopes: "oauth.scopes", Keep: []string{"oauth.plan"},
-		Use:       []Use{{Host: "api.test", Paths: []string{"/v1/**"}}},
+		Use:       []Use{{Host: "api.test", Paths: []string{"/v1/messages", "/v1/models/*"}}},
 		Endpoints: []string{s.URL + "/oauth/token"}, Clients: []string{"the-client"}, Login: "claude, then /login",
 	}
 }
@@ -596,6 +596,8 @@ func TestSectionsAreChecked(t *testing.T) {
 		"any path":         func(c *Section) { c.Endpoints = []string{"https://x.test/*"} },
 		"no paths":         func(c *Section) { c.Use[0].Paths = nil },
 		"any host":         func(c *Section) { c.Use[0].Host = "*" },
+		"all paths":        func(c *Section) { c.Use[0].Paths = []string{"/v1/**"} },
+		"a whole root":     func(c *Section) { c.Use[0].Paths = []string{"/*"} },
 		"no endpoint":      func(c *Section) { c.Endpoints = nil },
 		"an unknown unit":  func(c *Section) { c.Expires.Unit = "days" },
 		"nothing to type":  func(c *Section) { c.Login = "" },

@@ -40,7 +40,8 @@ type Expiry struct {
 type Use struct {
 	Host    string   `yaml:"host"`    // a name, with ":port" if that is not 443
 	Headers []string `yaml:"headers"` // empty is Authorization
-	Paths   []string `yaml:"paths"`   // as in rules of a policy
+	Methods []string `yaml:"methods"` // empty is any
+	Paths   []string `yaml:"paths"`   // as in rules of a policy, without "**": a vendor adds paths
 }
 
 // Check reports what is wrong with a section. An error names the key.
@@ -121,7 +122,12 @@ func (u Use) compile() (*decide.Rules, error) {
 	if len(u.Paths) == 0 {
 		return nil, fmt.Errorf("%s: paths: there are none", u.Host)
 	}
-	rule.Scheme, rule.Paths = "https", u.Paths
+	for _, p := range u.Paths {
+		if strings.Contains(p, "**") || p == "/*" {
+			return nil, fmt.Errorf("%s: paths: %q has more than the paths that are meant; name each one", u.Host, p)
+		}
+	}
+	rule.Scheme, rule.Methods, rule.Paths = "https", u.Methods, u.Paths
 	rules, err := decide.Compile(paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{rule}})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", u.Host, err)

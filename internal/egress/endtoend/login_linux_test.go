@@ -124,7 +124,7 @@ func (w *world) withLogin(t *testing.T, r *rotation) *agentlogin.Login {
 	at := strconv.Itoa(int(w.HTTPS))
 	l, err := agentlogin.Prepare(agentlogin.Options{Home: home, Lock: filepath.Join(home, "locks"), Client: client, Sections: []agentlogin.Section{{
 		Name: "subscription", File: "~/.agent/credentials.json", Access: "oauth.access", Refresh: "oauth.refresh", Login: "agent login",
-		Use:       []agentlogin.Use{{Host: "model.test:" + at, Paths: []string{"/v1/**"}}},
+		Use:       []agentlogin.Use{{Host: "model.test:" + at, Paths: []string{"/v1/work", "/v1/elsewhere", "/v1/again"}}},
 		Endpoints: []string{"https://login.test:" + at + "/oauth/token"},
 	}}})
 	if err != nil {
