@@ -48,6 +48,9 @@ type File struct {
 type Login struct {
 	client *http.Client
 	held   []*held
+
+	busy   sync.RWMutex // held for reading by each exchange
+	closed bool         // guarded by busy
 }
 
 var _ gatewayclient.Login = (*Login)(nil)
@@ -65,6 +68,7 @@ type held struct {
 	refresh given   // guarded by mu
 	id      given   // guarded by mu
 	unsaved *change // guarded by mu; tokens that could not be stored
+	room    *room   // guarded by mu; for them
 
 	seen      tokens    // guarded by mu; of the last time that the file could be read
 	last      tokens    // guarded by mu; of the last exchange
@@ -339,13 +343,17 @@ func (l *Login) Words() []string {
 	return list
 }
 
-// Close closes the directories of the files.
+// Close waits for exchanges that run, stores what could not be stored, and closes the directories of the files.
 func (l *Login) Close() error {
+	l.busy.Lock()
+	defer l.busy.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
 	var all error
 	for _, h := range l.held {
-		if h.vault != nil {
-			all = errors.Join(all, h.vault.dir.Close())
-		}
+		all = errors.Join(all, h.close())
 	}
 	return all
 }
