@@ -138,10 +138,26 @@ func (l *Login) exchange(ctx context.Context, at []place, r gatewayclient.LoginR
 		return refusal("invalid_grant", fmt.Sprintf("there is no %s on this machine; log in outside, and start the box again: %s", s.Name, s.Login))
 	case i < 0:
 		return refusal("invalid_grant", "the refresh token is not the placeholder of this box")
-	case len(at[i].h.section.Clients) > 0 && !slices.Contains(at[i].h.section.Clients, g.client):
+	case !at[i].h.allows(g):
 		return refusal("invalid_client", "the client is not the one of this login")
 	}
 	return l.refresh(ctx, at[i], g, r.UserAgent)
+}
+
+// allows reports whether a client may refresh: one of the profile, or the one that the agent wrote outside. The box could
+// else have the server revoke the login, as one that a stranger uses.
+func (h *held) allows(g grant) bool {
+	if g.secret != "" && !slices.Contains(h.section.Secrets, digest(g.secret)) {
+		return false
+	}
+	if slices.Contains(h.section.Clients, g.client) {
+		return true
+	}
+	if h.section.Client == "" || g.client == "" {
+		return false
+	}
+	d, err := h.vault.read()
+	return err == nil && d.text(h.section.Client) == g.client
 }
 
 // gave reports whether a text is a placeholder of the refresh token.
@@ -172,11 +188,14 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 	if h.newer(was) {
 		return h.answer(was)
 	}
+	if a, ok := h.paced(was); ok {
+		return a
+	}
 	space, err := h.reserve()
 	if err != nil {
 		return failure("new tokens could not be stored outside, so none are asked for; is the disk full?")
 	}
-	now, status, err := l.ask(ctx, p.e, g, was, agent)
+	now, status, err := h.attempt(was, func() (tokens, int, error) { return l.ask(ctx, p.e, g, was, agent) })
 	if err != nil {
 		if space.drop() != nil {
 			return failure("the directory of the login outside cannot be written")
@@ -191,7 +210,7 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure(err.Error())
 	}
 	h.mu.Lock()
-	h.unsaved, h.last, h.exchanged = &change{was: was.refresh, now: now}, now, time.Now()
+	h.unsaved, h.last = &change{was: was.refresh, now: now}, now
 	h.mu.Unlock()
 	if err := h.save(space, time.Now()); err != nil {
 		return failure("the tokens could not be stored outside")
@@ -202,12 +221,11 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 	return h.answer(now)
 }
 
-// newer reports whether tokens are valid, and either others than those that the box's newest placeholder was made for
-// or just exchanged.
+// newer reports whether tokens are valid, and others than those that the box's newest placeholder was made for.
 func (h *held) newer(t tokens) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return (t.access != h.access.real || time.Since(h.exchanged) < pause) && (t.expires.IsZero() || time.Until(t.expires) > fresh)
+	return t.access != h.access.real && (t.expires.IsZero() || time.Until(t.expires) > fresh)
 }
 
 // A change is an exchange of one refresh token.

@@ -70,9 +70,8 @@ type held struct {
 	unsaved *change // guarded by mu; tokens that could not be stored
 	room    *room   // guarded by mu; for them
 
-	seen      tokens    // guarded by mu; of the last time that the file could be read
-	last      tokens    // guarded by mu; of the last exchange
-	exchanged time.Time // guarded by mu; when that was
+	seen tokens // guarded by mu; of the last time that the file could be read
+	last tokens // guarded by mu; of the last exchange
 }
 
 // A use is a compiled [Use].
@@ -460,11 +459,5 @@ func (h *held) current() (tokens, error) {
 	return t, nil
 }
 
-const (
-	// fresh is how long an access token must be valid to be given instead of an exchange. Agents refresh minutes before.
-	fresh = 10 * time.Minute
-
-	// pause is the time after an exchange in which its tokens are given again, if they are fresh. A box could else make the
-	// server block the login by asking all the time.
-	pause = 30 * time.Second
-)
+// fresh is how long an access token must be valid to be given instead of an exchange. Agents refresh minutes before.
+const fresh = 10 * time.Minute

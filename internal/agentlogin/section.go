@@ -1,6 +1,7 @@
 package agentlogin
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -26,7 +27,9 @@ type Section struct {
 	Keep      []string `yaml:"keep"`      // what the box sees as it is; it sees nothing else of the file
 	Use       []Use    `yaml:"use"`
 	Endpoints []string `yaml:"endpoints"` // URLs at which tokens are refreshed
-	Clients   []string `yaml:"clients"`   // client IDs that may refresh; empty is any
+	Clients   []string `yaml:"clients"`   // client IDs that may refresh
+	Client    string   `yaml:"client"`    // where the client ID is in the file, if the agent writes one; it may refresh too
+	Secrets   []string `yaml:"secrets"`   // SHA-256 in hex of client secrets that may be sent, which are public in a program
 	Login     string   `yaml:"login"`     // what to type on the host
 }
 
@@ -65,6 +68,10 @@ func (s Section) check() error {
 		return errors.New("use: it names no host")
 	case s.Refresh != "" && len(s.Endpoints) == 0:
 		return errors.New("endpoints: there is none for the refresh token")
+	case s.Refresh != "" && len(s.Clients) == 0:
+		return errors.New("clients: there is none that may refresh")
+	case slices.ContainsFunc(s.Secrets, func(d string) bool { return len(d) != sha256.Size*2 || strings.Trim(d, "0123456789abcdef") != "" }):
+		return errors.New("secrets: they are named by their SHA-256, in hex")
 	case s.Expires.At != "" && s.Expires.Unit != "s" && s.Expires.Unit != "ms":
 		return errors.New(`expires: unit is neither "s" nor "ms"`)
 	}
@@ -90,7 +97,7 @@ func (s Section) checkPlaces() error {
 		return errors.New("access: it is missing")
 	}
 	tokens := []string{s.Access, s.Refresh, s.ID}
-	for _, p := range slices.Concat(tokens, []string{s.Expires.At, s.Refreshed, s.Scopes}, s.Keep) {
+	for _, p := range slices.Concat(tokens, []string{s.Expires.At, s.Refreshed, s.Scopes, s.Client}, s.Keep) {
 		if p != "" && slices.Contains(strings.Split(p, "."), "") {
 			return fmt.Errorf("%q is not keys joined by dots", p)
 		}
