@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,6 +32,7 @@ type Options struct {
 	Sections []Section
 	Home     string   // the user's home on the host
 	Lock     string   // a directory of Paddock's own, for locks; it is made if it is missing
+	State    string   // names the files that the box shares with others: one at a time has a login there; empty shares none
 	Shared   []string // directories of the host that the box is given; a login's file must not be in one
 
 	// Client does the exchanges. Nil is one that trusts what this machine trusts, and uses its proxy.
@@ -48,6 +50,7 @@ type File struct {
 type Login struct {
 	client *http.Client
 	held   []*held
+	alone  io.Closer // the lock of the state; nil is none
 
 	busy   sync.RWMutex // held for reading by each exchange
 	closed bool         // guarded by busy
@@ -114,7 +117,7 @@ func (g *given) next(real string) (string, error) {
 }
 
 // Prepare finds the logins on the host. Sections without a login there are no error: see [Login.Words]. A file that is
-// not as its agent writes it, or that the box is given, is Invalid.
+// not as its agent writes it, or that the box is given, is Invalid. It is a Conflict if another box has a login in the state.
 func Prepare(o Options) (*Login, error) {
 	l := &Login{client: client(o.Client)}
 	if err := os.MkdirAll(o.Lock, 0o700); err != nil {
@@ -127,7 +130,25 @@ func Prepare(o Options) (*Login, error) {
 		}
 		l.held = append(l.held, h)
 	}
+	if err := l.hold(o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
+}
+
+// hold takes the lock of the state. A second box would write its placeholders over those of the first, whose agent would
+// then take itself for logged out.
+func (l *Login) hold(o Options) error {
+	if o.State == "" || !slices.ContainsFunc(l.held, func(h *held) bool { return h.vault != nil }) {
+		return nil
+	}
+	dir := filepath.Join(o.Lock, "state-"+lockName(o.State))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("login: %w", err)
+	}
+	var err error
+	l.alone, err = tryLockDir(dir)
+	return err
 }
 
 func prepare(s Section, o Options) (*held, error) {
@@ -353,6 +374,9 @@ func (l *Login) Close() error {
 	var all error
 	for _, h := range l.held {
 		all = errors.Join(all, h.close())
+	}
+	if l.alone != nil {
+		all = errors.Join(all, l.alone.Close())
 	}
 	return all
 }
