@@ -116,6 +116,11 @@ func (g grant) encode(refresh string) (contentType string, body []byte, err erro
 
 // exchange answers a request for tokens.
 func (l *Login) exchange(ctx context.Context, at []place, r gatewayclient.LoginRequest) gatewayclient.LoginAnswer {
+	l.busy.RLock()
+	defer l.busy.RUnlock()
+	if l.closed {
+		return failure("the box is ending")
+	}
 	// A box that goes away must not end an exchange whose refresh token is used up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeTime)
 	defer cancel()
@@ -133,10 +138,26 @@ func (l *Login) exchange(ctx context.Context, at []place, r gatewayclient.LoginR
 		return refusal("invalid_grant", fmt.Sprintf("there is no %s on this machine; log in outside, and start the box again: %s", s.Name, s.Login))
 	case i < 0:
 		return refusal("invalid_grant", "the refresh token is not the placeholder of this box")
-	case len(at[i].h.section.Clients) > 0 && !slices.Contains(at[i].h.section.Clients, g.client):
+	case !at[i].h.allows(g):
 		return refusal("invalid_client", "the client is not the one of this login")
 	}
 	return l.refresh(ctx, at[i], g, r.UserAgent)
+}
+
+// allows reports whether a client may refresh: one of the profile, or the one that the agent wrote outside. The box could
+// else have the server revoke the login, as one that a stranger uses.
+func (h *held) allows(g grant) bool {
+	if g.secret != "" && !slices.Contains(h.section.Secrets, digest(g.secret)) {
+		return false
+	}
+	if slices.Contains(h.section.Clients, g.client) {
+		return true
+	}
+	if h.section.Client == "" || g.client == "" {
+		return false
+	}
+	d, err := h.vault.read()
+	return err == nil && d.text(h.section.Client) == g.client
 }
 
 // gave reports whether a text is a placeholder of the refresh token.
@@ -154,7 +175,7 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure("another box is refreshing the same login")
 	}
 	defer lock.Close()
-	if err := h.save(time.Now()); err != nil {
+	if err := h.save(nil, time.Now()); err != nil {
 		return failure("the tokens could not be stored outside")
 	}
 	was, err := h.current()
@@ -167,8 +188,18 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 	if h.newer(was) {
 		return h.answer(was)
 	}
-	now, status, err := l.ask(ctx, p.e, g, was, agent)
+	if a, ok := h.paced(was); ok {
+		return a
+	}
+	space, err := h.reserve()
 	if err != nil {
+		return failure("new tokens could not be stored outside, so none are asked for; is the disk full?")
+	}
+	now, status, err := h.attempt(was, func() (tokens, int, error) { return l.ask(ctx, p.e, g, was, agent) })
+	if err != nil {
+		if space.drop() != nil {
+			return failure("the directory of the login outside cannot be written")
+		}
 		// The host's agent, which knows no lock of ours, may have been faster.
 		if t, failed := h.current(); failed == nil && h.newer(t) {
 			return h.answer(t)
@@ -179,9 +210,9 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 		return failure(err.Error())
 	}
 	h.mu.Lock()
-	h.unsaved, h.last, h.exchanged = &change{was: was.refresh, now: now}, now, time.Now()
+	h.unsaved, h.last = &change{was: was.refresh, now: now}, now
 	h.mu.Unlock()
-	if err := h.save(time.Now()); err != nil {
+	if err := h.save(space, time.Now()); err != nil {
 		return failure("the tokens could not be stored outside")
 	}
 	if now, err = h.current(); err != nil {
@@ -190,12 +221,11 @@ func (l *Login) refresh(ctx context.Context, p place, g grant, agent string) gat
 	return h.answer(now)
 }
 
-// newer reports whether tokens are valid, and either others than those that the box's newest placeholder was made for
-// or just exchanged.
+// newer reports whether tokens are valid, and others than those that the box's newest placeholder was made for.
 func (h *held) newer(t tokens) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return (t.access != h.access.real || time.Since(h.exchanged) < pause) && (t.expires.IsZero() || time.Until(t.expires) > fresh)
+	return t.access != h.access.real && (t.expires.IsZero() || time.Until(t.expires) > fresh)
 }
 
 // A change is an exchange of one refresh token.
@@ -204,11 +234,24 @@ type change struct {
 	now tokens
 }
 
+// reserve makes room for the file with the tokens of an exchange.
+func (h *held) reserve() (*room, error) {
+	d, err := h.vault.read()
+	if err != nil {
+		return nil, err
+	}
+	return h.vault.reserve(len(d.raw) + grown)
+}
+
 // save stores tokens of an exchange, unless the host's file has got others meanwhile: those of whoever wrote them are as
-// new, and the agent outside knows them.
-func (h *held) save(at time.Time) error {
+// new, and the agent outside knows them. It takes the room over, and keeps it for the next try if it fails. The caller
+// has the lock.
+func (h *held) save(space *room, at time.Time) error {
 	h.mu.Lock()
-	c := h.unsaved
+	if space != nil {
+		h.room = space
+	}
+	c, space := h.unsaved, h.room
 	h.mu.Unlock()
 	if c == nil {
 		return nil
@@ -221,14 +264,49 @@ func (h *held) save(at time.Time) error {
 		if err := d.store(h.section, c.now, at); err != nil {
 			return err
 		}
-		if err := h.vault.write(d); err != nil {
+		if err := space.write(d); err != nil {
 			return err
 		}
+	} else if err := space.drop(); err != nil {
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.unsaved = nil
+	h.unsaved, h.room = nil, nil
 	return nil
+}
+
+// close stores what is still to be stored, and gives everything back.
+func (h *held) close() error {
+	if h.vault == nil {
+		return nil
+	}
+	return errors.Join(h.finish(), h.vault.dir.Close())
+}
+
+// finish stores the tokens that could not be stored before. Without them the login is lost.
+func (h *held) finish() error {
+	h.mu.Lock()
+	c := h.unsaved
+	h.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
+	defer cancel()
+	lock, err := lockDir(ctx, h.lock)
+	if err == nil {
+		err = errors.Join(h.save(nil, time.Now()), lock.Close())
+	}
+	if err == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.room != nil {
+		err = errors.Join(err, h.room.drop())
+	}
+	return fmt.Errorf("%s: the new tokens of a refresh could not be stored, and the old ones are used up; log in again: %s: %w", h.section.Name, h.section.Login, err)
 }
 
 // errServer says that the endpoint refused. It holds the name of the error, if that is one.

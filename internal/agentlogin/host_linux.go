@@ -2,16 +2,31 @@ package agentlogin
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"syscall"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // lockDir locks a directory among all processes.
 func lockDir(ctx context.Context, path string) (io.Closer, error) { return sys.LockDir(ctx, path) }
+
+// tryLockDir locks a directory, or fails at once with Conflict.
+func tryLockDir(path string) (io.Closer, error) {
+	lock, err := sys.TryLockDir(path)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("a box that runs uses the login with the same files: %w", paddock.Conflict)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lock, nil
+}
 
 // keepOwner gives a file the owner of the one that it replaces, where this process is not that owner.
 func keepOwner(dir *os.Root, name string, before fs.FileInfo) error {

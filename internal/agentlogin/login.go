@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -31,6 +32,7 @@ type Options struct {
 	Sections []Section
 	Home     string   // the user's home on the host
 	Lock     string   // a directory of Paddock's own, for locks; it is made if it is missing
+	State    string   // names the files that the box shares with others: one at a time has a login there; empty shares none
 	Shared   []string // directories of the host that the box is given; a login's file must not be in one
 
 	// Client does the exchanges. Nil is one that trusts what this machine trusts, and uses its proxy.
@@ -48,6 +50,10 @@ type File struct {
 type Login struct {
 	client *http.Client
 	held   []*held
+	alone  io.Closer // the lock of the state; nil is none
+
+	busy   sync.RWMutex // held for reading by each exchange
+	closed bool         // guarded by busy
 }
 
 var _ gatewayclient.Login = (*Login)(nil)
@@ -65,10 +71,10 @@ type held struct {
 	refresh given   // guarded by mu
 	id      given   // guarded by mu
 	unsaved *change // guarded by mu; tokens that could not be stored
+	room    *room   // guarded by mu; for them
 
-	seen      tokens    // guarded by mu; of the last time that the file could be read
-	last      tokens    // guarded by mu; of the last exchange
-	exchanged time.Time // guarded by mu; when that was
+	seen tokens // guarded by mu; of the last time that the file could be read
+	last tokens // guarded by mu; of the last exchange
 }
 
 // A use is a compiled [Use].
@@ -78,6 +84,7 @@ type use struct {
 	rule    paddock.NetworkRule
 	rules   *decide.Rules
 	headers []string
+	methods []string
 	paths   []string
 }
 
@@ -110,7 +117,7 @@ func (g *given) next(real string) (string, error) {
 }
 
 // Prepare finds the logins on the host. Sections without a login there are no error: see [Login.Words]. A file that is
-// not as its agent writes it, or that the box is given, is Invalid.
+// not as its agent writes it, or that the box is given, is Invalid. It is a Conflict if another box has a login in the state.
 func Prepare(o Options) (*Login, error) {
 	l := &Login{client: client(o.Client)}
 	if err := os.MkdirAll(o.Lock, 0o700); err != nil {
@@ -123,7 +130,25 @@ func Prepare(o Options) (*Login, error) {
 		}
 		l.held = append(l.held, h)
 	}
+	if err := l.hold(o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
+}
+
+// hold takes the lock of the state. A second box would write its placeholders over those of the first, whose agent would
+// then take itself for logged out.
+func (l *Login) hold(o Options) error {
+	if o.State == "" || !slices.ContainsFunc(l.held, func(h *held) bool { return h.vault != nil }) {
+		return nil
+	}
+	dir := filepath.Join(o.Lock, "state-"+lockName(o.State))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("login: %w", err)
+	}
+	var err error
+	l.alone, err = tryLockDir(dir)
+	return err
 }
 
 func prepare(s Section, o Options) (*held, error) {
@@ -151,7 +176,7 @@ func prepare(s Section, o Options) (*held, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.uses = append(h.uses, use{host, port, rule, rules, u.headers(), u.Paths})
+		h.uses = append(h.uses, use{host, port, rule, rules, u.headers(), u.Methods, u.Paths})
 	}
 	name := filepath.Join(o.Home, filepath.FromSlash(strings.TrimPrefix(s.File, "~/")))
 	v, err := openVault(name)
@@ -294,7 +319,7 @@ func (l *Login) Rules() []paddock.NetworkRule {
 		for _, u := range h.uses {
 			rule := u.rule
 			if l.endpointAt(u.host, u.port) { // whose other addresses may give tokens too
-				rule.Scheme, rule.Paths = "https", u.paths
+				rule.Scheme, rule.Methods, rule.Paths = "https", u.methods, u.paths
 			}
 			list = append(list, rule)
 		}
@@ -338,13 +363,20 @@ func (l *Login) Words() []string {
 	return list
 }
 
-// Close closes the directories of the files.
+// Close waits for exchanges that run, stores what could not be stored, and closes the directories of the files.
 func (l *Login) Close() error {
+	l.busy.Lock()
+	defer l.busy.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
 	var all error
 	for _, h := range l.held {
-		if h.vault != nil {
-			all = errors.Join(all, h.vault.dir.Close())
-		}
+		all = errors.Join(all, h.close())
+	}
+	if l.alone != nil {
+		all = errors.Join(all, l.alone.Close())
 	}
 	return all
 }
@@ -451,11 +483,5 @@ func (h *held) current() (tokens, error) {
 	return t, nil
 }
 
-const (
-	// fresh is how long an access token must be valid to be given instead of an exchange. Agents refresh minutes before.
-	fresh = 10 * time.Minute
-
-	// pause is the time after an exchange in which its tokens are given again, if they are fresh. A box could else make the
-	// server block the login by asking all the time.
-	pause = 30 * time.Second
-)
+// fresh is how long an access token must be valid to be given instead of an exchange. Agents refresh minutes before.
+const fresh = 10 * time.Minute

@@ -95,7 +95,7 @@ func (s *server) section() Section {
 	return Section{
 		Name: "Claude subscription", File: "~/.claude/.credentials.json", Access: "oauth.accessToken", Refresh: "oauth.refreshToken", ID: "oauth.id",
 		Expires: Expiry{"oauth.expiresAt", "ms"}, Scopes: "oauth.scopes", Keep: []string{"oauth.plan"},
-		Use:       []Use{{Host: "api.test", Paths: []string{"/v1/**"}}},
+		Use:       []Use{{Host: "api.test", Paths: []string{"/v1/messages", "/v1/models/*"}}},
 		Endpoints: []string{s.URL + "/oauth/token"}, Clients: []string{"the-client"}, Login: "claude, then /login",
 	}
 }
@@ -135,9 +135,11 @@ type box struct {
 	refresh string   // its placeholder
 }
 
-func (s *server) box(t *testing.T, home string) *box {
+func (s *server) box(t *testing.T, home string) *box { return s.boxOf(t, home, s.section()) }
+
+func (s *server) boxOf(t *testing.T, home string, section Section) *box {
 	t.Helper()
-	l, err := Prepare(Options{Sections: []Section{s.section()}, Home: home, Lock: filepath.Join(home, "locks"), Client: s.Client()})
+	l, err := Prepare(Options{Sections: []Section{section}, Home: home, Lock: filepath.Join(home, "locks"), Client: s.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,6 +259,7 @@ func TestARefreshStaysOutside(t *testing.T) {
 	b := s.box(t, home)
 	first := b.refresh
 	for turn := 1; turn <= 3; turn++ {
+		later(t, home)
 		status, fields := b.renew(t.Context())
 		if status != 200 || fields["scope"] != "a b" || b.refresh == first {
 			t.Fatalf("turn %d: %d %v", turn, status, fields)
@@ -596,6 +599,10 @@ func TestSectionsAreChecked(t *testing.T) {
 		"any path":         func(c *Section) { c.Endpoints = []string{"https://x.test/*"} },
 		"no paths":         func(c *Section) { c.Use[0].Paths = nil },
 		"any host":         func(c *Section) { c.Use[0].Host = "*" },
+		"all paths":        func(c *Section) { c.Use[0].Paths = []string{"/v1/**"} },
+		"a whole root":     func(c *Section) { c.Use[0].Paths = []string{"/*"} },
+		"any client":       func(c *Section) { c.Clients = nil },
+		"a plain secret":   func(c *Section) { c.Secrets = []string{"public"} },
 		"no endpoint":      func(c *Section) { c.Endpoints = nil },
 		"an unknown unit":  func(c *Section) { c.Expires.Unit = "days" },
 		"nothing to type":  func(c *Section) { c.Login = "" },

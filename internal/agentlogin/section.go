@@ -1,6 +1,7 @@
 package agentlogin
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -26,7 +27,9 @@ type Section struct {
 	Keep      []string `yaml:"keep"`      // what the box sees as it is; it sees nothing else of the file
 	Use       []Use    `yaml:"use"`
 	Endpoints []string `yaml:"endpoints"` // URLs at which tokens are refreshed
-	Clients   []string `yaml:"clients"`   // client IDs that may refresh; empty is any
+	Clients   []string `yaml:"clients"`   // client IDs that may refresh
+	Client    string   `yaml:"client"`    // where the client ID is in the file, if the agent writes one; it may refresh too
+	Secrets   []string `yaml:"secrets"`   // SHA-256 in hex of client secrets that may be sent, which are public in a program
 	Login     string   `yaml:"login"`     // what to type on the host
 }
 
@@ -40,7 +43,8 @@ type Expiry struct {
 type Use struct {
 	Host    string   `yaml:"host"`    // a name, with ":port" if that is not 443
 	Headers []string `yaml:"headers"` // empty is Authorization
-	Paths   []string `yaml:"paths"`   // as in rules of a policy
+	Methods []string `yaml:"methods"` // empty is any
+	Paths   []string `yaml:"paths"`   // as in rules of a policy, without "**": a vendor adds paths
 }
 
 // Check reports what is wrong with a section. An error names the key.
@@ -64,6 +68,10 @@ func (s Section) check() error {
 		return errors.New("use: it names no host")
 	case s.Refresh != "" && len(s.Endpoints) == 0:
 		return errors.New("endpoints: there is none for the refresh token")
+	case s.Refresh != "" && len(s.Clients) == 0:
+		return errors.New("clients: there is none that may refresh")
+	case slices.ContainsFunc(s.Secrets, func(d string) bool { return len(d) != sha256.Size*2 || strings.Trim(d, "0123456789abcdef") != "" }):
+		return errors.New("secrets: they are named by their SHA-256, in hex")
 	case s.Expires.At != "" && s.Expires.Unit != "s" && s.Expires.Unit != "ms":
 		return errors.New(`expires: unit is neither "s" nor "ms"`)
 	}
@@ -89,7 +97,7 @@ func (s Section) checkPlaces() error {
 		return errors.New("access: it is missing")
 	}
 	tokens := []string{s.Access, s.Refresh, s.ID}
-	for _, p := range slices.Concat(tokens, []string{s.Expires.At, s.Refreshed, s.Scopes}, s.Keep) {
+	for _, p := range slices.Concat(tokens, []string{s.Expires.At, s.Refreshed, s.Scopes, s.Client}, s.Keep) {
 		if p != "" && slices.Contains(strings.Split(p, "."), "") {
 			return fmt.Errorf("%q is not keys joined by dots", p)
 		}
@@ -121,7 +129,12 @@ func (u Use) compile() (*decide.Rules, error) {
 	if len(u.Paths) == 0 {
 		return nil, fmt.Errorf("%s: paths: there are none", u.Host)
 	}
-	rule.Scheme, rule.Paths = "https", u.Paths
+	for _, p := range u.Paths {
+		if strings.Contains(p, "**") || p == "/*" {
+			return nil, fmt.Errorf("%s: paths: %q has more than the paths that are meant; name each one", u.Host, p)
+		}
+	}
+	rule.Scheme, rule.Methods, rule.Paths = "https", u.Methods, u.Paths
 	rules, err := decide.Compile(paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{rule}})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", u.Host, err)

@@ -70,39 +70,73 @@ func (v *vault) read() (document, error) {
 	return d, nil
 }
 
-// write replaces the file at once, for its owner alone.
-func (v *vault) write(d document) error {
+// A room is a file beside the vault's that takes its place at once, and already holds the bytes that it may need. A box
+// can fill the disk; it must not do so between an exchange and the storing of its tokens.
+type room struct {
+	v    *vault
+	name string
+	file *os.File
+}
+
+// grown is how much longer a file may be with other tokens: three of them, and times.
+const grown = 3*tokenMax + 4096
+
+// reserve makes room for a file of so many bytes.
+func (v *vault) reserve(size int) (*room, error) {
+	name := ".paddock-login-" + rand.Text()
+	f, err := v.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make room beside %s: %w", v.path, err)
+	}
+	r := &room{v: v, name: name, file: f}
+	noise := make([]byte, size) // which no file system makes smaller
+	_, _ = rand.Read(noise)     // never fails
+	_, err = f.Write(noise)
+	if err = errors.Join(err, f.Sync()); err == nil {
+		err = r.own()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make room beside %s: %w", v.path, err), r.drop())
+	}
+	return r, nil
+}
+
+// own gives the file to the owner of the vault's.
+func (r *room) own() error {
+	before, err := r.v.dir.Lstat(r.v.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return keepOwner(r.v.dir, r.name, before)
+}
+
+// write replaces the vault's file at once, for its owner alone. The room is used up if there is no error.
+func (r *room) write(d document) error {
 	data, err := d.bytes()
 	if err != nil {
 		return err
 	}
-	temporary := ".paddock-login-" + rand.Text()
-	if err := v.fill(temporary, data); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", v.path, err), v.drop(temporary))
+	_, err = r.file.WriteAt(data, 0)
+	if err = errors.Join(err, r.file.Truncate(int64(len(data))), r.file.Sync()); err == nil {
+		err = r.own()
 	}
-	return nil
-}
-
-func (v *vault) fill(temporary string, data []byte) error {
-	f, err := v.dir.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = r.v.dir.Rename(r.name, r.v.name)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", r.v.path, err)
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if before, err := v.dir.Lstat(v.name); err == nil {
-		if err := keepOwner(v.dir, temporary, before); err != nil {
-			return err
-		}
-	}
-	return v.dir.Rename(temporary, v.name)
+	return r.file.Close()
 }
 
-func (v *vault) drop(temporary string) error {
-	if err := v.dir.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// drop gives the room back.
+func (r *room) drop() error {
+	err := r.file.Close()
+	if gone := r.v.dir.Remove(r.name); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
 	}
-	return nil
+	return err
 }

@@ -19,16 +19,16 @@ func vendors() map[string]struct{ section, file string } {
 	return map[string]struct{ section, file string }{
 		"claude": {`{name: Claude subscription, file: ~/.claude/.credentials.json, access: claudeAiOauth.accessToken, refresh: claudeAiOauth.refreshToken,
 			expires: {at: claudeAiOauth.expiresAt, unit: ms}, scopes: claudeAiOauth.scopes, keep: [claudeAiOauth.subscriptionType, claudeAiOauth.rateLimitTier, claudeAiOauth.clientId],
-			use: [{host: api.anthropic.com, paths: [/v1/**, /api/oauth/profile]}], endpoints: [ENDPOINT], login: "claude, then /login"}`,
+			use: [{host: api.anthropic.com, paths: [/v1/messages, /api/oauth/profile]}], endpoints: [ENDPOINT], clients: [c], secrets: [efa1f375d76194fa51a3556a97e641e61685f914d446979da50a551a4333ffd7], login: "claude, then /login"}`,
 			`{"claudeAiOauth":{"accessToken":"ACCESS","refreshToken":"REFRESH","expiresAt":1700000000000,"scopes":["user:inference","user:profile"],"subscriptionType":"max","rateLimitTier":null},"mcpOAuth":{"x":{"accessToken":"of-another-server"}}}`},
 		"codex": {`{name: ChatGPT login, file: ~/.codex/auth.json, access: tokens.access_token, refresh: tokens.refresh_token, id: tokens.id_token, refreshed: last_refresh,
-			keep: [tokens.account_id, auth_mode], use: [{host: chatgpt.com, paths: [/backend-api/codex/**]}], endpoints: [ENDPOINT], login: codex login}`,
+			keep: [tokens.account_id, auth_mode], use: [{host: chatgpt.com, paths: [/backend-api/codex/responses]}], endpoints: [ENDPOINT], clients: [c], secrets: [efa1f375d76194fa51a3556a97e641e61685f914d446979da50a551a4333ffd7], login: codex login}`,
 			"{\n  \"auth_mode\": \"chatgpt\",\n  \"OPENAI_API_KEY\": \"of-another-server\",\n  \"tokens\": {\n    \"id_token\": \"ID\",\n    \"access_token\": \"ACCESS\",\n    \"refresh_token\": \"REFRESH\",\n    \"account_id\": \"an-account\"\n  },\n  \"last_refresh\": \"2026-01-01T00:00:00Z\"\n}"},
 		"gemini": {`{name: Google login, file: ~/.gemini/oauth_creds.json, access: access_token, refresh: refresh_token, id: id_token, expires: {at: expiry_date, unit: ms}, scopes: scope, keep: [token_type],
-			use: [{host: cloudcode-pa.googleapis.com, paths: [/v1internal*, /v1internal/**]}], endpoints: [ENDPOINT], login: gemini}`,
+			use: [{host: cloudcode-pa.googleapis.com, paths: ["/v1internal:generateContent"]}], endpoints: [ENDPOINT], clients: [c], secrets: [efa1f375d76194fa51a3556a97e641e61685f914d446979da50a551a4333ffd7], login: gemini}`,
 			`{"access_token":"ACCESS","refresh_token":"REFRESH","scope":"a b","token_type":"Bearer","id_token":"ID","expiry_date":1700000000000}`},
 		"opencode": {`{name: OpenCode's ChatGPT login, file: ~/.local/share/opencode/auth.json, access: openai.access, refresh: openai.refresh, expires: {at: openai.expires, unit: ms}, keep: [openai.type, openai.accountId],
-			use: [{host: chatgpt.com, paths: [/backend-api/codex/**]}], endpoints: [ENDPOINT], login: opencode auth login}`,
+			use: [{host: chatgpt.com, paths: [/backend-api/codex/responses]}], endpoints: [ENDPOINT], clients: [c], secrets: [efa1f375d76194fa51a3556a97e641e61685f914d446979da50a551a4333ffd7], login: opencode auth login}`,
 			`{"openai":{"type":"oauth","access":"ACCESS","refresh":"REFRESH","expires":1700000000000,"accountId":"an-account"},"anthropic":{"type":"api","key":"of-another-server"}}`},
 	}
 }

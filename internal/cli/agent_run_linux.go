@@ -64,7 +64,13 @@ func (r *agentRun) logIn(dir string) error {
 		return nil
 	}
 	var err error
-	if r.login, err = agentlogin.Prepare(agentlogin.Options{Sections: r.profile.Login, Home: r.home, Lock: filepath.Join(dir, "login")}); err != nil {
+	o := agentlogin.Options{Sections: r.profile.Login, Home: r.home, Lock: filepath.Join(dir, "login"), State: r.state.ID}
+	r.login, err = agentlogin.Prepare(o)
+	if errors.Is(err, paddock.Conflict) {
+		return WithHint(fmt.Errorf("%s runs already in this project, with your login: %w", r.profile.Title, err),
+			"end that run first, or start the second one in a copy of the project (git worktree add ../COPY)")
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", r.profile.Name, err)
 	}
 	files, err := r.login.Files()
