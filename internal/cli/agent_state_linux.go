@@ -10,7 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -109,6 +108,10 @@ Exit status: 0, or 125 if it is not approved.`,
 func (a *App) agents() []listedAgent {
 	search, _ := a.Lookup("PATH")
 	home, _ := a.Lookup("HOME")
+	workspace, err := a.Dir()
+	if err != nil {
+		workspace = "" // it is gone, so nothing is in it
+	}
 	var list []listedAgent
 	for _, name := range a.agentNames() {
 		p, file, err := agentprofile.Find(name, a.agentProfiles())
@@ -117,7 +120,7 @@ func (a *App) agents() []listedAgent {
 			continue
 		}
 		row := listedAgent{Name: name, Title: p.Title, Tested: p.Package.Tested, Profile: file, install: installWords(p)}
-		if at, err := agentprofile.FindProgram(p, search, home, ""); err == nil {
+		if at, err := agentprofile.FindProgram(p, search, home, workspace); err == nil {
 			row.Program, row.Version = at.Path, at.Version()
 			row.Lacks = a.lacks(p, at, search)
 		}
@@ -239,27 +242,41 @@ func (a *App) stateOf(name string) (p *agentprofile.Profile, dir, id string, err
 	return p, dir, id, err
 }
 
-// agentChanges returns what an agent changed in files that an agent outside would obey.
-func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Change, dir, id string, err error) {
-	p, dir, id, err := a.stateOf(name)
-	if err != nil {
-		return nil, "", "", err
+// notCompared tells what is missing in a comparison, first of all whether changes may be.
+func (a *App) notCompared(sum *agentprofile.Comparison) {
+	for _, why := range sum.Cut {
+		fmt.Fprintf(a.Stderr, "paddock: NOT ALL could be compared, and changes may be missing: %s\n", OneLine(why))
 	}
-	list, notes, err := agentprofile.Changes(dir, id, p)
-	if errors.Is(err, paddock.NotFound) {
-		return nil, "", "", noFiles(name)
-	}
-	if err != nil {
-		return nil, "", "", err
-	}
-	for i, note := range notes {
+	for i, note := range sum.Notes {
 		if i == told {
+			fmt.Fprintf(a.Stderr, "paddock: note: and %d more are not compared\n", len(sum.Notes)-told)
 			break
 		}
 		fmt.Fprintf(a.Stderr, "paddock: note: not compared: %s\n", OneLine(note))
 	}
+}
+
+// agentChanges returns what an agent changed in files that an agent outside would obey. Cut is the error that not all could
+// be compared; the list is what could.
+func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Change, dir, id string, cut, err error) {
+	p, dir, id, err := a.stateOf(name)
+	if err != nil {
+		return nil, "", "", nil, err
+	}
+	sum, err := agentprofile.Changes(dir, id, p)
+	if errors.Is(err, paddock.NotFound) {
+		return nil, "", "", nil, noFiles(name)
+	}
+	if err != nil {
+		return nil, "", "", nil, err
+	}
+	list = sum.List
+	a.notCompared(sum)
+	if len(sum.Cut) > 0 {
+		cut = fmt.Errorf("not all that an agent outside would obey could be compared: %w", paddock.Denied)
+	}
 	if len(paths) == 0 {
-		return list, dir, id, nil
+		return list, dir, id, cut, nil
 	}
 	var chosen []agentprofile.Change
 	for _, path := range paths {
@@ -274,10 +291,10 @@ func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Cha
 			}
 		}
 		if len(chosen) == before {
-			return nil, "", "", WithHint(fmt.Errorf("nothing changed at ~/%s that an agent outside would obey: %w", OneLine(path), paddock.NotFound), "`paddock agent diff %s` lists what changed", name)
+			return nil, "", "", cut, WithHint(fmt.Errorf("nothing changed at ~/%s that an agent outside would obey: %w", OneLine(path), paddock.NotFound), "`paddock agent diff %s` lists what changed", name)
 		}
 	}
-	return chosen, dir, id, nil
+	return chosen, dir, id, cut, nil
 }
 
 func noFiles(name string) error {
@@ -311,7 +328,8 @@ func changeText(c *agentprofile.Change) string {
 	return b.String()
 }
 
-func isBinaryText(data []byte) bool { return !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 }
+// isBinaryText reports whether a file is not shown. Bytes that are no UTF-8 are shown escaped.
+func isBinaryText(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 }
 
 // A shownChange is a change as JSON.
 type shownChange struct {
@@ -328,11 +346,12 @@ func (a *App) agentDiffCommand() *cobra.Command {
 outside of a sandbox would obey: settings, hooks, plug-ins, instructions. Nothing
 of it has reached your own files. paddock agent take takes it over.
 
-Exit status: 0, or 125 if the agent has no files for this directory.`,
+Exit status: 0, or 125 if the agent has no files for this directory, or not all
+could be compared.`,
 		Example: "  paddock agent diff claude\n  paddock agent diff claude ~/.claude/settings.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, _, _, err := a.agentChanges(args[0], args[1:])
+			list, _, _, cut, err := a.agentChanges(args[0], args[1:])
 			if err != nil {
 				return err
 			}
@@ -341,9 +360,9 @@ Exit status: 0, or 125 if the agent has no files for this directory.`,
 				for i := range list {
 					shown = append(shown, shownChange{"~/" + list[i].Host, changeText(&list[i])})
 				}
-				return PrintJSON(a.Stdout, shown)
+				return errors.Join(cut, PrintJSON(a.Stdout, shown))
 			}
-			if len(list) == 0 {
+			if len(list) == 0 && cut == nil {
 				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", OneLine(args[0]))
 			}
 			for i := range list {
@@ -351,7 +370,7 @@ Exit status: 0, or 125 if the agent has no files for this directory.`,
 					return err
 				}
 			}
-			return nil
+			return cut
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
@@ -371,7 +390,7 @@ Exit status: 0, or 125 if something could not be taken over.`,
 		Example: "  paddock agent take claude\n  paddock agent take claude ~/.claude/skills/review",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, dir, id, err := a.agentChanges(args[0], args[1:])
+			list, dir, id, cut, err := a.agentChanges(args[0], args[1:])
 			if err != nil {
 				return err
 			}
@@ -379,26 +398,45 @@ Exit status: 0, or 125 if something could not be taken over.`,
 			if home == "" {
 				return WithHint(fmt.Errorf("there is no home to take it to: %w", paddock.Invalid), "set HOME")
 			}
-			var wrong []error
+			wrong := []error{cut}
 			for i := range list {
-				fmt.Fprint(a.Stderr, changeText(&list[i]))
-				yes, err := a.askYes("take this over to ~/" + list[i].Host + "?")
-				if err != nil {
-					return WithHint(err, "take changes over at a terminal; `paddock agent diff %s` shows them", args[0])
-				}
-				if !yes {
-					continue
-				}
-				if err := agentprofile.Take(dir, id, home, list[i]); err != nil {
+				if err := a.takeOne(dir, id, home, &list[i], len(args) > 1); err != nil {
 					wrong = append(wrong, err)
 				}
 			}
-			if len(list) == 0 {
+			if len(list) == 0 && cut == nil {
 				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", args[0])
 			}
 			return errors.Join(wrong...)
 		},
 	}
+}
+
+// takeOne shows what a change makes of the host's file, asks, and makes it. Named is that the caller named paths.
+func (a *App) takeOne(dir, id, home string, c *agentprofile.Change, named bool) error {
+	there, after, err := c.Onto(home)
+	if err != nil {
+		fmt.Fprint(a.Stderr, changeText(c))
+		return err
+	}
+	shown := *c
+	shown.Before, shown.After = there, after
+	fmt.Fprint(a.Stderr, changeText(&shown))
+	question := "take this over to ~/" + c.Host + "?"
+	if isBinaryText(there) || isBinaryText(after) {
+		if !named {
+			return WithHint(fmt.Errorf("~/%s: it is not text, so it cannot be shown: %w", OneLine(c.Host), paddock.Denied), "name it, if it is to be taken over unseen")
+		}
+		question = "it is NOT shown, because it is not text: " + question
+	}
+	yes, err := a.askYes(question)
+	if err != nil {
+		return WithHint(err, "take changes over at a terminal; `paddock agent diff` shows them")
+	}
+	if !yes {
+		return nil
+	}
+	return agentprofile.Take(dir, id, home, *c)
 }
 
 func (a *App) agentResetCommand() *cobra.Command {
