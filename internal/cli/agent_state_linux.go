@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,13 +20,19 @@ import (
 )
 
 // askYes puts a question to the person at the terminal. Anything but yes is no.
-func (a *App) askYes(question string) (bool, error) {
+func (a *App) askYes(question string) (bool, error) { return a.askBelow("", question) }
+
+// askBelow is askYes with a text above the question, which is safe for a terminal. It goes to the terminal itself, because
+// standard error may lead elsewhere, and nobody could then see what the question is about.
+func (a *App) askBelow(text, question string) (bool, error) {
 	tty, err := a.Tty()
 	if err != nil {
 		return false, fmt.Errorf("there is no terminal to ask at: %w: %w", err, paddock.Denied)
 	}
 	defer tty.Close()
-	fmt.Fprintf(tty, "paddock: %s [y/N] ", OneLineOf(question, Paragraph))
+	if _, err := fmt.Fprintf(tty, "%spaddock: %s [y/N] ", text, OneLineOf(question, Paragraph)); err != nil {
+		return false, fmt.Errorf("the question cannot be shown at the terminal: %w: %w", err, paddock.Denied)
+	}
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil {
 		return false, nil // whoever closes the terminal has not agreed
@@ -56,17 +63,50 @@ func (a *App) approve(workspace string, data []byte, digest string) error {
 	for line := range strings.Lines(string(data)) {
 		fmt.Fprintf(&text, "  %s\n", printable(strings.TrimRight(line, "\r\n")))
 	}
-	if _, err := a.Stderr.Write(text.Bytes()); err != nil {
-		return err
-	}
-	yes, err := a.askYes("the file " + agentprofile.ProjectFile + " is the project's: does it count?")
+	text.WriteString(addedText(data))
+	yes, err := a.askBelow(text.String(), "the file "+agentprofile.ProjectFile+" is the project's: does it count?")
 	if err != nil {
+		if _, wrong := a.Stderr.Write(text.Bytes()); wrong != nil {
+			return errors.Join(err, wrong)
+		}
 		return WithHint(fmt.Errorf("%s is not approved: %w", agentprofile.ProjectFile, err), "to approve it: paddock agent approve --digest %s; to pass it over: --no-project", own)
 	}
 	if !yes {
 		return WithHint(fmt.Errorf("%s is not approved: %w", agentprofile.ProjectFile, paddock.Denied), "to pass it over: --no-project")
 	}
 	return agentprofile.Approve(dir, workspace, data)
+}
+
+// addedText tells in one line each what a project's file adds, whatever else is in it.
+func addedText(data []byte) string {
+	p, err := agentprofile.ReadProject(agentprofile.ProjectFile, data)
+	if err != nil {
+		return "" // it was read before
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
+		add := p.Agents[name]
+		line := func(what string, words []string) {
+			if len(words) > 0 {
+				fmt.Fprintf(&b, "paddock: it adds for %s: %s %s\n", name, what, printable(strings.Join(words, " ")))
+			}
+		}
+		line("hosts", add.Allow)
+		for _, x := range add.Args {
+			line("arguments", x.Add)
+		}
+		for _, e := range add.Env {
+			var words []string
+			for _, k := range slices.Sorted(maps.Keys(e.Set)) {
+				words = append(words, k+"="+e.Set[k])
+			}
+			line("variables", words)
+		}
+		if add.Memory != "" {
+			line("memory", []string{add.Memory})
+		}
+	}
+	return b.String()
 }
 
 func (a *App) agentApproveCommand() *cobra.Command {
