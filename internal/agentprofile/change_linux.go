@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/sys"
@@ -25,48 +26,72 @@ type Change struct {
 	Exec     bool   // it can be executed now, and could not before
 	executes bool
 	keys     bool // only some keys of the host's file were given
+	cut      string
+	seen     *seen
 }
 
-// Changes lists the differences of a state in files that an agent of the host would obey. The notes are about what
-// cannot be compared, such as links. It is hostile, as all the names are.
-func Changes(dir, id string, p *Profile) (list []Change, notes []string, err error) {
+// seen is what the host had when a change was shown.
+type seen struct{ there []byte }
+
+// A Comparison is what a sandbox changed. All of it is hostile, as are the names.
+type Comparison struct {
+	List  []Change
+	Notes []string // what is not compared, such as links
+	Cut   []string // why a path that is obeyed could not be read whole: changes in it are missing
+}
+
+// Changes lists the differences of a state in files that an agent of the host would obey.
+func Changes(dir, id string, p *Profile) (*Comparison, error) {
 	if !stateID.MatchString(id) {
-		return nil, nil, fmt.Errorf("state %.60q: %w", id, paddock.NotFound)
+		return nil, fmt.Errorf("state %.60q: %w", id, paddock.NotFound)
 	}
-	var trees [2]map[string]file
+	var tops [2]int
 	for i, name := range []string{baseName, homeName} {
 		top, err := openDir(filepath.Join(dir, id, name))
 		if errors.Is(err, syscall.ENOENT) {
-			return nil, nil, fmt.Errorf("state %s: %w", id, paddock.NotFound)
+			return nil, fmt.Errorf("state %s: %w", id, paddock.NotFound)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
+		defer sys.Close(top)
+		tops[i] = top
+	}
+	sum := &Comparison{}
+	for _, at := range p.State.Obeyed {
+		sum.compare(p, at[2:], tops)
+	}
+	slices.SortFunc(sum.List, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
+	sum.List = slices.CompactFunc(sum.List, func(a, b Change) bool { return a.Name == b.Name })
+	return sum, nil
+}
+
+// compare compares one path that is obeyed. It has bounds of its own, so that one path cannot hide another one.
+func (sum *Comparison) compare(p *Profile, at string, tops [2]int) {
+	var trees [2]map[string]file
+	var names []string
+	var cuts [2]string
+	for i, top := range tops {
 		g := gathering{top: top}
-		for _, at := range p.State.Obeyed {
-			err = errors.Join(err, g.add(at[2:], 0))
-		}
-		sys.Close(top)
-		if err != nil {
-			return nil, nil, err
-		}
+		g.add(at, 0)
 		trees[i] = map[string]file{}
 		for _, f := range g.files {
 			trees[i][f.name] = f
+			names = append(names, f.name)
 		}
-		notes = append(notes, g.notes...)
-	}
-	var names []string
-	for _, tree := range trees {
-		for name := range tree {
-			names = append(names, name)
+		if cuts[i] = g.cut; g.cut != "" {
+			sum.Cut = append(sum.Cut, g.cut)
 		}
+		sum.Notes = append(sum.Notes, g.told()...)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		was, had := trees[0][name]
 		now, has := trees[1][name]
-		c := Change{Name: name, executes: now.exec, Exec: now.exec && !was.exec}
+		if !has && cuts[1] != "" {
+			continue // it may be there
+		}
+		c := Change{Name: name, executes: now.exec, Exec: now.exec && !was.exec, cut: cuts[0] + cuts[1]}
 		if had {
 			c.Before = append([]byte{}, was.data...)
 		}
@@ -77,9 +102,8 @@ func Changes(dir, id string, p *Profile) (list []Change, notes []string, err err
 			continue
 		}
 		c.Host, c.keys = p.hostPath(name)
-		list = append(list, c)
+		sum.List = append(sum.List, c)
 	}
-	return list, notes, nil
 }
 
 // hostPath returns the path in the host's home of a file of the sandbox's home, and whether only some keys of it are
@@ -93,28 +117,51 @@ func (p *Profile) hostPath(name string) (host string, keys bool) {
 	return name, false
 }
 
-// Take makes a change in the host's home as well. It refuses to if the host's file changed since the state was made, and
-// follows no link.
+// Onto returns what the host's file is, and what the change would make of it; nil is no file. It is for whoever is asked.
+func (c *Change) Onto(home string) (there, after []byte, err error) {
+	top, err := openDir(home)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer sys.Close(top)
+	there, after, err = c.plan(top)
+	if err == nil {
+		c.seen = &seen{there}
+	}
+	return there, after, err
+}
+
+func (c *Change) plan(top int) (there, after []byte, err error) {
+	if c.cut != "" {
+		return nil, nil, fmt.Errorf("~/%s: not all beside it could be compared (%s): %w", c.Host, c.cut, paddock.Denied)
+	}
+	g := gathering{top: top}
+	if g.add(c.Host, maxDepth); len(g.notes) > 0 {
+		return nil, nil, fmt.Errorf("%s on the host: %w", g.notes[0], paddock.Denied)
+	}
+	if len(g.files) == 1 {
+		there = append([]byte{}, g.files[0].data...)
+	}
+	if after, err = c.onto(there); err != nil {
+		return nil, nil, fmt.Errorf("~/%s: %w", c.Host, err)
+	}
+	return there, after, nil
+}
+
+// Take makes a change in the host's home as well. It refuses to if the host's file changed since the state was made, or
+// since Onto was called, and follows no link.
 func Take(dir, id, home string, c Change) error {
 	top, err := openDir(home)
 	if err != nil {
 		return err
 	}
 	defer sys.Close(top)
-	g := gathering{top: top}
-	if err := g.add(c.Host, maxDepth); err != nil {
+	there, after, err := c.plan(top)
+	if err != nil {
 		return err
 	}
-	if len(g.notes) > 0 {
-		return fmt.Errorf("%s on the host: %w", g.notes[0], paddock.Denied)
-	}
-	var there []byte
-	if len(g.files) == 1 {
-		there = append([]byte{}, g.files[0].data...)
-	}
-	after, err := c.onto(there)
-	if err != nil {
-		return fmt.Errorf("~/%s: %w", c.Host, err)
+	if c.seen != nil && ((there == nil) != (c.seen.there == nil) || !bytes.Equal(there, c.seen.there)) {
+		return fmt.Errorf("~/%s: it changed on this machine after it was shown: %w", c.Host, paddock.Conflict)
 	}
 	if after == nil {
 		if err := remove(top, c.Host); err != nil {
@@ -145,8 +192,11 @@ func (c *Change) onto(there []byte) ([]byte, error) {
 	return c.After, nil
 }
 
-// ontoKeys changes in a JSON object of the host the keys that differ.
+// ontoKeys changes in a JSON object of the host the keys that differ. Of each the host must have what the sandbox was given.
 func (c *Change) ontoKeys(there []byte) ([]byte, error) {
+	if !utf8.Valid(c.After) {
+		return nil, fmt.Errorf("in the sandbox: it is not text in UTF-8: %w", paddock.Invalid)
+	}
 	host, err := parseObject(there)
 	if err != nil {
 		return nil, fmt.Errorf("on this machine: %w: %w", err, paddock.Conflict)
@@ -161,25 +211,44 @@ func (c *Change) ontoKeys(there []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("in the sandbox: %w: %w", err, paddock.Invalid)
 	}
-	find := func(list []member, key string) int {
-		return slices.IndexFunc(list, func(m member) bool { return m.key == key })
-	}
 	for _, m := range after {
-		if i := find(before, m.key); i >= 0 && bytes.Equal(compact(before[i]), compact(m)) {
-			continue
-		}
-		if i := find(host, m.key); i >= 0 {
-			host[i].value = m.value
-		} else {
+		was, now := find(before, m.key), find(host, m.key)
+		switch {
+		case same(was, &m) || same(now, &m):
+		case !same(was, now):
+			return nil, fmt.Errorf("on this machine the key %.60q is not what the sandbox was given: %w", m.key, paddock.Conflict)
+		case now != nil:
+			now.value = m.value
+		default:
 			host = append(host, m)
 		}
 	}
 	for _, m := range before {
-		if i := find(host, m.key); i >= 0 && find(after, m.key) < 0 {
-			host = slices.Delete(host, i, i+1)
+		if now := find(host, m.key); find(after, m.key) == nil && now != nil {
+			if !same(now, &m) {
+				return nil, fmt.Errorf("on this machine the key %.60q is not what the sandbox was given: %w", m.key, paddock.Conflict)
+			}
+			host = slices.DeleteFunc(host, func(o member) bool { return o.key == m.key })
 		}
 	}
 	return formatObject(host), nil
+}
+
+// find returns the member with a key, or nil.
+func find(list []member, key string) *member {
+	i := slices.IndexFunc(list, func(m member) bool { return m.key == key })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// same reports whether two members have the same value. Nil is that it is absent.
+func same(a, b *member) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return bytes.Equal(compact(*a), compact(*b))
 }
 
 func compact(m member) []byte { return formatObject([]member{m}) }

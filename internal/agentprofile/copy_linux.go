@@ -17,11 +17,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
-// Bounds of what is copied, and of what is compared.
+// Bounds of what is copied, and of what is compared, for each path that a profile names.
 const (
 	maxFile  = 4 << 20
 	maxAll   = 64 << 20
 	maxFiles = 5000
+	maxNames = 8000 // of files and directories
+	maxNotes = 100
 	maxDepth = 16
 )
 
@@ -36,69 +38,108 @@ type file struct {
 type gathering struct {
 	top   int
 	bytes int
+	names int // that were read in directories
 	files []file
 	notes []string // what was left out, and why
+	more  int      // notes that were too many
+	cut   string   // why not all could be read; empty is that it was
+}
+
+// note keeps that something was left out.
+func (g *gathering) note(name, why string) {
+	if len(g.notes) >= maxNotes {
+		g.more++
+		return
+	}
+	g.notes = append(g.notes, fmt.Sprintf("~/%s %s", name, why))
+}
+
+// short keeps that not all could be read, so that what is missing may be there.
+func (g *gathering) short(name, why string) {
+	g.note(name, why)
+	if g.cut == "" {
+		g.cut = fmt.Sprintf("~/%s %s", name, why)
+	}
 }
 
 // add reads the file or directory at a path. A path where nothing is adds nothing.
-func (g *gathering) add(name string, depth int) error {
-	left := func(format string, args ...any) error {
-		g.notes = append(g.notes, fmt.Sprintf("~/%s %s", name, fmt.Sprintf(format, args...)))
-		return nil
-	}
-	if len(g.notes) > 100 {
-		return nil
-	}
+func (g *gathering) add(name string, depth int) {
 	if len(g.files) >= maxFiles || g.bytes >= maxAll {
-		return left("and more: there are too many files")
+		g.short(name, "and more: there are too many files")
+		return
 	}
 	fd, err := sys.OpenBeneath(g.top, name, syscall.O_RDONLY, 0)
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
-		return nil
+		return
 	case errors.Is(err, syscall.ELOOP):
-		return left("is a link, or behind one")
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENXIO):
-		return left("cannot be read")
+		g.note(name, "is a link, or behind one")
+		return
+	case errors.Is(err, syscall.ENXIO):
+		g.note(name, "is no file")
+		return
 	case err != nil:
-		return fmt.Errorf("~/%s: %w", name, err)
+		g.short(name, "cannot be read: "+err.Error())
+		return
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	st, err := f.Stat()
 	switch {
 	case err != nil:
-		return fmt.Errorf("~/%s: %w", name, err)
-	case st.IsDir() && depth == maxDepth:
-		return left("is too deep")
+		g.short(name, "cannot be read: "+err.Error())
 	case st.IsDir():
-		names, err := f.Readdirnames(maxFiles)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("~/%s: %w", name, err)
-		}
-		slices.Sort(names)
-		for _, n := range names {
-			if withheld(n) {
-				continue
-			}
-			if err := g.add(path.Join(name, n), depth+1); err != nil {
-				return err
-			}
-		}
-		return nil
+		g.dir(f, name, depth)
 	case !st.Mode().IsRegular():
-		return left("is no file")
+		g.note(name, "is no file")
+	default:
+		g.file(f, name, st.Mode().Perm()&0o100 != 0)
 	}
+}
+
+// dir reads a directory, and what is in it.
+func (g *gathering) dir(f *os.File, name string, depth int) {
+	if depth == maxDepth {
+		g.short(name, "is too deep")
+		return
+	}
+	room := maxNames - g.names
+	names, err := f.Readdirnames(room + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		g.short(name, "cannot be read: "+err.Error())
+	}
+	if g.names += len(names); len(names) > room {
+		g.short(name, "and more: there are too many names")
+		return
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		if !withheld(n) {
+			g.add(path.Join(name, n), depth+1)
+		}
+	}
+}
+
+// file reads a regular file.
+func (g *gathering) file(f *os.File, name string, exec bool) {
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return fmt.Errorf("~/%s: %w", name, err)
+	switch {
+	case err != nil:
+		g.short(name, "cannot be read: "+err.Error())
+	case len(data) > maxFile:
+		g.short(name, fmt.Sprintf("is larger than %d MiB", maxFile>>20))
+	default:
+		g.bytes += len(data)
+		g.files = append(g.files, file{name, data, exec})
 	}
-	if len(data) > maxFile {
-		return left("is larger than %d MiB", maxFile>>20)
+}
+
+// told lists the notes. One is for those that were too many.
+func (g *gathering) told() []string {
+	if g.more > 0 {
+		return append(slices.Clone(g.notes), fmt.Sprintf("%d more names", g.more))
 	}
-	g.bytes += len(data)
-	g.files = append(g.files, file{name, data, st.Mode().Perm()&0o100 != 0})
-	return nil
+	return g.notes
 }
 
 // withheld reports whether a name in a copied directory is of credentials or of what is fetched again.
@@ -162,10 +203,8 @@ func gather(home string, list []Copy, into map[string]file) (notes []string, err
 	defer sys.Close(top)
 	for _, c := range list {
 		g := gathering{top: top}
-		if err := g.add(c.From[2:], 0); err != nil {
-			return nil, err
-		}
-		notes = append(notes, g.notes...)
+		g.add(c.From[2:], 0)
+		notes = append(notes, g.told()...)
 		for _, f := range g.files {
 			if len(c.Keys) > 0 {
 				var why string

@@ -95,11 +95,11 @@ func surroundings(real string, home bool) string {
 // it cannot be told.
 func (p *Program) Version() string {
 	for dir := filepath.Dir(p.Real); dir != "/" && filepath.Base(dir) != "node_modules"; dir = filepath.Dir(dir) {
-		data, err := os.ReadFile(filepath.Join(dir, "package.json"))
+		data, err := readPlain(filepath.Join(dir, "package.json"), 1<<20)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err != nil || len(data) > 1<<20 {
+		if err != nil {
 			return ""
 		}
 		members, err := parseObject(data)
@@ -122,7 +122,7 @@ func (p *Program) Version() string {
 // Interpreter returns the name of the interpreter that the program's first line asks env for, if no directory of PATH has
 // it.
 func (p *Program) Interpreter(search string) string {
-	f, err := os.Open(p.Real)
+	f, err := openPlain(p.Real)
 	if err != nil {
 		return ""
 	}

@@ -201,10 +201,11 @@ func TestWhatASandboxPlantsIsShownAndNothingIsFollowed(t *testing.T) {
 		syscall.Mkfifo(filepath.Join(at, "rules/pipe"), 0o600), os.Chmod(filepath.Join(at, "hooks/start.sh"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	list, notes, err := Changes(p.dir, s.ID, fakeProfile(t))
+	sum, err := Changes(p.dir, s.ID, fakeProfile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	list, notes := sum.List, sum.Notes
 	if len(list) != 2 || list[0].Name != ".fake/hooks/start.sh" || !list[0].Exec || list[1].Name != ".fake/rules/a.md" || list[1].After != nil {
 		t.Errorf("%+v", list)
 	}
@@ -228,16 +229,16 @@ func TestTakeMakesOneChangeOnTheHost(t *testing.T) {
 	save(t, filepath.Join(at, "settings.json"), settings)
 	take := func(name string) error {
 		t.Helper()
-		list, _, err := Changes(p.dir, s.ID, fakeProfile(t))
+		sum, err := Changes(p.dir, s.ID, fakeProfile(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range list {
+		for _, c := range sum.List {
 			if c.Name == name {
 				return Take(p.dir, s.ID, p.home, c)
 			}
 		}
-		t.Fatalf("%s did not change: %+v", name, list)
+		t.Fatalf("%s did not change: %+v", name, sum)
 		return nil
 	}
 	for _, name := range []string{".fake/rules/a.md", ".fake/rules/new.md", ".fake/settings.json"} {
@@ -251,8 +252,8 @@ func TestTakeMakesOneChangeOnTheHost(t *testing.T) {
 	if got := load(t, filepath.Join(p.home, ".fake/settings.json")); !strings.Contains(got, `"mine"`) || !strings.Contains(got, `"blue"`) || strings.Contains(got, "trusted") {
 		t.Errorf("settings: %s", got)
 	}
-	if list, _, err := Changes(p.dir, s.ID, fakeProfile(t)); err != nil || len(list) > 0 {
-		t.Errorf("afterwards: %+v, %v", list, err)
+	if sum, err := Changes(p.dir, s.ID, fakeProfile(t)); err != nil || len(sum.List) > 0 {
+		t.Errorf("afterwards: %+v, %v", sum, err)
 	}
 	// What changed on both sides is left as it is, and so is what a link leads to.
 	save(t, filepath.Join(at, "rules/a.md"), "c\n")

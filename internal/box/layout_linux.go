@@ -37,6 +37,7 @@ type Layout struct {
 	Mounts    []boxinit.Mount   // the spec's mounts
 	paths     []string          // host paths to which an io limit applies
 	data      string            // directory of saved sandboxes
+	agents    string            // directory of agents' files that is not in data; empty is none
 	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
 	layers    map[string]string // see Options.Layers
@@ -52,7 +53,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, private: s.o.Private.Real(), builds: s.builds(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -475,6 +476,9 @@ func (l *Layout) files(spec *paddock.Spec) error {
 // sandboxes are made: this program, its cache and its state.
 func (l *Layout) ownFiles() error {
 	hidden := private.Files{Paths: append(slices.Clone(l.private.Paths), l.data)}
+	if l.agents != "" {
+		hidden.Paths = append(hidden.Paths, l.agents)
+	}
 	if l.builds != "" {
 		hidden.Paths = append(hidden.Paths, l.builds) // what one workspace's sandboxes put there reaches no other one's
 	}
@@ -489,12 +493,17 @@ func (l *Layout) ownFiles() error {
 		switch {
 		case source != l.data && hostroot.Within(source, l.data) && (!m.Cache || !isAgentHome(l.data, source)):
 			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", source, l.data, paddock.Denied)
+		case l.agents != "" && hostroot.Within(source, l.agents):
+			return fmt.Errorf("mount %s: in %s are files of agents, which no other sandbox may see: %w", source, l.agents, paddock.Denied)
 		case l.builds != "" && hostroot.Within(source, l.builds) && !m.Cache:
 			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", source, l.builds, paddock.Denied)
 		}
 		// A directory made later could not be hidden. If it cannot be made now, nothing is put into it.
 		if l.saves && hostroot.Within(l.data, source) {
 			_ = OwnDirectory(l.data)
+		}
+		if l.agents != "" && hostroot.Within(filepath.Dir(l.agents), source) {
+			_ = os.MkdirAll(l.agents, 0o700)
 		}
 		if l.builds != "" && hostroot.Within(l.builds, source) {
 			_ = OwnDirectory(l.builds)

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
@@ -28,6 +29,8 @@ type Site struct {
 	// Data is the directory of saved boxes of this tier. Hidden is the same or a directory
 	// above, which no sandbox can see. Cache is the directory of program files, or empty.
 	Data, Hidden, Cache string
+
+	agents string // the directory of agents' files, if it is not in Hidden
 
 	installed []string // paths of the program that runs, and of that which contains the others
 
@@ -57,6 +60,8 @@ func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 	if s.Data, s.Hidden = o.Data, o.Data; s.Data == "" {
 		s.Hidden = defaultData(s.env, s.state) // that of all tiers
 		s.Data = filepath.Join(s.Hidden, string(tier))
+	} else if at := filepath.Join(private.RealPath(defaultData(s.env, s.state)), "agents"); !hostroot.Within(at, s.Hidden) {
+		s.agents = at
 	}
 	if !filepath.IsAbs(s.Data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", s.Data, paddock.Invalid)

@@ -113,7 +113,6 @@ func (a *App) agentData() (string, error) {
 // agentFlags are the flags of an agent: some of those of run, and its own.
 type agentFlags struct {
 	runFlags
-	share     bool
 	noProject bool
 	noGit     bool
 }
@@ -140,7 +139,6 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	for _, name := range agentRunFlags() {
 		fs.AddFlag(all.Lookup(name))
 	}
-	fs.BoolVar(&f.share, "share-state", false, "give the agent its real directories, such as ~/.claude, to write, in place of files of its own; what an agent outside obeys stays read-only")
 	fs.BoolVar(&f.noGit, "no-git", false, "let git neither use your login for the https remotes of this directory nor commit in your name")
 	fs.BoolVar(&f.noProject, "no-project", false, "pass over the file "+agentprofile.ProjectFile+" of the project")
 }

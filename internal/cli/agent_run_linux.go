@@ -45,14 +45,12 @@ func (a *App) runAgent(ctx context.Context, name string, f *agentFlags, args []s
 	if err != nil {
 		return err
 	}
-	if !f.share {
-		if r.state, err = agentprofile.Open(dir, r.home, r.workspace, r.profile); err != nil {
-			return WithHint(err, "`paddock agent reset %s` begins anew", name)
-		}
-		defer r.leave()
-		if err := r.logIn(dir); err != nil {
-			return err
-		}
+	if r.state, err = agentprofile.Open(dir, r.home, r.workspace, r.profile); err != nil {
+		return WithHint(err, "`paddock agent reset %s` begins anew", name)
+	}
+	defer r.leave()
+	if err := r.logIn(dir); err != nil {
+		return err
 	}
 	f.amend, f.started, f.summary = r.amend, r.started, r.summary
 	return a.run(ctx, &f.runFlags, r.args, func(flag string) bool { return changed(flag) || slices.Contains(set, flag) })
@@ -261,9 +259,6 @@ func (r *agentRun) amend(p *plan) error {
 			}
 		}
 	}
-	if r.flags.share {
-		return r.shared(p)
-	}
 	p.spec.Mounts = append(p.spec.Mounts, r.state.Mounts(r.profile)...)
 	for i, s := range p.spec.Policy.Network.Secrets { // so that an agent knows again that it may use the key
 		if slices.ContainsFunc(r.profile.Keys, func(k agentprofile.Key) bool { return k.Variable == s.Name }) {
@@ -280,38 +275,6 @@ func (r *agentRun) amend(p *plan) error {
 	return nil
 }
 
-// shared shows the caller's own directories of the agent. What an agent outside obeys cannot be written.
-func (r *agentRun) shared(p *plan) error {
-	if r.home == "" {
-		return WithHint(fmt.Errorf("--share-state: there is no home: %w", paddock.Invalid), "set HOME")
-	}
-	shown := 0
-	for _, dir := range r.profile.State.Keep {
-		source := filepath.Join(r.home, dir[2:])
-		if st, err := os.Lstat(source); err != nil || !st.IsDir() {
-			continue
-		}
-		at := filepath.Join(r.inside, dir[2:])
-		p.spec.Mounts = append(p.spec.Mounts, paddock.Mount{Source: source, Target: at, Write: true})
-		shown++
-	}
-	if shown == 0 {
-		return WithHint(fmt.Errorf("--share-state: none of %s is a directory on this machine: %w", Join(r.profile.State.Keep), paddock.NotFound),
-			"leave it out, or run %s once without a sandbox", r.profile.Name)
-	}
-	for _, login := range r.profile.Login { // the sandbox would have its tokens, also those of later
-		if _, err := os.Lstat(filepath.Join(r.home, login.File[2:])); err == nil {
-			return WithHint(fmt.Errorf("--share-state: %s is there, and the sandbox would see its tokens: %w", login.File, paddock.Denied),
-				"leave --share-state out; the sandbox uses the login without seeing it")
-		}
-	}
-	files := &p.spec.Policy.Files
-	for _, name := range r.profile.State.Obeyed {
-		files.DenyWrite = append(files.DenyWrite, filepath.Join(r.inside, name[2:]))
-	}
-	return nil
-}
-
 // started tells in one line what the sandbox is. Where files were copied, a second one tells that.
 func (r *agentRun) started(p *plan, b *oneShot) {
 	w := r.app.Stderr
@@ -322,13 +285,9 @@ func (r *agentRun) started(p *plan, b *oneShot) {
 	case p.steps == nil:
 		writes = "changes CANNOT be undone"
 	}
-	files := "files of its own"
-	if r.flags.share {
-		files = "your real " + Join(r.profile.State.Keep)
-	}
 	parts := []string{
 		fmt.Sprintf("%s on tier %s", r.profile.Title, b.tier),
-		fmt.Sprintf("writes %s (%s) and %s", OneLine(r.workspace), writes, files),
+		fmt.Sprintf("writes %s (%s) and files of its own", OneLine(r.workspace), writes),
 		"reaches " + r.reach(),
 	}
 	if words := p.git.words(); words != "" {
@@ -344,7 +303,7 @@ func (r *agentRun) started(p *plan, b *oneShot) {
 		parts = append(parts, Join(r.off))
 	}
 	fmt.Fprintf(w, "paddock: %s\n", strings.Join(parts, "; "))
-	if r.state == nil || !r.state.New {
+	if !r.state.New {
 		return
 	}
 	fmt.Fprintf(w, "paddock: this is its first run here: its settings are a copy of yours, without logins, keys, hooks and sessions\n")

@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -20,13 +20,19 @@ import (
 )
 
 // askYes puts a question to the person at the terminal. Anything but yes is no.
-func (a *App) askYes(question string) (bool, error) {
+func (a *App) askYes(question string) (bool, error) { return a.askBelow("", question) }
+
+// askBelow is askYes with a text above the question, which is safe for a terminal. It goes to the terminal itself, because
+// standard error may lead elsewhere, and nobody could then see what the question is about.
+func (a *App) askBelow(text, question string) (bool, error) {
 	tty, err := a.Tty()
 	if err != nil {
 		return false, fmt.Errorf("there is no terminal to ask at: %w: %w", err, paddock.Denied)
 	}
 	defer tty.Close()
-	fmt.Fprintf(tty, "paddock: %s [y/N] ", OneLineOf(question, Paragraph))
+	if _, err := fmt.Fprintf(tty, "%spaddock: %s [y/N] ", text, OneLineOf(question, Paragraph)); err != nil {
+		return false, fmt.Errorf("the question cannot be shown at the terminal: %w: %w", err, paddock.Denied)
+	}
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil {
 		return false, nil // whoever closes the terminal has not agreed
@@ -57,17 +63,50 @@ func (a *App) approve(workspace string, data []byte, digest string) error {
 	for line := range strings.Lines(string(data)) {
 		fmt.Fprintf(&text, "  %s\n", printable(strings.TrimRight(line, "\r\n")))
 	}
-	if _, err := a.Stderr.Write(text.Bytes()); err != nil {
-		return err
-	}
-	yes, err := a.askYes("the file " + agentprofile.ProjectFile + " is the project's: does it count?")
+	text.WriteString(addedText(data))
+	yes, err := a.askBelow(text.String(), "the file "+agentprofile.ProjectFile+" is the project's: does it count?")
 	if err != nil {
+		if _, wrong := a.Stderr.Write(text.Bytes()); wrong != nil {
+			return errors.Join(err, wrong)
+		}
 		return WithHint(fmt.Errorf("%s is not approved: %w", agentprofile.ProjectFile, err), "to approve it: paddock agent approve --digest %s; to pass it over: --no-project", own)
 	}
 	if !yes {
 		return WithHint(fmt.Errorf("%s is not approved: %w", agentprofile.ProjectFile, paddock.Denied), "to pass it over: --no-project")
 	}
 	return agentprofile.Approve(dir, workspace, data)
+}
+
+// addedText tells in one line each what a project's file adds, whatever else is in it.
+func addedText(data []byte) string {
+	p, err := agentprofile.ReadProject(agentprofile.ProjectFile, data)
+	if err != nil {
+		return "" // it was read before
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(p.Agents)) {
+		add := p.Agents[name]
+		line := func(what string, words []string) {
+			if len(words) > 0 {
+				fmt.Fprintf(&b, "paddock: it adds for %s: %s %s\n", name, what, printable(strings.Join(words, " ")))
+			}
+		}
+		line("hosts", add.Allow)
+		for _, x := range add.Args {
+			line("arguments", x.Add)
+		}
+		for _, e := range add.Env {
+			var words []string
+			for _, k := range slices.Sorted(maps.Keys(e.Set)) {
+				words = append(words, k+"="+e.Set[k])
+			}
+			line("variables", words)
+		}
+		if add.Memory != "" {
+			line("memory", []string{add.Memory})
+		}
+	}
+	return b.String()
 }
 
 func (a *App) agentApproveCommand() *cobra.Command {
@@ -117,6 +156,10 @@ Exit status: 0, or 125 if it is not approved.`,
 func (a *App) agents() []listedAgent {
 	search, _ := a.Lookup("PATH")
 	home, _ := a.Lookup("HOME")
+	workspace, err := a.Dir()
+	if err != nil {
+		workspace = "" // it is gone, so nothing is in it
+	}
 	var list []listedAgent
 	for _, name := range a.agentNames() {
 		p, file, err := agentprofile.Find(name, a.agentProfiles())
@@ -125,7 +168,7 @@ func (a *App) agents() []listedAgent {
 			continue
 		}
 		row := listedAgent{Name: name, Title: p.Title, Tested: p.Package.Tested, Profile: file, install: installWords(p)}
-		if at, err := agentprofile.FindProgram(p, search, home, ""); err == nil {
+		if at, err := agentprofile.FindProgram(p, search, home, workspace); err == nil {
 			row.Program, row.Version = at.Path, at.Version()
 			row.Lacks = a.lacks(p, at, search)
 		}
@@ -247,27 +290,41 @@ func (a *App) stateOf(name string) (p *agentprofile.Profile, dir, id string, err
 	return p, dir, id, err
 }
 
-// agentChanges returns what an agent changed in files that an agent outside would obey.
-func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Change, dir, id string, err error) {
-	p, dir, id, err := a.stateOf(name)
-	if err != nil {
-		return nil, "", "", err
+// notCompared tells what is missing in a comparison, first of all whether changes may be.
+func (a *App) notCompared(sum *agentprofile.Comparison) {
+	for _, why := range sum.Cut {
+		fmt.Fprintf(a.Stderr, "paddock: NOT ALL could be compared, and changes may be missing: %s\n", OneLine(why))
 	}
-	list, notes, err := agentprofile.Changes(dir, id, p)
-	if errors.Is(err, paddock.NotFound) {
-		return nil, "", "", noFiles(name)
-	}
-	if err != nil {
-		return nil, "", "", err
-	}
-	for i, note := range notes {
+	for i, note := range sum.Notes {
 		if i == told {
+			fmt.Fprintf(a.Stderr, "paddock: note: and %d more are not compared\n", len(sum.Notes)-told)
 			break
 		}
 		fmt.Fprintf(a.Stderr, "paddock: note: not compared: %s\n", OneLine(note))
 	}
+}
+
+// agentChanges returns what an agent changed in files that an agent outside would obey. Cut is the error that not all could
+// be compared; the list is what could.
+func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Change, dir, id string, cut, err error) {
+	p, dir, id, err := a.stateOf(name)
+	if err != nil {
+		return nil, "", "", nil, err
+	}
+	sum, err := agentprofile.Changes(dir, id, p)
+	if errors.Is(err, paddock.NotFound) {
+		return nil, "", "", nil, noFiles(name)
+	}
+	if err != nil {
+		return nil, "", "", nil, err
+	}
+	list = sum.List
+	a.notCompared(sum)
+	if len(sum.Cut) > 0 {
+		cut = fmt.Errorf("not all that an agent outside would obey could be compared: %w", paddock.Denied)
+	}
 	if len(paths) == 0 {
-		return list, dir, id, nil
+		return list, dir, id, cut, nil
 	}
 	var chosen []agentprofile.Change
 	for _, path := range paths {
@@ -282,10 +339,10 @@ func (a *App) agentChanges(name string, paths []string) (list []agentprofile.Cha
 			}
 		}
 		if len(chosen) == before {
-			return nil, "", "", WithHint(fmt.Errorf("nothing changed at ~/%s that an agent outside would obey: %w", OneLine(path), paddock.NotFound), "`paddock agent diff %s` lists what changed", name)
+			return nil, "", "", cut, WithHint(fmt.Errorf("nothing changed at ~/%s that an agent outside would obey: %w", OneLine(path), paddock.NotFound), "`paddock agent diff %s` lists what changed", name)
 		}
 	}
-	return chosen, dir, id, nil
+	return chosen, dir, id, cut, nil
 }
 
 func noFiles(name string) error {
@@ -319,7 +376,8 @@ func changeText(c *agentprofile.Change) string {
 	return b.String()
 }
 
-func isBinaryText(data []byte) bool { return !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 }
+// isBinaryText reports whether a file is not shown. Bytes that are no UTF-8 are shown escaped.
+func isBinaryText(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 }
 
 // A shownChange is a change as JSON.
 type shownChange struct {
@@ -336,11 +394,12 @@ func (a *App) agentDiffCommand() *cobra.Command {
 outside of a sandbox would obey: settings, hooks, plug-ins, instructions. Nothing
 of it has reached your own files. paddock agent take takes it over.
 
-Exit status: 0, or 125 if the agent has no files for this directory.`,
+Exit status: 0, or 125 if the agent has no files for this directory, or not all
+could be compared.`,
 		Example: "  paddock agent diff claude\n  paddock agent diff claude ~/.claude/settings.json",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, _, _, err := a.agentChanges(args[0], args[1:])
+			list, _, _, cut, err := a.agentChanges(args[0], args[1:])
 			if err != nil {
 				return err
 			}
@@ -349,9 +408,9 @@ Exit status: 0, or 125 if the agent has no files for this directory.`,
 				for i := range list {
 					shown = append(shown, shownChange{"~/" + list[i].Host, changeText(&list[i])})
 				}
-				return PrintJSON(a.Stdout, shown)
+				return errors.Join(cut, PrintJSON(a.Stdout, shown))
 			}
-			if len(list) == 0 {
+			if len(list) == 0 && cut == nil {
 				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", OneLine(args[0]))
 			}
 			for i := range list {
@@ -359,7 +418,7 @@ Exit status: 0, or 125 if the agent has no files for this directory.`,
 					return err
 				}
 			}
-			return nil
+			return cut
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
@@ -379,7 +438,7 @@ Exit status: 0, or 125 if something could not be taken over.`,
 		Example: "  paddock agent take claude\n  paddock agent take claude ~/.claude/skills/review",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, dir, id, err := a.agentChanges(args[0], args[1:])
+			list, dir, id, cut, err := a.agentChanges(args[0], args[1:])
 			if err != nil {
 				return err
 			}
@@ -387,26 +446,45 @@ Exit status: 0, or 125 if something could not be taken over.`,
 			if home == "" {
 				return WithHint(fmt.Errorf("there is no home to take it to: %w", paddock.Invalid), "set HOME")
 			}
-			var wrong []error
+			wrong := []error{cut}
 			for i := range list {
-				fmt.Fprint(a.Stderr, changeText(&list[i]))
-				yes, err := a.askYes("take this over to ~/" + list[i].Host + "?")
-				if err != nil {
-					return WithHint(err, "take changes over at a terminal; `paddock agent diff %s` shows them", args[0])
-				}
-				if !yes {
-					continue
-				}
-				if err := agentprofile.Take(dir, id, home, list[i]); err != nil {
+				if err := a.takeOne(dir, id, home, &list[i], len(args) > 1); err != nil {
 					wrong = append(wrong, err)
 				}
 			}
-			if len(list) == 0 {
+			if len(list) == 0 && cut == nil {
 				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", args[0])
 			}
 			return errors.Join(wrong...)
 		},
 	}
+}
+
+// takeOne shows what a change makes of the host's file, asks, and makes it. Named is that the caller named paths.
+func (a *App) takeOne(dir, id, home string, c *agentprofile.Change, named bool) error {
+	there, after, err := c.Onto(home)
+	if err != nil {
+		fmt.Fprint(a.Stderr, changeText(c))
+		return err
+	}
+	shown := *c
+	shown.Before, shown.After = there, after
+	fmt.Fprint(a.Stderr, changeText(&shown))
+	question := "take this over to ~/" + c.Host + "?"
+	if isBinaryText(there) || isBinaryText(after) {
+		if !named {
+			return WithHint(fmt.Errorf("~/%s: it is not text, so it cannot be shown: %w", OneLine(c.Host), paddock.Denied), "name it, if it is to be taken over unseen")
+		}
+		question = "it is NOT shown, because it is not text: " + question
+	}
+	yes, err := a.askYes(question)
+	if err != nil {
+		return WithHint(err, "take changes over at a terminal; `paddock agent diff` shows them")
+	}
+	if !yes {
+		return nil
+	}
+	return agentprofile.Take(dir, id, home, *c)
 }
 
 func (a *App) agentResetCommand() *cobra.Command {

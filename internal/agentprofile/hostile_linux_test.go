@@ -1,0 +1,159 @@
+package agentprofile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Of a settings file of which some keys were given, the user's own keys stay, and so do those that the user changed.
+func TestTakeLeavesKeysThatTheSandboxWasNotGiven(t *testing.T) {
+	const mine = `{"theme": "light", "hooks": {"PreToolUse": "my guard"}, "permissions": {"deny": ["rm"]}}`
+	for _, row := range []struct{ host, inside, want string }{
+		{mine, `{"theme": "light", "hooks": {}, "permissions": {}}`, "hooks"},
+		{strings.Replace(mine, "light", "mine", 1), `{"theme": "dark"}`, "theme"},
+		{strings.Replace(mine, "light", "mine", 1), `{"model": "m"}`, "theme"},
+		{mine, "{\"model\": \"\xff\"}", "UTF-8"},
+	} {
+		p := newPlace(t, map[string]string{".fake/settings.json": mine})
+		s := p.open(t)
+		save(t, filepath.Join(s.Mounts(fakeProfile(t))[0].Source, "settings.json"), row.inside)
+		at := filepath.Join(p.home, ".fake/settings.json")
+		save(t, at, row.host)
+		sum, err := Changes(p.dir, s.ID, fakeProfile(t))
+		if err != nil || len(sum.List) != 1 {
+			t.Fatalf("%+v, %v", sum, err)
+		}
+		if err := Take(p.dir, s.ID, p.home, sum.List[0]); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %s", row.inside, err, row.want)
+		}
+		if got := load(t, at); got != row.host {
+			t.Errorf("the host has %s", got)
+		}
+	}
+}
+
+// What was shown is what is written.
+func TestTakeRefusesWhatChangedAfterItWasShown(t *testing.T) {
+	p := newPlace(t, map[string]string{".fake/settings.json": `{"theme": "light"}`})
+	s := p.open(t)
+	save(t, filepath.Join(s.Mounts(fakeProfile(t))[0].Source, "settings.json"), `{"theme": "blue"}`)
+	sum, err := Changes(p.dir, s.ID, fakeProfile(t))
+	if err != nil || len(sum.List) != 1 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	c := sum.List[0]
+	if _, _, err := c.Onto(p.home); err == nil {
+		save(t, filepath.Join(p.home, ".fake/settings.json"), `{"theme": "light", "more": 1}`)
+	} else {
+		t.Fatal(err)
+	}
+	if err := Take(p.dir, s.ID, p.home, c); !errors.Is(err, paddock.Conflict) {
+		t.Error(err)
+	}
+}
+
+// However much a sandbox makes, what it planted elsewhere is shown, and what could not be read is not called removed.
+func TestASandboxCannotHideAChangeBehindManyOthers(t *testing.T) {
+	for name, fill := range map[string]func(at string) error{
+		"links": func(at string) (err error) {
+			for i := range 101 {
+				err = errors.Join(err, os.Symlink("x", filepath.Join(at, fmt.Sprintf("rules/a%03d", i))))
+			}
+			return err
+		},
+		"names": func(at string) error { // links of one file, so that the test needs no space
+			for i := range maxNames + 1 {
+				if err := os.Link(filepath.Join(at, "rules/mine.md"), filepath.Join(at, fmt.Sprintf("rules/a%05d", i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"large": func(at string) error { return os.Truncate(filepath.Join(at, "rules/mine.md"), maxFile+1) },
+		"long": func(at string) error {
+			top, err := os.OpenRoot(filepath.Join(at, "rules"))
+			for range 17 {
+				if err != nil {
+					return err
+				}
+				name := strings.Repeat("a", 255)
+				if err = top.Mkdir(name, 0o700); err == nil {
+					below, wrong := top.OpenRoot(name)
+					err = errors.Join(wrong, top.Close())
+					top = below
+				}
+			}
+			return errors.Join(err, top.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, map[string]string{".fake/rules/mine.md": "mine"})
+			s := p.open(t)
+			at := s.Mounts(fakeProfile(t))[0].Source
+			if err := fill(at); err != nil {
+				t.Fatal(err)
+			}
+			save(t, filepath.Join(at, "hooks/evil"), "evil")
+			sum, err := Changes(p.dir, s.ID, fakeProfile(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(sum.List) != 1 || sum.List[0].Name != ".fake/hooks/evil" {
+				t.Errorf("%d changes: %.300v", len(sum.List), sum.List)
+			}
+			if cut := len(sum.Cut) > 0; cut != (name != "links") {
+				t.Errorf("cut: %q", sum.Cut)
+			}
+			if len(sum.Notes) == 0 || len(sum.Notes) > maxNotes+1 {
+				t.Errorf("%d notes", len(sum.Notes))
+			}
+		})
+	}
+}
+
+// What stands beside a change and could not be compared keeps it from being taken.
+func TestTakeRefusesAChangeOfAPathThatWasNotReadWhole(t *testing.T) {
+	p := newPlace(t, nil)
+	s := p.open(t)
+	at := s.Mounts(fakeProfile(t))[0].Source
+	save(t, filepath.Join(at, "hooks/a"), "a")
+	save(t, filepath.Join(at, "hooks/b"), "b")
+	if err := os.Truncate(filepath.Join(at, "hooks/b"), maxFile+1); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := Changes(p.dir, s.ID, fakeProfile(t))
+	if err != nil || len(sum.List) != 1 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	if err := Take(p.dir, s.ID, p.home, sum.List[0]); !errors.Is(err, paddock.Denied) {
+		t.Error(err)
+	}
+}
+
+// The version of a program is read of a plain file only. A read that waits would never return.
+func TestAVersionIsNotReadOfAPipeOrThroughALink(t *testing.T) {
+	p := newPlace(t, map[string]string{"real.json": `{"version": "1.2.3"}`})
+	at := filepath.Join(p.work, "bin")
+	save(t, filepath.Join(at, "fake"), "x")
+	prog := &Program{Real: filepath.Join(at, "fake")}
+	file := filepath.Join(at, "package.json")
+	if err := os.Symlink(filepath.Join(p.home, "real.json"), file); err != nil {
+		t.Fatal(err)
+	}
+	if got := prog.Version(); got != "" {
+		t.Errorf("through a link it is %s", got)
+	}
+	if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := prog.Version(); got != "" {
+		t.Errorf("of a pipe it is %s", got)
+	}
+}

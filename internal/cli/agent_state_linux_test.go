@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agentprofile"
+)
+
+// What can be taken over is shown, also with bytes that are no UTF-8.
+func TestAChangeIsShownThoughItIsNotUTF8(t *testing.T) {
+	c := &agentprofile.Change{Name: ".x/s", Host: ".x/s", Before: []byte("a\n"), After: []byte("hook\xff\n\x1b[2J\n")}
+	text := changeText(c)
+	if !strings.Contains(text, "+hook") || strings.ContainsAny(text, "\xff\x1b") {
+		t.Errorf("%q", text)
+	}
+	if !isBinaryText([]byte("a\x00b")) {
+		t.Error("a file with NUL is text")
+	}
+}
+
+// What a project adds is shown at the terminal, where the question is, and stands directly above it.
+func TestWhatAProjectAddsStandsAboveTheQuestion(t *testing.T) {
+	dir := t.TempDir()
+	tty := filepath.Join(dir, "tty")
+	if err := os.WriteFile(tty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	a := &App{Stderr: &stderr, Data: func() (string, error) { return filepath.Join(dir, "data"), nil }, Tty: func() (*os.File, error) { return os.OpenFile(tty, os.O_RDWR|os.O_APPEND, 0) }}
+	data := []byte("version: 1\nagents:\n  all:\n    allow: [evil.example]\n    env:\n      - {set: {A: b}}\n    args:\n      - {add: [--x], says: x}\n" + strings.Repeat("#\n", 500))
+	if err := a.approve(dir, data, ""); !errors.Is(err, paddock.Denied) {
+		t.Errorf("nobody answered: %v", err)
+	}
+	shown, err := os.ReadFile(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(shown), "\n")
+	last := strings.Join(lines[max(0, len(lines)-5):], "\n")
+	for _, want := range []string{"hosts evil.example", "variables A=b", "arguments --x", "[y/N]"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("above the question is no %q: %s", want, last)
+		}
+	}
+	if !strings.Contains(string(shown), "allow: [evil.example]") {
+		t.Error("the file is not shown at the terminal")
+	}
+}
