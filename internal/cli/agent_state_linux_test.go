@@ -15,7 +15,7 @@ import (
 func TestAChangeIsShownThoughItIsNotUTF8(t *testing.T) {
 	c := &agentprofile.Change{Name: ".x/s", Host: ".x/s", Before: []byte("a\n"), After: []byte("hook\xff\n\x1b[2J\n")}
 	text := changeText(c)
-	if !strings.Contains(text, "+hook") || strings.ContainsAny(text, "\xff\x1b") {
+	if !strings.Contains(text, "+hook") || strings.Contains(text, "\xff") || strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}
 	if !isBinaryText([]byte("a\x00b")) {
