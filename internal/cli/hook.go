@@ -29,8 +29,11 @@ const hookRefused ExitStatus = 2
 // hookCommand is what agents call. People have no use for it.
 func (a *App) hookCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "hook",
-		Short:  "What the hooks of paddock hooks install call",
+		Use:   "hook",
+		Short: "What the hooks of paddock hooks install call",
+		Long: `Answer the hook of an agent, or run its command in a box.
+
+Exit status: 2 if the agent is to refuse its command; of a command in a box, the command's own, or 125.`,
 		Hidden: true,
 		// The words are encoded, so that no shell on the way can take them for something else.
 		DisableFlagParsing: true,

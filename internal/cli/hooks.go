@@ -148,16 +148,19 @@ Exit status: 0, or 125 if nothing was changed.`,
 }
 
 func (a *App) hooksListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ls [flags]",
 		Short: "List the files that hooks were put into",
 		Long: `List the files of agents that paddock hooks install changed, and whether the hooks
 are in them still.
 
 Exit status: 0, or 125 if the list cannot be read.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.listHooks() },
+		RunE: func(*cobra.Command, []string) error { return a.listHooks(asJSON) },
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
+	return c
 }
 
 func agentNamed(name string) (agenthook.Agent, error) {
@@ -464,7 +467,14 @@ func programPath() (string, error) {
 	return exe, nil
 }
 
-func (a *App) listHooks() error {
+// A hookedFile is a line of the list of hooks.
+type hookedFile struct {
+	Agent string `json:"agent"`
+	State string `json:"state"`
+	File  string `json:"file"`
+}
+
+func (a *App) listHooks(asJSON bool) error {
 	dir, err := a.hookRecords()
 	if err != nil {
 		return err
@@ -483,10 +493,17 @@ func (a *App) listHooks() error {
 		list = append(list, &r)
 	}
 	slices.SortFunc(list, func(x, y *hookRecord) int { return strings.Compare(x.Path, y.Path) })
+	hooked := []hookedFile{}
+	for _, r := range list {
+		hooked = append(hooked, hookedFile{r.Agent, a.enforced(r), r.Path})
+	}
+	if asJSON {
+		return PrintJSON(a.Stdout, hooked)
+	}
 	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "AGENT\tSTATE\tFILE")
-	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", OneLine(r.Agent), OneLine(a.enforced(r)), OneLine(r.Path))
+	for _, h := range hooked {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", OneLine(h.Agent), OneLine(h.State), OneLine(h.File))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write the list: %w: %w", err, paddock.Exhausted)
