@@ -34,13 +34,14 @@ func TestOutputInSmallPiecesIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if most := maxKept / 100; len(p.chunks) > most { // a chunk costs 48 bytes, its place in JSON 50, its byte an allocation
+	// A chunk costs 48 bytes, its place in JSON 50, its byte an allocation.
+	if most := maxKept / 100; len(p.chunks) > most {
 		t.Errorf("%d pieces are held, more than %d", len(p.chunks), most)
 	}
 	got, _ := p.since(readParams{})
 	last := got.Chunks[len(got.Chunks)-1]
 	if len(got.Chunks) < 1000 || last.Seq != pieces || last.Chunk[0] != byte((pieces-1)&0xff) || got.NextSeq != pieces+1 {
-		t.Errorf("%d pieces are given, the last is %v, the next %d: the newest are to be kept", len(got.Chunks), last, got.NextSeq)
+		t.Errorf("of the newest %d pieces are given, the last is %v, the next %d", len(got.Chunks), last, got.NextSeq)
 	}
 	text, err := json.Marshal(got)
 	if err != nil || len(text) > 2*maxKept {
@@ -53,7 +54,7 @@ func TestDroppedOutputIsLetGo(t *testing.T) {
 	p := processOf(serverFor(io.Discard))
 	all := make([]chunk, 64)
 	p.chunks = all[:0]
-	for range len(all) {
+	for range all {
 		if _, err := (stream{p, "stdout"}).Write(make([]byte, 64<<10)); err != nil {
 			t.Fatal(err)
 		}
