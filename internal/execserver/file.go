@@ -3,7 +3,6 @@ package execserver
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -67,17 +66,26 @@ func (s *server) hold(ctx context.Context) (release func(), err error) {
 	}
 }
 
+// A fileResult is a file that is held whole until it is sent.
+type fileResult struct {
+	Data []byte `json:"dataBase64"`
+	sent func()
+}
+
 func (s *server) readFile(ctx context.Context, p fileParams) (any, error) {
 	release, err := s.hold(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
 	data, err := s.readAll(ctx, p.Path, paddock.OpenOptions{}, maxFile)
 	if err != nil {
+		release()
 		return nil, err
 	}
-	return map[string]string{"dataBase64": base64.StdEncoding.EncodeToString(data)}, nil
+	if data == nil {
+		data = []byte{} // an empty file is an empty text
+	}
+	return fileResult{data, release}, nil
 }
 
 // readAll reads a file of a bounded size. A reader that does not answer ends with ctx.

@@ -46,13 +46,13 @@ type process struct {
 	proc    paddock.Process
 	stop    bool // it was terminated before it had started
 	chunks  []chunk
-	kept    int
+	kept    int    // cost of chunks
 	seq     uint64 // of the last event
 	exited  bool
 	closed  bool
 	code    int
 	failure string
-	pending int // bytes of input that wait
+	pending int // cost of the input that waits
 	queue   [][]byte
 	feeding bool
 }
@@ -187,14 +187,18 @@ func (s stream) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// cost is what the host holds for a piece. The box chooses how small pieces of output are, the model those of input.
+func cost(piece []byte) int { return len(piece) + pieceCost }
+
 // output keeps a piece of output, and sends it. The newest is kept.
 func (p *process) output(name string, b []byte) {
 	p.mu.Lock()
 	p.seq++
 	c := chunk{p.seq, name, b}
-	p.chunks, p.kept = append(p.chunks, c), p.kept+len(b)
+	p.chunks, p.kept = append(p.chunks, c), p.kept+cost(b)
 	for p.kept > maxKept {
-		p.kept -= len(p.chunks[0].Chunk)
+		p.kept -= cost(p.chunks[0].Chunk)
+		p.chunks[0] = chunk{} // the list's memory lives on
 		p.chunks = p.chunks[1:]
 	}
 	p.change()
@@ -329,10 +333,12 @@ func (s *server) write(w writeParams) (later, error) {
 	switch {
 	case !p.input || p.exited:
 		return status("stdinClosed")
-	case p.pending+len(w.Chunk) > maxPending:
+	case len(w.Chunk) == 0:
+		return status("accepted")
+	case p.pending+cost(w.Chunk) > maxPending:
 		return nil, problem{invalidRequest, "the process does not take its input"}
 	}
-	p.queue, p.pending = append(p.queue, w.Chunk), p.pending+len(w.Chunk)
+	p.queue, p.pending = append(p.queue, w.Chunk), p.pending+cost(w.Chunk)
 	p.feed()
 	return status("accepted")
 }
@@ -352,8 +358,9 @@ func (p *process) feed() {
 				return
 			}
 			b := p.queue[0]
+			p.queue[0] = nil // the list's memory lives on
 			p.queue = p.queue[1:]
-			p.pending -= len(b)
+			p.pending -= cost(b)
 			p.mu.Unlock()
 			if _, err := p.proc.Input().Write(b); err != nil { // it does not read any more
 				p.mu.Lock()

@@ -31,8 +31,9 @@ const (
 	maxWhole     = 2        // whole files that are held at the same time
 	maxProcesses = 64       // that run
 	maxEnded     = 64       // whose output is kept
-	maxKept      = 1 << 20  // bytes of output that are kept of a process
-	maxPending   = 1 << 20  // bytes of input that a process has not taken
+	maxKept      = 1 << 20  // bytes of output that are kept of a process, with pieceCost for each piece
+	maxPending   = 1 << 20  // bytes of input that a process has not taken, with pieceCost for each piece
+	pieceCost    = 128      // bytes that a piece costs beside its own: its place in a list, its allocation, its words in JSON
 	maxHandles   = 256
 	maxEntries   = 20_000 // of a directory
 	maxWait      = time.Minute
@@ -155,7 +156,10 @@ func (s *server) take(ctx context.Context, line []byte) {
 		defer func() { <-s.busy }()
 		result, err := later(ctx)
 		s.answer(m.ID, result, err)
-		if r, ok := result.(startResult); ok {
+		switch r := result.(type) {
+		case startResult:
+			r.sent()
+		case fileResult:
 			r.sent()
 		}
 	})
@@ -247,14 +251,14 @@ func (s *server) answer(id json.RawMessage, result any, err error) {
 	s.send(failure{ID: id, Error: problemOf(err)})
 }
 
-// send writes a message. A client that does not read makes everything wait, and nothing be held.
+// send writes a message. A client that does not read makes everything wait, and the text of one message be held.
 func (s *server) send(m any) {
-	line, err := json.Marshal(m)
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.broken != nil {
 		return
 	}
+	line, err := json.Marshal(m)
 	if err == nil {
 		_, err = s.out.Write(append(line, '\n'))
 	}
