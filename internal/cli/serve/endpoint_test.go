@@ -57,6 +57,7 @@ func endpoints() map[string]endpoint {
 		"GET " + box + "/terms":      {need: "read"},
 		"PUT " + box + "/terms":      {need: "write", body: `{"lifetime":3600000000000}`},
 		"POST " + box + "/extend":    {need: "write", body: `{"by":1000000000}`},
+		"POST " + box + "/budget":    {need: "write", body: `{"set":{"cpu":60000000000}}`},
 		"POST " + box + "/renew":     {need: "write"},
 		"POST " + box + "/pause":     {need: "write"},
 		"POST " + box + "/resume":    {need: "write"},
