@@ -3,6 +3,7 @@ package gvisor_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
@@ -11,7 +12,7 @@ import (
 )
 
 func TestASandboxIsPausedWhenItsBudgetIsUsedUp(t *testing.T) {
-	lifetimetest.Budget(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, func(state string) (paddock.Driver, error) {
+	lifetimetest.Budget(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, 3*time.Second, func(state string) (paddock.Driver, error) {
 		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ()})
 	})
 }

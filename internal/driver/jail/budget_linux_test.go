@@ -3,6 +3,7 @@ package jail
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
@@ -10,7 +11,7 @@ import (
 )
 
 func TestASandboxIsPausedWhenItsBudgetIsUsedUp(t *testing.T) {
-	lifetimetest.Budget(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, func(state string) (paddock.Driver, error) {
+	lifetimetest.Budget(t, paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, 300*time.Millisecond, func(state string) (paddock.Driver, error) {
 		return New(Options{State: state, Environ: os.Environ()})
 	})
 }

@@ -2,6 +2,7 @@ package microvm_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
@@ -10,5 +11,5 @@ import (
 
 func TestASandboxIsPausedWhenItsBudgetIsUsedUp(t *testing.T) {
 	microvmtest.Need(t)
-	lifetimetest.Budget(t, base(t), func(state string) (paddock.Driver, error) { return openRecorded(state, "") })
+	lifetimetest.Budget(t, base(t), 20*time.Second, func(state string) (paddock.Driver, error) { return openRecorded(state, "") })
 }

@@ -18,8 +18,9 @@ import (
 type Open func(state string) (paddock.Driver, error)
 
 // Budget promises that a sandbox is paused when its budget is used up, with the reason; that nothing runs in it then, also
-// after a restart; and that what ran goes on when the budget is raised.
-func Budget(t *testing.T, spec paddock.Spec, open Open) {
+// after a restart; and that what ran goes on when the budget is raised. The bound must be more than an idle sandbox uses
+// until a command starts.
+func Budget(t *testing.T, spec paddock.Spec, bound time.Duration, open Open) {
 	t.Helper()
 	ctx, state, store := t.Context(), t.TempDir(), &lifetime.Memory{}
 	begin := func() *lifetime.Driver {
@@ -40,7 +41,6 @@ func Budget(t *testing.T, spec paddock.Spec, open Open) {
 			t.Error(err)
 		}
 	}()
-	const bound = 300 * time.Millisecond
 	sb, err := d.CreateWith(ctx, spec, lifetime.Terms{Budget: allowance.Budget{CPU: bound}})
 	if errors.Is(err, paddock.Unsupported) && strings.Contains(err.Error(), "nothing measures cpu") {
 		t.Logf("control groups are missing, and it is refused: %v", err)
@@ -59,7 +59,7 @@ func Budget(t *testing.T, spec paddock.Spec, open Open) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Wait(ctx); !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "its budget of processor time, 300ms, is used up") {
+	if _, err := p.Wait(ctx); !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "its budget of processor time, "+bound.String()+", is used up") {
 		t.Fatalf("wait: %v", err)
 	}
 	p.Release()
