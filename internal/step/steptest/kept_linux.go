@@ -205,12 +205,12 @@ func Killed(t *testing.T, base paddock.Spec, open Open) {
 		t.Fatal(err)
 	}
 	s.look(t)
-	p, err := s.sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", `echo partial >> text; rm -r deep; : > started; sleep 1000`}})
+	p, err := s.sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", `echo partial >> text; : > started; rm -r deep; sleep 1000`}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Release()
-	s.await(t, "started")
+	s.awaitGone(t, "deep") // a removal is reported before it is made, so that all before it is in the record
 	pid := s.keeper(t)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -335,10 +335,14 @@ func (s *session) write(t *testing.T, name, text string) error {
 }
 
 // await waits until a file is in the workspace.
-func (s *session) await(t *testing.T, name string) {
+func (s *session) await(t *testing.T, name string) { s.until(t, name, true) }
+
+func (s *session) awaitGone(t *testing.T, name string) { s.until(t, name, false) }
+
+func (s *session) until(t *testing.T, name string, there bool) {
 	t.Helper()
 	for {
-		if _, err := os.Lstat(filepath.Join(s.work, name)); err == nil {
+		if _, err := os.Lstat(filepath.Join(s.work, name)); (err == nil) == there {
 			return
 		}
 		select {
