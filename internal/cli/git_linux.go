@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agentprofile"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 	"github.com/paddock-sandbox/paddock/internal/gitlogin"
 )
 
@@ -28,12 +29,44 @@ func (a *App) hasGit(workspace string) bool {
 	if _, err := os.Lstat(filepath.Join(workspace, ".git")); err != nil {
 		return false
 	}
-	_, err := gitlogin.New(context.Background(), a.Lookup, workspace, gitlogin.Config{Named: true})
-	return err == nil
+	mounts := []paddock.Mount{{Source: workspace, Write: true}}
+	lookup, _ := a.cleanLookup(mounts)
+	_, err := gitlogin.New(context.Background(), lookup, reachOf(mounts), gitlogin.Config{Named: true})
+	return !errors.Is(err, paddock.NotFound)
 }
 
-// useGit lets git in the sandbox use the caller's login for the remotes of the workspace.
-func (p *plan) useGit(ctx context.Context, a *App) error {
+// cleanLookup is the caller's environment without what the sandbox could rewrite, as a monitor gets it. The list grows with
+// what is left out, except of PATH, where a directory of the project is usual.
+func (a *App) cleanLookup(mounts []paddock.Mount) (lookup func(string) (string, bool), left *[]string) {
+	left = &[]string{}
+	return func(name string) (string, bool) {
+		v, ok := a.Lookup(name)
+		if !ok {
+			return "", false
+		}
+		clean, without := cleanEnvironment([]string{name + "=" + v}, mounts)
+		for _, one := range without {
+			if name != "PATH" && !slices.Contains(*left, one) {
+				*left = append(*left, one)
+			}
+		}
+		if len(clean) == 0 {
+			return "", false
+		}
+		return strings.TrimPrefix(clean[0], name+"="), true
+	}, left
+}
+
+func reachOf(mounts []paddock.Mount) func(string) bool {
+	return func(path string) bool {
+		_, inside := inReach(path, mounts, true)
+		return inside
+	}
+}
+
+// useGit lets git in the sandbox use the caller's login for the remotes of the workspace. Later are mounts that the plan
+// does not have yet. Asked is that the caller wants it by name: else what cannot be is left out, and told.
+func (p *plan) useGit(ctx context.Context, a *App, later []paddock.Mount, asked bool) error {
 	n := &p.spec.Policy.Network
 	switch {
 	case p.workspace == "":
@@ -43,24 +76,15 @@ func (p *plan) useGit(ctx context.Context, a *App) error {
 	case n.Mode == paddock.NetworkHost:
 		return WithHint(fmt.Errorf("--git: with the whole network of this machine, nothing can be put into requests: %w", paddock.Invalid), "leave --git out, or have a network of rules: --allow HOST")
 	}
-	config, err := repositoryConfig(p.workspace, p.host.Home)
-	if err != nil {
-		return err
-	}
-	work, err := filepath.EvalSymlinks(p.workspace)
-	if err != nil {
-		return fmt.Errorf("workspace: %w", err)
-	}
-	found := gitlogin.Read(config)
-	if found.Remotes, err = a.approvedRemotes(work, found.Remotes); err != nil {
-		return err
-	}
-	b, err := gitlogin.New(ctx, a.Lookup, work, found)
-	if errors.Is(err, paddock.NotFound) {
+	b, err := p.gitBroker(ctx, a, slices.Concat(p.spec.Mounts, later))
+	switch {
+	case errors.Is(err, paddock.NotFound) && asked:
 		return WithHint(fmt.Errorf("--git: %w", err), "install git, or leave --git out")
-	}
-	if err != nil {
-		return err
+	case err != nil && asked:
+		return WithHint(fmt.Errorf("--git: %w", err), "mend that, or leave --git out")
+	case err != nil:
+		fmt.Fprintf(a.Stderr, "paddock: note: git inside gets no login: %s\n", OneLineOf(err.Error(), Paragraph))
+		return nil
 	}
 	for i, note := range b.Notes() {
 		if i == told {
@@ -74,6 +98,28 @@ func (p *plan) useGit(ctx context.Context, a *App) error {
 	}
 	p.git = &gitUse{b}
 	return p.setGit(b.Settings())
+}
+
+// gitBroker makes the broker for the remotes that are approved. Nothing that git outside runs or obeys is in these mounts.
+func (p *plan) gitBroker(ctx context.Context, a *App, mounts []paddock.Mount) (*gitlogin.Broker, error) {
+	config, err := repositoryConfig(p.workspace, p.host.Home)
+	if err != nil {
+		return nil, err
+	}
+	work, err := filepath.EvalSymlinks(p.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	found := gitlogin.Read(config)
+	if found.Remotes, err = a.approvedRemotes(work, found.Remotes); err != nil {
+		return nil, err
+	}
+	lookup, left := a.cleanLookup(mounts)
+	b, err := gitlogin.New(ctx, lookup, reachOf(mounts), found)
+	if len(*left) > 0 {
+		fmt.Fprintf(a.Stderr, "paddock: note: your git is asked without what the sandbox could rewrite: %s\n", OneLineOf(Join(*left), Paragraph))
+	}
+	return b, err
 }
 
 // approvedRemotes returns the remotes of a workspace, at its real path, for which the user approved that sandboxes there
@@ -204,7 +250,7 @@ func repositoryConfig(workspace, home string) ([]byte, error) {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	defer f.Close()
-	const most = 256 << 10
+	const most = gitconfigcheck.MaxSize
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("workspace: %s is no file: %w", name, errors.Join(err, paddock.Invalid))

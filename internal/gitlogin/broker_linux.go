@@ -48,12 +48,18 @@ type held struct {
 	failed bool       // guarded by mu; at the last time
 }
 
-// New prepares the repositories of a configuration. It asks the host who commits, and for no credential. The workspace is
-// a real path.
-func New(ctx context.Context, lookup func(string) (string, bool), workspace string, c Config) (*Broker, error) {
-	git, err := findGit(lookup, workspace)
+// New prepares the repositories of a configuration. It asks the host who commits, and for no credential. Reach reports
+// whether a box could say what is at a path; git is refused where that is so of what it runs or obeys, and the lookup gives
+// nothing of that kind.
+func New(ctx context.Context, lookup func(string) (string, bool), reach func(string) bool, c Config) (*Broker, error) {
+	git, err := findGit(lookup, reach)
 	if err != nil {
 		return nil, err
+	}
+	if len(c.Remotes) > 0 || !c.Named {
+		if err := git.outOfReach(ctx, lookup, reach); err != nil {
+			return nil, err
+		}
 	}
 	b := &Broker{git: git, config: c, placeholder: "paddock" + strings.ToLower(rand.Text())}
 	for _, r := range c.Remotes {

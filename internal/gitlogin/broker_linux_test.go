@@ -51,11 +51,20 @@ func (u user) broker(t *testing.T, config string) *Broker {
 		"PATH": u.work + ":.:" + os.Getenv("PATH"), "HOME": filepath.Join(u.top, "home"), "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "credential.helper",
 		"GIT_CONFIG_VALUE_0": "!touch " + u.top + "/planted", "SSH_ASKPASS": u.work + "/git", "LD_PRELOAD": "/nothing", "OTHER": "x",
 	}
-	b, err := New(t.Context(), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, u.work, Read([]byte(config)))
+	b, err := New(t.Context(), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, u.reach, Read([]byte(config)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// reach is that a box may write the workspace: its names, and what leads over them.
+func (u user) reach(path string) bool {
+	if strings.HasPrefix(path+"/", u.work+"/") {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && strings.HasPrefix(real+"/", u.work+"/")
 }
 
 const origin = "[remote \"origin\"]\n\turl = https://bob@git.example/team/one.git\n"

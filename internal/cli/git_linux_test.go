@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// A gitHost is a user with a login of git and a repository whose remote is approved.
+type gitHost struct {
+	a         *App
+	p         *plan
+	top, work string
+	env       map[string]string
+	said      bytes.Buffer
+	asked     []*os.File // the other end of each terminal, where somebody says yes
+}
+
+func newGitHost(t *testing.T, config string) *gitHost {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("there is no git")
+	}
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &gitHost{top: top, work: filepath.Join(top, "work")}
+	for _, dir := range []string{h.work + "/.git", top + "/home", top + "/real", top + "/also"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(git, top+"/real/git"); err != nil {
+		t.Fatal(err)
+	}
+	plainScript(t, top+"/helper", "#!/bin/sh\necho username=bob; echo password=long-secret\n")
+	plainScript(t, top+"/home/.gitconfig", "[credential]\n\thelper = "+top+"/helper\n")
+	plainScript(t, h.work+"/.git/config", config)
+	h.env = map[string]string{"PATH": top + "/real:/usr/bin:/bin", "HOME": top + "/home"}
+	h.a = &App{
+		Stderr: &h.said, Lookup: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok },
+		Data: func() (string, error) { return filepath.Join(top, "data"), nil },
+		Tty:  h.terminal,
+	}
+	h.p = &plan{workspace: h.work, spec: paddock.Spec{Mounts: []paddock.Mount{{Source: h.work, Target: "/work", Write: true}}}, host: policy.Host{Dir: h.work, Home: top + "/home"}}
+	return h
+}
+
+func (h *gitHost) terminal() (*os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	other := os.NewFile(uintptr(fds[1]), "person")
+	h.asked = append(h.asked, other)
+	_, err = other.WriteString("y\n")
+	return os.NewFile(uintptr(fds[0]), "terminal"), err
+}
+
+// shown is what the terminals showed.
+func (h *gitHost) shown(t *testing.T) string {
+	t.Helper()
+	text := ""
+	for _, f := range h.asked {
+		data, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		text += string(data)
+	}
+	return text
+}
+
+func (h *gitHost) login(t *testing.T) gatewayclient.LoginAnswer {
+	t.Helper()
+	if h.p.login == nil {
+		return gatewayclient.LoginAnswer{}
+	}
+	return h.p.login.Login(t.Context(), gatewayclient.LoginRequest{Host: "git.example", Port: 443, Method: "GET", Path: "/team/one/info/refs"})
+}
+
+const gitOrigin = "[user]\n\tname = x\n[remote \"origin\"]\n\turl = https://git.example/team/one\n"
+
+// A box that exchanges what a directory of PATH leads over chooses no program of the host.
+func TestABoxChoosesNoProgramForTheLoginOfGit(t *testing.T) {
+	for what, at := range map[string]string{"the workspace": "work", "another writable directory": "also"} {
+		h := newGitHost(t, gitOrigin)
+		bin := filepath.Join(h.top, at, "bin")
+		if err := os.Symlink(h.top+"/real", bin); err != nil {
+			t.Fatal(err)
+		}
+		h.env["PATH"] = bin + ":" + h.env["PATH"]
+		later := []paddock.Mount{{Source: h.top + "/also", Target: "/also", Write: true}}
+		if err := h.p.useGit(t.Context(), h.a, later, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Remove(bin), os.Mkdir(bin, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"git", "sh", "helper"} {
+			plainScript(t, filepath.Join(bin, name), "#!/bin/sh\n: > "+h.top+"/planted\n")
+		}
+		if a := h.login(t); len(a.Tokens) != 2 {
+			t.Errorf("%s: there is no login: %s", what, &h.said)
+		}
+		if _, err := os.Stat(h.top + "/planted"); err == nil {
+			t.Errorf("%s: a program of the box ran on the host", what)
+		}
+	}
+}
+
+// A home or a configuration that a box could write is not obeyed, and that is told.
+func TestABoxSaysNothingToTheGitOfTheHost(t *testing.T) {
+	for what, change := range map[string]func(h *gitHost) error{
+		"a directory of settings": func(h *gitHost) error {
+			h.env["XDG_CONFIG_HOME"] = h.work
+			return os.Mkdir(h.work+"/git", 0o755)
+		},
+		"a home":   func(h *gitHost) error { h.env["HOME"] = h.work; return nil },
+		"a link":   func(h *gitHost) error { return os.Symlink(h.work, h.top+"/home/.config") },
+		"an entry": func(h *gitHost) error { return os.Symlink(h.work+"/later", h.top+"/home/.config") },
+	} {
+		h := newGitHost(t, gitOrigin)
+		if err := change(h); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.p.useGit(t.Context(), h.a, nil, false); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		evil := "[credential]\n\thelper = !touch " + h.top + "/planted\n"
+		if err := os.MkdirAll(h.work+"/git", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		plainScript(t, h.work+"/git/config", evil)
+		plainScript(t, h.work+"/.gitconfig", evil)
+		h.login(t)
+		if _, err := os.Stat(h.top + "/planted"); err == nil || !strings.Contains(h.said.String(), "note: ") {
+			t.Errorf("%s: a configuration of the box was obeyed, or nothing was told: %s", what, &h.said)
+		}
+	}
+}
