@@ -123,7 +123,7 @@ func (p *plan) gitBroker(ctx context.Context, a *App, mounts []paddock.Mount) (*
 }
 
 // approvedRemotes returns the remotes of a workspace, at its real path, for which the user approved that sandboxes there
-// use the login. An earlier sandbox can have added a remote, so the user is asked about each once.
+// use the login. An earlier sandbox can have added a remote, so the user is asked about each by itself, once.
 func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlogin.Remote, err error) {
 	dir, err := a.agentData()
 	if err != nil {
@@ -140,18 +140,34 @@ func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlo
 	if len(others) == 0 {
 		return kept, nil
 	}
-	names := namesOf(others)
-	if !a.saysYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?") {
-		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLine(Join(names)), OneLine(strings.Join(names, ",")))
-		return kept, nil
-	}
-	for _, r := range others {
-		if err := agentprofile.Approve(dir, work, approvalOf(r)); err != nil {
-			return nil, err
+	var left []string
+	for i, name := range namesOf(others) {
+		if i >= questionsMax || !a.saysYes("may sandboxes of this directory use your git's login for "+name+", also to push?") {
+			left = append(left, name)
+			continue
+		}
+		for _, r := range others {
+			if r.String() != name {
+				continue
+			}
+			if err := agentprofile.Approve(dir, work, approvalOf(r)); err != nil {
+				return nil, err
+			}
+			kept = append(kept, r)
 		}
 	}
-	return append(kept, others...), nil
+	for i, name := range left {
+		if i == told {
+			fmt.Fprintf(a.Stderr, "paddock: note: and %d more remotes are not approved\n", len(left)-told)
+			break
+		}
+		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLineOf(name, Paragraph), OneLineOf(name, Paragraph))
+	}
+	return kept, nil
 }
+
+// questionsMax bounds the questions about remotes before one run. A box can add many.
+const questionsMax = 8
 
 // saysYes asks at the terminal. Where there is none, there is nobody who agrees.
 func (a *App) saysYes(question string) bool {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/gitlogin"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -149,5 +151,47 @@ func TestABoxSaysNothingToTheGitOfTheHost(t *testing.T) {
 		if _, err := os.Stat(h.top + "/planted"); err == nil || !strings.Contains(h.said.String(), "note: ") {
 			t.Errorf("%s: a configuration of the box was obeyed, or nothing was told: %s", what, &h.said)
 		}
+	}
+}
+
+// Nothing is approved that the person did not see whole, and each remote has a question of its own.
+func TestEachRemoteIsApprovedBySight(t *testing.T) {
+	config := ""
+	for i := range 3 {
+		config += fmt.Sprintf("[remote \"a%d\"]\n\turl = https://git.example/project%s\n", i, strings.Repeat("/"+strings.Repeat("a", 96+i), 7))
+	}
+	config += gitOrigin + "[remote \"admin\"]\n\turl = https://admin@git.example/team/one\n"
+	for i := range 12 {
+		config += fmt.Sprintf("[remote \"b%d\"]\n\turl = https://git.example/b/%d\n", i, i)
+	}
+	h := newGitHost(t, config)
+	kept, err := h.a.approvedRemotes(h.work, gitlogin.Read([]byte(config)).Remotes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := h.shown(t)
+	for _, r := range kept {
+		if !strings.Contains(shown, " "+r.String()+", also to push? [y/N]") {
+			t.Errorf("%s is approved and was not shown", r)
+		}
+	}
+	if len(h.asked) != questionsMax || len(kept) != questionsMax {
+		t.Errorf("%d questions, and %d are approved", len(h.asked), len(kept))
+	}
+	if yes, err := h.a.askYes(strings.Repeat("x", Paragraph) + " really?"); yes || err == nil {
+		t.Error("what is cut off was agreed to")
+	}
+}
+
+// The user in the URL of a remote chooses a login, so the approval of another user does not count for it.
+func TestAnotherUserOfARemoteIsAnotherApproval(t *testing.T) {
+	h := newGitHost(t, gitOrigin)
+	if err := h.a.approveGit(h.work, []string{"git.example/team/one"}); err != nil {
+		t.Fatal(err)
+	}
+	h.a.Tty = func() (*os.File, error) { return nil, os.ErrNotExist }
+	kept, err := h.a.approvedRemotes(h.work, gitlogin.Read([]byte("[remote \"x\"]\n\turl = https://admin@git.example/team/one\n"+gitOrigin)).Remotes)
+	if err != nil || len(kept) != 1 || kept[0].User != "" {
+		t.Errorf("%v, %v", kept, err)
 	}
 }

@@ -162,7 +162,7 @@ func (b *Broker) Login(ctx context.Context, r gatewayclient.LoginRequest) gatewa
 		}
 		c, ok := h.credential(ctx, b.git)
 		if !ok {
-			return gatewayclient.LoginAnswer{} // what the public may read, it may read too
+			continue // perhaps another user of it has a login; else it goes as it is: what the public may read, it may read too
 		}
 		// The pair stands in Basic authorization, so that the user's name, which may be any word, is looked for nowhere else.
 		headers := []string{"Authorization"}

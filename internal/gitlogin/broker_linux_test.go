@@ -129,7 +129,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	if a := ask(t, b, "git.example", "GET", "/team/one.git/info/refs"); len(a.Tokens) > 0 || a.Refused != "" {
 		t.Error("a request without a login does not go as it is")
 	}
-	if got := b.Failed(); len(got) != 1 || got[0] != "git.example/team/one" {
+	if got := b.Failed(); len(got) != 1 || got[0] != "bob@git.example/team/one" {
 		t.Errorf("without a login: %q", got)
 	}
 }
