@@ -31,7 +31,10 @@ func (a *App) hasGit(workspace string) bool {
 	}
 	mounts := []paddock.Mount{{Source: workspace, Write: true}}
 	lookup, _ := a.cleanLookup(mounts)
-	_, err := gitlogin.New(context.Background(), lookup, reachOf(mounts), gitlogin.Config{Named: true})
+	b, err := gitlogin.New(context.Background(), lookup, reachOf(mounts), gitlogin.Config{Named: true})
+	if err == nil {
+		b.Close()
+	}
 	return !errors.Is(err, paddock.NotFound)
 }
 
@@ -284,6 +287,13 @@ func (g *gitUse) words() string {
 		return ""
 	}
 	return OneLine(g.broker.Words())
+}
+
+// close ends what still asks git outside.
+func (g *gitUse) close() {
+	if g != nil {
+		g.broker.Close()
+	}
 }
 
 // failed tells for which repositories there was no login when git inside wanted them.

@@ -195,3 +195,35 @@ func TestAnotherUserOfARemoteIsAnotherApproval(t *testing.T) {
 		t.Errorf("%v, %v", kept, err)
 	}
 }
+
+// A configuration that cannot be read, as a box or another program can leave it, ends no run that did not ask for git by name.
+func TestARepositoryThatCannotBeReadEndsNoRun(t *testing.T) {
+	for what, change := range map[string]func(h *gitHost, config string) error{
+		"too large": func(_ *gitHost, config string) error { return os.Truncate(config, 2<<20) },
+		"a link out": func(h *gitHost, config string) error {
+			return errors.Join(os.Remove(config), os.Symlink(h.top+"/helper", config))
+		},
+		"a pipe": func(_ *gitHost, config string) error {
+			return errors.Join(os.Remove(config), syscall.Mkfifo(config, 0o600))
+		},
+		"a link away": func(h *gitHost, _ string) error {
+			return errors.Join(os.Rename(h.work+"/.git", h.top+"/away"), os.Symlink(h.top+"/away", h.work+"/.git"))
+		},
+	} {
+		for _, asked := range []bool{false, true} {
+			h := newGitHost(t, gitOrigin)
+			if err := change(h, h.work+"/.git/config"); err != nil {
+				t.Fatal(err)
+			}
+			err := h.p.useGit(t.Context(), h.a, nil, asked)
+			if (err != nil) != asked || len(h.p.spec.Policy.Network.Rules) > 0 || !asked && !strings.Contains(h.said.String(), "note: ") {
+				t.Errorf("%s, asked for: %v: %v, %s", what, asked, err, &h.said)
+			}
+		}
+	}
+	h := newGitHost(t, gitOrigin+strings.Repeat("#"+strings.Repeat("x", 1023)+"\n", 300))
+	if err := h.p.useGit(t.Context(), h.a, nil, false); err != nil || len(h.p.spec.Policy.Network.Rules) != 1 {
+		t.Errorf("300 KiB: %v, %s", err, &h.said)
+	}
+	h.p.git.close()
+}

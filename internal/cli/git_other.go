@@ -19,3 +19,5 @@ func (p *plan) useGit(context.Context, *App, []paddock.Mount, bool) error {
 func (*gitUse) words() string { return "" }
 
 func (*gitUse) failed(io.Writer) {}
+
+func (*gitUse) close() {}

@@ -214,6 +214,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		if err := p.useGit(ctx, a, f.later, changed("git")); err != nil {
 			return err
 		}
+		defer p.git.close()
 	}
 	proxy := p.throughProxy(a.Lookup)
 	if p.file != nil {

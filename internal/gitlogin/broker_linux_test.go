@@ -1,10 +1,13 @@
 package gitlogin
 
 import (
+	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
@@ -55,6 +58,7 @@ func (u user) broker(t *testing.T, config string) *Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(b.Close)
 	return b
 }
 
@@ -152,5 +156,46 @@ func TestSettingsOfGitInTheBox(t *testing.T) {
 	}
 	if other := u.broker(t, origin); other.placeholder == b.placeholder {
 		t.Error("two boxes have the same placeholder")
+	}
+}
+
+// Requests that a box gives up start the helper once, and nothing of it stays when the run ends.
+func TestRequestsThatAreGivenUpStartOneHelper(t *testing.T) {
+	u := newUser(t, "")
+	fifo := filepath.Join(u.top, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The helper's child has the pipe open for writing, until it is killed.
+	u.write(t, "helper", "#!/bin/sh\necho get >> "+u.top+"/calls\nexec 3> "+fifo+"\nsleep 100000 &\necho x >&3\nwait\n")
+	b := u.broker(t, origin)
+	request := gatewayclient.LoginRequest{Host: "git.example", Port: 443, Method: "GET", Path: "/team/one/info/refs"}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan struct{})
+	go func() { b.Login(ctx, request); close(first) }()
+	f, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.ReadFull(f, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-first
+	for range 10 {
+		if a := b.Login(ctx, request); len(a.Tokens) > 0 {
+			t.Error("there is a login")
+		}
+	}
+	b.Close()
+	if _, err := io.ReadAll(f); err != nil { // ends when nobody has it open any more
+		t.Error(err)
+	}
+	if got := u.read("calls"); got != "get\n" {
+		t.Errorf("the helper was started: %q", got)
+	}
+	if a := b.Login(t.Context(), request); len(a.Tokens) > 0 || u.read("calls") != "get\n" {
+		t.Error("it is asked after the end")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -91,12 +92,25 @@ func (h *host) run(ctx context.Context, input string, args ...string) (string, e
 	c.Dir, c.Env, c.Stdin = "/", h.env, strings.NewReader(input)
 	c.WaitDelay = lastWords
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without the caller's terminal
+	c.Cancel = func() error { return killGroup(c.Process.Pid) }
 	out := &limited{}
 	c.Stdout = out
 	if err := c.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		if c.Process != nil { // its helpers do not stay, as a daemon of one that succeeded may
+			_ = killGroup(c.Process.Pid) // most often nobody is left
+		}
 		return "", fmt.Errorf("git %s: %w", args[0], err)
 	}
 	return out.String(), nil
+}
+
+// killGroup ends a program with all that it started and that did not leave its group.
+func killGroup(pid int) error {
+	err := syscall.Kill(-pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
 }
 
 // limited keeps the beginning of an output, and fails beyond.
