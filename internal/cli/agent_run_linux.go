@@ -52,6 +52,7 @@ func (a *App) runAgent(ctx context.Context, name string, f *agentFlags, args []s
 	if err := r.logIn(dir); err != nil {
 		return err
 	}
+	f.later = r.state.Mounts(r.profile)
 	f.amend, f.started, f.summary = r.amend, r.started, r.summary
 	return a.run(ctx, &f.runFlags, r.args, func(flag string) bool { return changed(flag) || slices.Contains(set, flag) })
 }
@@ -259,7 +260,7 @@ func (r *agentRun) amend(p *plan) error {
 			}
 		}
 	}
-	p.spec.Mounts = append(p.spec.Mounts, r.state.Mounts(r.profile)...)
+	p.spec.Mounts = append(p.spec.Mounts, r.flags.later...)
 	for i, s := range p.spec.Policy.Network.Secrets { // so that an agent knows again that it may use the key
 		if slices.ContainsFunc(r.profile.Keys, func(k agentprofile.Key) bool { return k.Variable == s.Name }) {
 			p.spec.Policy.Network.Secrets[i].End = r.state.Ends

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,9 @@ func (a *App) askYes(question string) (bool, error) { return a.askBelow("", ques
 // askBelow is askYes with a text above the question, which is safe for a terminal. It goes to the terminal itself, because
 // standard error may lead elsewhere, and nobody could then see what the question is about.
 func (a *App) askBelow(text, question string) (bool, error) {
+	if utf8.RuneCountInString(question) > Paragraph { // nobody agrees to what is cut off
+		return false, fmt.Errorf("the question is too long to be shown whole: %w", paddock.Invalid)
+	}
 	tty, err := a.Tty()
 	if err != nil {
 		return false, fmt.Errorf("there is no terminal to ask at: %w: %w", err, paddock.Denied)

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agentprofile"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 	"github.com/paddock-sandbox/paddock/internal/gitlogin"
 )
 
@@ -28,12 +29,47 @@ func (a *App) hasGit(workspace string) bool {
 	if _, err := os.Lstat(filepath.Join(workspace, ".git")); err != nil {
 		return false
 	}
-	_, err := gitlogin.New(context.Background(), a.Lookup, workspace, gitlogin.Config{Named: true})
-	return err == nil
+	mounts := []paddock.Mount{{Source: workspace, Write: true}}
+	lookup, _ := a.cleanLookup(mounts)
+	b, err := gitlogin.New(context.Background(), lookup, reachOf(mounts), gitlogin.Config{Named: true})
+	if err == nil {
+		b.Close()
+	}
+	return !errors.Is(err, paddock.NotFound)
 }
 
-// useGit lets git in the sandbox use the caller's login for the remotes of the workspace.
-func (p *plan) useGit(ctx context.Context, a *App) error {
+// cleanLookup is the caller's environment without what the sandbox could rewrite, as a monitor gets it. The list grows with
+// what is left out, except of PATH, where a directory of the project is usual.
+func (a *App) cleanLookup(mounts []paddock.Mount) (lookup func(string) (string, bool), left *[]string) {
+	left = &[]string{}
+	return func(name string) (string, bool) {
+		v, ok := a.Lookup(name)
+		if !ok {
+			return "", false
+		}
+		clean, without := cleanEnvironment([]string{name + "=" + v}, mounts)
+		for _, one := range without {
+			if name != "PATH" && !slices.Contains(*left, one) {
+				*left = append(*left, one)
+			}
+		}
+		if len(clean) == 0 {
+			return "", false
+		}
+		return strings.TrimPrefix(clean[0], name+"="), true
+	}, left
+}
+
+func reachOf(mounts []paddock.Mount) func(string) bool {
+	return func(path string) bool {
+		_, inside := inReach(path, mounts, true)
+		return inside
+	}
+}
+
+// useGit lets git in the sandbox use the caller's login for the remotes of the workspace. Later are mounts that the plan
+// does not have yet. Asked is that the caller wants it by name: else what cannot be is left out, and told.
+func (p *plan) useGit(ctx context.Context, a *App, later []paddock.Mount, asked bool) error {
 	n := &p.spec.Policy.Network
 	switch {
 	case p.workspace == "":
@@ -43,24 +79,15 @@ func (p *plan) useGit(ctx context.Context, a *App) error {
 	case n.Mode == paddock.NetworkHost:
 		return WithHint(fmt.Errorf("--git: with the whole network of this machine, nothing can be put into requests: %w", paddock.Invalid), "leave --git out, or have a network of rules: --allow HOST")
 	}
-	config, err := repositoryConfig(p.workspace, p.host.Home)
-	if err != nil {
-		return err
-	}
-	work, err := filepath.EvalSymlinks(p.workspace)
-	if err != nil {
-		return fmt.Errorf("workspace: %w", err)
-	}
-	found := gitlogin.Read(config)
-	if found.Remotes, err = a.approvedRemotes(work, found.Remotes); err != nil {
-		return err
-	}
-	b, err := gitlogin.New(ctx, a.Lookup, work, found)
-	if errors.Is(err, paddock.NotFound) {
+	b, err := p.gitBroker(ctx, a, slices.Concat(p.spec.Mounts, later))
+	switch {
+	case errors.Is(err, paddock.NotFound) && asked:
 		return WithHint(fmt.Errorf("--git: %w", err), "install git, or leave --git out")
-	}
-	if err != nil {
-		return err
+	case err != nil && asked:
+		return WithHint(fmt.Errorf("--git: %w", err), "mend that, or leave --git out")
+	case err != nil:
+		fmt.Fprintf(a.Stderr, "paddock: note: git inside gets no login: %s\n", OneLineOf(err.Error(), Paragraph))
+		return nil
 	}
 	for i, note := range b.Notes() {
 		if i == told {
@@ -76,8 +103,30 @@ func (p *plan) useGit(ctx context.Context, a *App) error {
 	return p.setGit(b.Settings())
 }
 
+// gitBroker makes the broker for the remotes that are approved. Nothing that git outside runs or obeys is in these mounts.
+func (p *plan) gitBroker(ctx context.Context, a *App, mounts []paddock.Mount) (*gitlogin.Broker, error) {
+	config, err := repositoryConfig(p.workspace, p.host.Home)
+	if err != nil {
+		return nil, err
+	}
+	work, err := filepath.EvalSymlinks(p.workspace)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	found := gitlogin.Read(config)
+	if found.Remotes, err = a.approvedRemotes(work, found.Remotes); err != nil {
+		return nil, err
+	}
+	lookup, left := a.cleanLookup(mounts)
+	b, err := gitlogin.New(ctx, lookup, reachOf(mounts), found)
+	if len(*left) > 0 {
+		fmt.Fprintf(a.Stderr, "paddock: note: your git is asked without what the sandbox could rewrite: %s\n", OneLineOf(Join(*left), Paragraph))
+	}
+	return b, err
+}
+
 // approvedRemotes returns the remotes of a workspace, at its real path, for which the user approved that sandboxes there
-// use the login. An earlier sandbox can have added a remote, so the user is asked about each once.
+// use the login. An earlier sandbox can have added a remote, so the user is asked about each by itself, once.
 func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlogin.Remote, err error) {
 	dir, err := a.agentData()
 	if err != nil {
@@ -94,18 +143,34 @@ func (a *App) approvedRemotes(work string, list []gitlogin.Remote) (kept []gitlo
 	if len(others) == 0 {
 		return kept, nil
 	}
-	names := namesOf(others)
-	if !a.saysYes("may sandboxes of this directory use your git's login for " + Join(names) + ", also to push?") {
-		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLine(Join(names)), OneLine(strings.Join(names, ",")))
-		return kept, nil
-	}
-	for _, r := range others {
-		if err := agentprofile.Approve(dir, work, approvalOf(r)); err != nil {
-			return nil, err
+	var left []string
+	for i, name := range namesOf(others) {
+		if i >= questionsMax || !a.saysYes("may sandboxes of this directory use your git's login for "+name+", also to push?") {
+			left = append(left, name)
+			continue
+		}
+		for _, r := range others {
+			if r.String() != name {
+				continue
+			}
+			if err := agentprofile.Approve(dir, work, approvalOf(r)); err != nil {
+				return nil, err
+			}
+			kept = append(kept, r)
 		}
 	}
-	return append(kept, others...), nil
+	for i, name := range left {
+		if i == told {
+			fmt.Fprintf(a.Stderr, "paddock: note: and %d more remotes are not approved\n", len(left)-told)
+			break
+		}
+		fmt.Fprintf(a.Stderr, "paddock: note: git does not get your login for %s, which you have not approved: paddock agent approve --git %s\n", OneLineOf(name, Paragraph), OneLineOf(name, Paragraph))
+	}
+	return kept, nil
 }
+
+// questionsMax bounds the questions about remotes before one run. A box can add many.
+const questionsMax = 8
 
 // saysYes asks at the terminal. Where there is none, there is nobody who agrees.
 func (a *App) saysYes(question string) bool {
@@ -204,7 +269,7 @@ func repositoryConfig(workspace, home string) ([]byte, error) {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	defer f.Close()
-	const most = 256 << 10
+	const most = gitconfigcheck.MaxSize
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("workspace: %s is no file: %w", name, errors.Join(err, paddock.Invalid))
@@ -222,6 +287,13 @@ func (g *gitUse) words() string {
 		return ""
 	}
 	return OneLine(g.broker.Words())
+}
+
+// close ends what still asks git outside.
+func (g *gitUse) close() {
+	if g != nil {
+		g.broker.Close()
+	}
 }
 
 // failed tells for which repositories there was no login when git inside wanted them.

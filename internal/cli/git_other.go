@@ -12,10 +12,12 @@ import (
 
 type gitUse struct{}
 
-func (p *plan) useGit(context.Context, *App) error {
+func (p *plan) useGit(context.Context, *App, []paddock.Mount, bool) error {
 	return WithHint(fmt.Errorf("--git on this system: %w", paddock.Unsupported), "run Paddock on Linux, such as in a virtual machine")
 }
 
 func (*gitUse) words() string { return "" }
 
 func (*gitUse) failed(io.Writer) {}
+
+func (*gitUse) close() {}

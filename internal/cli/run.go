@@ -34,6 +34,7 @@ type runFlags struct {
 	publish  listFlag
 	git      bool
 
+	later   []paddock.Mount                // that amend adds
 	amend   func(*plan) error              // changes the plan before it is carried out; nil leaves it
 	started func(*plan, *oneShot)          // is told that the sandbox is there; may be nil
 	summary func(*result, *paddock.Status) // tells what was refused, and what else is told at the end; nil tells what was refused
@@ -210,9 +211,10 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	p.spec.Ephemeral = true
 	if f.git {
-		if err := p.useGit(ctx, a); err != nil {
+		if err := p.useGit(ctx, a, f.later, changed("git")); err != nil {
 			return err
 		}
+		defer p.git.close()
 	}
 	proxy := p.throughProxy(a.Lookup)
 	if p.file != nil {

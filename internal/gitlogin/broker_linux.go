@@ -27,11 +27,15 @@ const (
 
 // A Broker asks git on the host for credentials. It is safe for concurrent use.
 type Broker struct {
-	git         *host
 	config      Config
 	placeholder string
 	held        []*held
 	name, email string
+
+	ask     func(Remote) (credential, error)
+	ended   <-chan struct{}
+	end     context.CancelFunc
+	running sync.WaitGroup // questions to git
 }
 
 var _ gatewayclient.Login = (*Broker)(nil)
@@ -43,19 +47,26 @@ type held struct {
 	rules *decide.Rules
 
 	mu     sync.Mutex
-	last   credential // guarded by mu
-	at     time.Time  // guarded by mu
-	failed bool       // guarded by mu; at the last time
+	last   credential    // guarded by mu
+	at     time.Time     // guarded by mu
+	failed bool          // guarded by mu; at the last time
+	asking chan struct{} // guarded by mu; closed when the question that runs has its answer. Nil is none
 }
 
-// New prepares the repositories of a configuration. It asks the host who commits, and for no credential. The workspace is
-// a real path.
-func New(ctx context.Context, lookup func(string) (string, bool), workspace string, c Config) (*Broker, error) {
-	git, err := findGit(lookup, workspace)
+// New prepares the repositories of a configuration. It asks the host who commits, and for no credential. Reach reports
+// whether a box could say what is at a path; git is refused where that is so of what it runs or obeys, and the lookup gives
+// nothing of that kind. Questions to git end with ctx, and with Close.
+func New(ctx context.Context, lookup func(string) (string, bool), reach func(string) bool, c Config) (*Broker, error) {
+	git, err := findGit(lookup, reach)
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{git: git, config: c, placeholder: "paddock" + strings.ToLower(rand.Text())}
+	if len(c.Remotes) > 0 || !c.Named {
+		if err := git.outOfReach(ctx, lookup, reach); err != nil {
+			return nil, err
+		}
+	}
+	b := &Broker{config: c, placeholder: "paddock" + strings.ToLower(rand.Text())}
 	for _, r := range c.Remotes {
 		h := &held{Remote: r, rule: paddock.NetworkRule{
 			Host: r.Host.String(), Ports: []uint16{r.Port}, Scheme: "https", Methods: []string{"GET", "POST"}, Paths: r.paths(), Inspect: true,
@@ -68,7 +79,29 @@ func New(ctx context.Context, lookup func(string) (string, bool), workspace stri
 	if !c.Named { // what the repository says itself holds inside too
 		b.name, b.email = git.value(ctx, "user.name"), git.value(ctx, "user.email")
 	}
+	run, end := context.WithCancel(ctx)
+	b.ended, b.end = run.Done(), end
+	b.ask = func(r Remote) (credential, error) { return git.credential(run, r) }
 	return b, nil
+}
+
+// Close ends what still asks git, with the helpers, and waits for it. There are no logins afterwards.
+func (b *Broker) Close() {
+	b.end()
+	for _, h := range b.held { // whoever has the lock now begins a question before it is waited for; nobody does later
+		h.mu.Lock()
+		h.mu.Unlock() //nolint:staticcheck // see above
+	}
+	b.running.Wait()
+}
+
+func (b *Broker) closed() bool {
+	select {
+	case <-b.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Rules returns the rules that the repositories need. They allow the requests of git to them, and nothing else there.
@@ -154,9 +187,9 @@ func (b *Broker) Login(ctx context.Context, r gatewayclient.LoginRequest) gatewa
 		if h.Host != at || h.Port != r.Port || !h.rules.Request(decide.Flow{Host: at, Port: r.Port}, q).Allow {
 			continue
 		}
-		c, ok := h.credential(ctx, b.git)
+		c, ok := b.credential(ctx, h)
 		if !ok {
-			return gatewayclient.LoginAnswer{} // what the public may read, it may read too
+			continue // perhaps another user of it has a login; else it goes as it is: what the public may read, it may read too
 		}
 		// The pair stands in Basic authorization, so that the user's name, which may be any word, is looked for nowhere else.
 		headers := []string{"Authorization"}
@@ -168,18 +201,37 @@ func (b *Broker) Login(ctx context.Context, r gatewayclient.LoginRequest) gatewa
 	return gatewayclient.LoginAnswer{}
 }
 
-// credential returns that of the repository, and asks if the last answer is old. Only one asks at a time.
-func (h *held) credential(ctx context.Context, git *host) (credential, bool) {
+// credential returns that of the repository, and asks if the last answer is old. The question is the broker's and not the
+// request's: a box that gives a request up ends no question and begins no second one.
+func (b *Broker) credential(ctx context.Context, h *held) (credential, bool) {
+	h.mu.Lock()
+	now := time.Now()
+	if !h.at.IsZero() && now.Sub(h.at) < fresh && (h.last.until.IsZero() || now.Before(h.last.until)) || b.closed() {
+		defer h.mu.Unlock()
+		return h.last, !h.failed && !b.closed()
+	}
+	if h.asking == nil {
+		h.asking = make(chan struct{})
+		b.running.Go(func() { b.question(h) })
+	}
+	asking := h.asking
+	h.mu.Unlock()
+	select {
+	case <-asking:
+	case <-ctx.Done():
+		return credential{}, false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := time.Now()
-	if !h.at.IsZero() && now.Sub(h.at) < fresh && (h.last.until.IsZero() || now.Before(h.last.until)) {
-		return h.last, !h.failed
-	}
-	c, err := git.credential(ctx, h.Remote)
-	if ctx.Err() != nil {
-		return credential{}, false // nothing is known
-	}
+	return h.last, !h.failed
+}
+
+// question asks git, and keeps the answer also if it is none.
+func (b *Broker) question(h *held) {
+	c, err := b.ask(h.Remote)
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.last, h.at, h.failed = c, time.Now(), err != nil
-	return c, err == nil
+	close(h.asking)
+	h.asking = nil
 }

@@ -1,10 +1,13 @@
 package gitlogin
 
 import (
+	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
@@ -51,11 +54,21 @@ func (u user) broker(t *testing.T, config string) *Broker {
 		"PATH": u.work + ":.:" + os.Getenv("PATH"), "HOME": filepath.Join(u.top, "home"), "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "credential.helper",
 		"GIT_CONFIG_VALUE_0": "!touch " + u.top + "/planted", "SSH_ASKPASS": u.work + "/git", "LD_PRELOAD": "/nothing", "OTHER": "x",
 	}
-	b, err := New(t.Context(), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, u.work, Read([]byte(config)))
+	b, err := New(t.Context(), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, u.reach, Read([]byte(config)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(b.Close)
 	return b
+}
+
+// reach is that a box may write the workspace: its names, and what leads over them.
+func (u user) reach(path string) bool {
+	if strings.HasPrefix(path+"/", u.work+"/") {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && strings.HasPrefix(real+"/", u.work+"/")
 }
 
 const origin = "[remote \"origin\"]\n\turl = https://bob@git.example/team/one.git\n"
@@ -120,7 +133,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	if a := ask(t, b, "git.example", "GET", "/team/one.git/info/refs"); len(a.Tokens) > 0 || a.Refused != "" {
 		t.Error("a request without a login does not go as it is")
 	}
-	if got := b.Failed(); len(got) != 1 || got[0] != "git.example/team/one" {
+	if got := b.Failed(); len(got) != 1 || got[0] != "bob@git.example/team/one" {
 		t.Errorf("without a login: %q", got)
 	}
 }
@@ -143,5 +156,46 @@ func TestSettingsOfGitInTheBox(t *testing.T) {
 	}
 	if other := u.broker(t, origin); other.placeholder == b.placeholder {
 		t.Error("two boxes have the same placeholder")
+	}
+}
+
+// Requests that a box gives up start the helper once, and nothing of it stays when the run ends.
+func TestRequestsThatAreGivenUpStartOneHelper(t *testing.T) {
+	u := newUser(t, "")
+	fifo := filepath.Join(u.top, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The helper's child has the pipe open for writing, until it is killed.
+	u.write(t, "helper", "#!/bin/sh\necho get >> "+u.top+"/calls\nexec 3> "+fifo+"\nsleep 100000 &\necho x >&3\nwait\n")
+	b := u.broker(t, origin)
+	request := gatewayclient.LoginRequest{Host: "git.example", Port: 443, Method: "GET", Path: "/team/one/info/refs"}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan struct{})
+	go func() { b.Login(ctx, request); close(first) }()
+	f, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.ReadFull(f, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-first
+	for range 10 {
+		if a := b.Login(ctx, request); len(a.Tokens) > 0 {
+			t.Error("there is a login")
+		}
+	}
+	b.Close()
+	if _, err := io.ReadAll(f); err != nil { // ends when nobody has it open any more
+		t.Error(err)
+	}
+	if got := u.read("calls"); got != "get\n" {
+		t.Errorf("the helper was started: %q", got)
+	}
+	if a := b.Login(t.Context(), request); len(a.Tokens) > 0 || u.read("calls") != "get\n" {
+		t.Error("it is asked after the end")
 	}
 }

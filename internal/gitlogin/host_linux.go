@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,33 +22,32 @@ const (
 	lastWords = time.Second // for a helper that stays, such as a daemon that keeps credentials
 )
 
-// A host runs git on this machine, where no repository is and nothing of the workspace counts.
+// A host runs git on this machine, where no repository is and nothing counts that a box can write.
 type host struct {
 	program string
 	env     []string
+	dirs    []string // of PATH
+	home    string
 }
 
-// findGit finds git on the caller's PATH, without directories of the workspace.
-func findGit(lookup func(string) (string, bool), workspace string) (*host, error) {
+// findGit finds git in the caller's PATH. Its directories are kept by their real names, so that no link on the way to one
+// is followed again. Nothing that the lookup gives is in reach of a box.
+func findGit(lookup func(string) (string, bool), reach func(string) bool) (*host, error) {
 	search, _ := lookup("PATH")
-	var dirs []string
-	for _, dir := range filepath.SplitList(search) {
-		if real, err := filepath.EvalSymlinks(dir); filepath.IsAbs(dir) && err == nil && real != workspace && !strings.HasPrefix(real, workspace+"/") {
-			dirs = append(dirs, dir)
-		}
-	}
 	h := &host{}
-	for _, dir := range dirs {
-		if name, err := exec.LookPath(filepath.Join(dir, "git")); err == nil {
-			h.program = name
-			break
+	for _, dir := range filepath.SplitList(search) {
+		if real, err := filepath.EvalSymlinks(dir); filepath.IsAbs(dir) && err == nil && !reach(dir) {
+			h.dirs = append(h.dirs, real)
 		}
 	}
-	if h.program == "" {
-		return nil, fmt.Errorf("no directory of PATH outside of the workspace has git: %w", paddock.NotFound)
+	if h.program = h.find("git"); h.program == "" {
+		return nil, fmt.Errorf("no directory of PATH outside of what the sandbox may write has git: %w", paddock.NotFound)
+	}
+	if reach(h.program) {
+		return nil, inReach(h.program)
 	}
 	h.env = []string{
-		"PATH=" + strings.Join(dirs, string(filepath.ListSeparator)),
+		"PATH=" + strings.Join(h.dirs, string(filepath.ListSeparator)),
 		"GIT_DIR=/dev/null",                                     // no repository, wherever this runs
 		"GIT_TERMINAL_PROMPT=0",                                 // nobody is asked: the terminal is the agent's
 		"GIT_ASKPASS=", "SSH_ASKPASS=", "GCM_INTERACTIVE=never", // likewise
@@ -57,7 +57,22 @@ func findGit(lookup func(string) (string, bool), workspace string) (*host, error
 			h.env = append(h.env, name+"="+v)
 		}
 	}
+	h.home, _ = lookup("HOME")
 	return h, nil
+}
+
+// find returns the program with a name, or nothing.
+func (h *host) find(name string) string {
+	for _, dir := range h.dirs {
+		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return found
+		}
+	}
+	return ""
+}
+
+func inReach(what string) error {
+	return fmt.Errorf("%s is, or leads over, what the sandbox may write, so your git's login is not used: %w", what, paddock.Denied)
 }
 
 // kept are the variables that helpers need to find what they keep. None of them configures git.
@@ -77,12 +92,25 @@ func (h *host) run(ctx context.Context, input string, args ...string) (string, e
 	c.Dir, c.Env, c.Stdin = "/", h.env, strings.NewReader(input)
 	c.WaitDelay = lastWords
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without the caller's terminal
+	c.Cancel = func() error { return killGroup(c.Process.Pid) }
 	out := &limited{}
 	c.Stdout = out
 	if err := c.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		if c.Process != nil { // its helpers do not stay, as a daemon of one that succeeded may
+			_ = killGroup(c.Process.Pid) // most often nobody is left
+		}
 		return "", fmt.Errorf("git %s: %w", args[0], err)
 	}
 	return out.String(), nil
+}
+
+// killGroup ends a program with all that it started and that did not leave its group.
+func killGroup(pid int) error {
+	err := syscall.Kill(-pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
 }
 
 // limited keeps the beginning of an output, and fails beyond.

@@ -19,8 +19,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/gitconfigcheck"
 )
 
-// remotesMax bounds the repositories of one workspace.
-const remotesMax = 32
+const (
+	remotesMax = 32  // repositories of one workspace
+	nameMax    = 200 // bytes of a repository's name, which people are asked about and must see whole
+)
 
 // A Remote is a repository that is reached by https.
 type Remote struct {
@@ -32,8 +34,14 @@ type Remote struct {
 	asked string // the path as it is written, which a helper may know it by
 }
 
-// String returns what people call the repository.
-func (r Remote) String() string { return r.host() + r.Path }
+// String returns what people call the repository: HOST/PATH, with USER@ before it where the URL has one, because another
+// user is another login.
+func (r Remote) String() string {
+	if r.User != "" {
+		return r.User + "@" + r.host() + r.Path
+	}
+	return r.host() + r.Path
+}
 
 // host returns the host as it stands in a URL.
 func (r Remote) host() string {
@@ -130,6 +138,9 @@ func parse(text string) (r Remote, why string) {
 	}
 	if r.Port = port; port == 0 {
 		r.Port = 443
+	}
+	if len(r.String()) > nameMax {
+		return r, fmt.Sprintf("its name is longer than %d characters", nameMax)
 	}
 	return r, ""
 }

@@ -23,9 +23,9 @@ func TestRemotesOfAConfiguration(t *testing.T) {
 `))
 	var got []string
 	for _, r := range c.Remotes {
-		got = append(got, r.User+" "+r.String())
+		got = append(got, r.String())
 	}
-	if want := " github.com/owner/repo|alice git.example:8443/a/b| git.example/push"; strings.Join(got, "|") != want || len(c.Notes) > 0 || c.Named {
+	if want := "github.com/owner/repo|alice@git.example:8443/a/b|git.example/push"; strings.Join(got, "|") != want || len(c.Notes) > 0 || c.Named {
 		t.Errorf("%q, %q, %v", got, c.Notes, c.Named)
 	}
 	if c := Read([]byte("[user]\n\temail = a@work.example\n")); !c.Named {
@@ -38,7 +38,7 @@ func TestURLsThatAreLeftOut(t *testing.T) {
 	for _, url := range []string{
 		"https://a:password@h.example/x", "https://h.example", "https://h.example/", "https://h.example/../x", "https://h.example/a/../x",
 		"https://h.example/a//b", "https://h.example/*", "https://h.example/%2e%2e/x", "https://h.example/a%0ahost=evil", "https://h.example/x?y", `"https://h.example/x#y"`,
-		"https://*.example/x", "https://h.example:0/x", "https://h.example:x/x", "https://a%0ab@h.example/x", "https:///x", "https:h.example/x", "https://h_.ex ample/x",
+		"https://*.example/x", "https://h.example:0/x", "https://h.example:x/x", "https://a%0ab@h.example/x", "https:///x", "https://h.example/" + strings.Repeat(strings.Repeat("a", 99)+"/", 2) + "b", "https:h.example/x", "https://h_.ex ample/x",
 	} {
 		if c := Read([]byte("[remote \"o\"]\n\turl = " + url + "\n")); len(c.Remotes) > 0 || len(c.Notes) != 1 {
 			t.Errorf("%s: %v, %q", url, c.Remotes, c.Notes)
