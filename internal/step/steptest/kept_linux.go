@@ -335,9 +335,15 @@ func (s *session) write(t *testing.T, name, text string) error {
 }
 
 // await waits until a file is in the workspace.
-func (s *session) await(t *testing.T, name string) { s.until(t, name, true) }
+func (s *session) await(t *testing.T, name string) {
+	t.Helper()
+	s.until(t, name, true)
+}
 
-func (s *session) awaitGone(t *testing.T, name string) { s.until(t, name, false) }
+func (s *session) awaitGone(t *testing.T, name string) {
+	t.Helper()
+	s.until(t, name, false)
+}
 
 func (s *session) until(t *testing.T, name string, there bool) {
 	t.Helper()
