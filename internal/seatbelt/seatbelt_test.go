@@ -295,7 +295,7 @@ func FuzzNamesCannotChangeAProfile(f *testing.F) {
 	want := shape(newJudge(f, plain).rules)
 	f.Fuzz(func(t *testing.T, name string) {
 		if strings.Contains(name, "/") || len(name) > 100 {
-			t.Skip()
+			return // no name of one file
 		}
 		text, err := Compile(plan(name))
 		if err != nil {

@@ -243,6 +243,7 @@ func TestAPersonWorksInAShell(t *testing.T) {
 			p.sees("/tmp/$(echo evil)> ")
 			p.types("PROMPT_COMMAND='echo before'\r")
 			p.sees("before\r\n")
+			p.sees("/tmp/$(echo evil)> ")
 		}},
 		{"the size of the terminal is known", func(p *person) {
 			if err := p.process.Resize(p.t.Context(), paddock.Size{Rows: 50, Cols: 132}); err != nil {
