@@ -193,6 +193,7 @@ race: ## Run short tests of what is concurrent under the race detector
 
 .PHONY: agents
 agents: $(TMP)/agents.txt $(TMP)/agents-py.txt ## Install the coding agents that tests start, with npm and pip
+	@./.ci/deps tmux:tmux
 
 # For the system's Python, which sandboxes see. The package brings a Claude Code of 400 MB.
 $(TMP)/agents-py.txt: examples/agent-sdk/requirements.txt

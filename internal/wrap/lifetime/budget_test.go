@@ -77,6 +77,12 @@ func TestBudget(t *testing.T) {
 				t.Errorf("%+v, %v", l, err)
 			}
 		},
+		"a command that is being started then is told why": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			sb := spender(t, r, cpu(minute))
+			r.f.set(func() { r.f.boxes["a"].begins = 2 * minute })
+			wantKind(t, "start", start(t.Context(), sb), paddock.Exhausted, "raise the budget cpu")
+		},
 		"nothing runs in it until the budget is raised": func(t *testing.T) {
 			r := set(t, lifetime.Options{})
 			sb := spender(t, r, cpu(minute))

@@ -44,6 +44,7 @@ type box struct {
 	procs           []paddock.ProcessInfo // guarded by f.mu
 	mute            bool                  // guarded by f.mu; its guest answers nothing
 	late            time.Duration         // guarded by f.mu; how long its guest takes to answer
+	begins          time.Duration         // guarded by f.mu; how long it takes to start a command
 	drag            time.Duration         // guarded by f.mu; how long it takes to pause
 	sticky          time.Duration         // guarded by f.mu; how long it takes to resume
 	uses            func(*paddock.Status) // guarded by f.mu; what it has used
@@ -193,8 +194,14 @@ func (b *box) runs() error {
 }
 
 func (b *box) Start(_ context.Context, _ paddock.Cmd) (paddock.Process, error) {
+	var begins time.Duration
+	b.f.set(func() { begins = b.begins })
+	time.Sleep(begins)
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
+	if begins > 0 && b.state == paddock.Paused {
+		return nil, fmt.Errorf("the sandbox is paused: %w", paddock.Unavailable)
+	}
 	if err := b.runs(); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ type sandbox struct {
 	e *entry
 }
 
-// told replaces the error of a call if the sandbox's time ended meanwhile.
+// told replaces the error of a call if the sandbox's time or its budget ended meanwhile.
 func (e *entry) told(err error) error {
 	if err == nil || !errors.Is(err, paddock.Unavailable) && !errors.Is(err, paddock.NotFound) {
 		return err
@@ -25,6 +25,9 @@ func (e *entry) told(err error) error {
 	defer e.mu.Unlock()
 	if over := e.over(); over != nil && e.gone {
 		return over
+	}
+	if unpaid := e.unpaid(); unpaid != nil && errors.Is(err, paddock.Unavailable) {
+		return unpaid
 	}
 	return err
 }
