@@ -2,7 +2,10 @@
 // files, and what it is told about the image.
 package image
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // A Form is how the files of an image are kept for a tier.
 type Form string
@@ -40,7 +43,7 @@ type Tree struct {
 // A Source has images.
 type Source interface {
 	// Tree returns an image that the source holds, in a form, which it makes if it has not been made yet. It never
-	// pulls. While release has not been called, nobody removes the tree; if the process dies, it counts as called.
-	// An image that is not there is [paddock.NotFound].
-	Tree(ctx context.Context, digest string, form Form) (tree Tree, release func(), err error)
+	// pulls. While any process has hold open, nobody removes the tree: hold has a shared lock of flock(2), which a
+	// child that inherits it keeps. An image that is not there is [paddock.NotFound].
+	Tree(ctx context.Context, digest string, form Form) (tree Tree, hold *os.File, err error)
 }
