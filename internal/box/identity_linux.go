@@ -51,8 +51,8 @@ func identify(spec *paddock.Spec, env environ) (Identity, error) {
 
 func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error) {
 	base := "/"
-	if spec.Root.Kind == paddock.RootDir {
-		base = spec.Root.Path
+	if dir, ok := ownTree(spec.Root); ok {
+		base = dir
 	}
 	switch {
 	case spec.User == "" && id.Root:

@@ -66,11 +66,11 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	if l.Mounts, err = l.userMounts(spec); err != nil {
 		return nil, err
 	}
-	if spec.Root.Kind == paddock.RootDir {
-		if err := l.private.Refuse("root", private.RealPath(spec.Root.Path)); err != nil {
+	if dir, ok := ownTree(spec.Root); ok {
+		if err := l.private.Refuse("root", private.RealPath(dir)); err != nil {
 			return nil, err
 		}
-		l.paths = append(l.paths, spec.Root.Path)
+		l.paths = append(l.paths, dir)
 	}
 	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
 	return l, l.placeKeyAgents(spec)
@@ -208,13 +208,13 @@ func notThere(err error) error {
 // Everything else is private to the box.
 func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []boxinit.Mount) error {
 	l.Add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
-	switch dir := spec.Root.Kind == paddock.RootDir; {
-	case dir && !l.overlay:
-		if err := l.entries(spec.Root.Path, false); err != nil {
+	switch path, own := ownTree(spec.Root); {
+	case own && !l.overlay:
+		if err := l.entries(path, false); err != nil {
 			return err
 		}
-	case dir:
-		if err := l.directory(spec.Root.Path, limits.Disk); err != nil {
+	case own:
+		if err := l.directory(path, limits.Disk); err != nil {
 			return err
 		}
 	default:

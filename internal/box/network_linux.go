@@ -159,8 +159,8 @@ type tree struct {
 }
 
 func treeOf(spec *paddock.Spec) tree {
-	if spec.Root.Kind == paddock.RootDir {
-		return tree{base: spec.Root.Path, own: true}
+	if dir, ok := ownTree(spec.Root); ok {
+		return tree{base: dir, own: true}
 	}
 	return tree{base: "/"}
 }
