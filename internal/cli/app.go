@@ -35,6 +35,11 @@ type App struct {
 	// Commands returns commands in addition to those of this package. Nil adds none.
 	Commands func(*App) []*cobra.Command
 
+	// Images opens the caller's store of images. Pull brings an image there, and says on standard error how far it is.
+	// Nil is a build without images.
+	Images func() (ImageStore, error)
+	Pull   func(ctx context.Context, reference string) error
+
 	Tty func() (*os.File, error) // opens the caller's terminal, whatever the streams are
 	// Dial returns the driver of a server. Private returns the address of the caller's own server,
 	// which it starts if none runs.
