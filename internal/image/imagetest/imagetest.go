@@ -1,0 +1,76 @@
+// Package imagetest has a source of images for tests of those that use one.
+package imagetest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/image"
+)
+
+// A Source has the images that a test adds. It is safe for concurrent use.
+type Source struct {
+	lock string // the file whose lock holds trees
+
+	mu    sync.Mutex
+	trees map[string]image.Tree // guarded by mu; by digest
+}
+
+// New returns a source without images.
+func New(t testing.TB) *Source {
+	t.Helper()
+	lock := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(lock, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &Source{lock: lock, trees: map[string]image.Tree{}}
+}
+
+// Add adds an image whose files are those of a directory, and returns a digest for it.
+func (s *Source) Add(t testing.TB, dir string, c image.Config) string {
+	t.Helper()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum [32]byte
+	_, _ = rand.Read(sum[:]) // never fails
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trees[digest] = image.Tree{Digest: digest, Form: image.FormDir, Path: real, Config: c}
+	return digest
+}
+
+// Image is Harness.Image of package drivertest.
+func (s *Source) Image(t testing.TB, tree string, c drivertest.ImageConfig) string {
+	t.Helper()
+	return s.Add(t, tree, image.Config{Env: c.Env, Dir: c.Dir, User: c.User})
+}
+
+// Tree implements [image.Source].
+func (s *Source) Tree(_ context.Context, digest string, form image.Form) (image.Tree, *os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tree, ok := s.trees[digest]
+	if !ok || tree.Form != form {
+		return image.Tree{}, nil, fmt.Errorf("no such image in the form %s: %w", form, paddock.NotFound)
+	}
+	hold, err := os.Open(s.lock)
+	if err != nil {
+		return image.Tree{}, nil, err
+	}
+	if err := syscall.Flock(int(hold.Fd()), syscall.LOCK_SH); err != nil {
+		return image.Tree{}, nil, err
+	}
+	return tree, hold, nil
+}
