@@ -46,3 +46,6 @@ func (a *App) Line() (show func(text string), clear func()) {
 	}
 	return func(text string) { fmt.Fprintf(a.Stderr, "\r\x1b[Kpaddock: %s", OneLine(text)) }, func() { fmt.Fprint(a.Stderr, "\r\x1b[K") }
 }
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool { return isTerminal(stream) }

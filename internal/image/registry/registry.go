@@ -74,9 +74,10 @@ type Image struct {
 	Top    string // of what the reference leads to: the same, or a list of images that has it
 	Size   int64  // of its layers, as they are sent
 
-	Manifest []byte
-	Config   []byte
-	Layers   []v1.Descriptor
+	Manifest  []byte
+	MediaType string // of the manifest
+	Config    []byte
+	Layers    []v1.Descriptor
 
 	ConfigDigest string
 
@@ -174,7 +175,7 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 		if m.MediaType != "" {
 			kind = m.MediaType
 		}
-		if !kind.IsIndex() {
+		if img.MediaType = string(kind); !kind.IsIndex() {
 			break
 		}
 		if !list {
@@ -184,7 +185,7 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 		if err != nil {
 			return nil, fmt.Errorf("its manifest cannot be read: %w", paddock.Invalid)
 		}
-		if wanted, err = s.c.choose(index.Manifests); err != nil {
+		if wanted, err = Choose(index.Manifests, s.c.OS, s.c.Arch); err != nil {
 			return nil, err
 		}
 	}
@@ -229,21 +230,22 @@ func (s *session) manifest(ctx context.Context, digest string) ([]byte, types.Me
 	return d.Manifest, types.MediaType(kind), nil
 }
 
-// choose finds the image of the client's architecture in a list.
-func (c *Client) choose(list []v1.Descriptor) (string, error) {
+// Choose returns the digest of the image for a system and an architecture in a list of images. If there is none, the error
+// is [paddock.Unsupported] and names the others.
+func Choose(list []v1.Descriptor, system, arch string) (string, error) {
 	var others []string
 	for _, d := range list {
 		if d.Platform == nil || !good(d) {
 			continue
 		}
-		if d.Platform.OS == c.OS && d.Platform.Architecture == c.Arch {
+		if d.Platform.OS == system && d.Platform.Architecture == arch {
 			return d.Digest.String(), nil
 		}
 		if name := d.Platform.OS + "/" + d.Platform.Architecture; name != "unknown/unknown" && len(name) < 50 && len(others) < 20 && !slices.Contains(others, name) {
 			others = append(others, name)
 		}
 	}
-	return "", fmt.Errorf("there is none for %s/%s, which this machine is, but for %q: %w", c.OS, c.Arch, others, paddock.Unsupported)
+	return "", fmt.Errorf("there is none for %s/%s, which this machine is, but for %q: %w", system, arch, others, paddock.Unsupported)
 }
 
 func (s *session) config(ctx context.Context, d v1.Descriptor, img *Image) error {

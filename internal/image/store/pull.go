@@ -112,7 +112,7 @@ func (s *Store) pull(ctx context.Context, q Request, ref registry.Reference) (Im
 	}
 	img := Image{
 		Digest: found.Digest, Size: found.Size, Pulled: time.Now().UTC().Truncate(time.Second), Origins: []string{ref.Host}, Owner: q.Owner,
-		Manifest: Blob{Digest: found.Digest, Size: int64(len(found.Manifest))}, ConfigDigest: found.ConfigDigest,
+		Manifest: Blob{Digest: found.Digest, Size: int64(len(found.Manifest)), MediaType: found.MediaType}, ConfigDigest: found.ConfigDigest,
 	}
 	for _, l := range found.Layers {
 		img.Layers = append(img.Layers, Blob{Digest: l.Digest.String(), Size: l.Size, MediaType: string(l.MediaType)})
@@ -201,12 +201,8 @@ func (p *part) fits(img Image) error {
 	if exists(p.image(img.Digest)) {
 		return nil
 	}
-	list, err := p.digests()
-	if err != nil {
+	if err := p.few(img.Digest); err != nil {
 		return err
-	}
-	if len(list) >= p.s.o.Images {
-		return fmt.Errorf("there are %d images already, and there may be as many: remove some: %w", len(list), paddock.Exhausted)
 	}
 	room, err := p.room()
 	if err != nil {
@@ -221,6 +217,15 @@ func (p *part) fits(img Image) error {
 		return fmt.Errorf("it has %d MiB, and there is room for %d MiB: remove other images: %w", img.Size>>20, room>>20, paddock.Exhausted)
 	}
 	return nil
+}
+
+// few tells whether the part may have one more image.
+func (p *part) few(digest string) error {
+	list, err := p.digests()
+	if err == nil && len(list) >= p.s.o.Images && !exists(p.image(digest)) {
+		err = fmt.Errorf("there are %d images already, and there may be as many: remove some: %w", len(list), paddock.Exhausted)
+	}
+	return err
 }
 
 func (p *part) blob(digest string) string { return p.at(blobsDir, bare(digest)) }
