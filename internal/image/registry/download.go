@@ -216,7 +216,7 @@ func (s *session) open(ctx context.Context, d v1.Descriptor, from int64) (*http.
 		return nil, fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
 	if from > 0 {
-		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", from, d.Size-1)) // not all registries know an open range
 	}
 	res, err := (&http.Client{Transport: s.wire}).Do(r)
 	switch {

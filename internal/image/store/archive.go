@@ -32,11 +32,11 @@ func sumOf(data []byte) string {
 
 // spool puts what write writes into the store as a blob, of a bounded size.
 func (p *part) spool(ctx context.Context, most int64, write func(io.Writer) error) (Blob, error) {
-	name := p.at(tmpDir, "file-"+random())
-	f, err := hold(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, false)
+	f, err := p.temp()
 	if err != nil {
-		return Blob{}, fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
+		return Blob{}, err
 	}
+	name := f.Name()
 	defer f.Close()
 	w := &spooled{ctx: ctx, f: f, left: most, sum: sha256.New()}
 	if err := write(w); err != nil {

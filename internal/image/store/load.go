@@ -123,11 +123,11 @@ func (p *part) load(ctx context.Context, q Load) ([]string, error) {
 
 // loadStream keeps a stream in a file, because its kind is known at its end.
 func (p *part) loadStream(ctx context.Context, q Load, room int64) ([]string, error) {
-	name := p.at(tmpDir, "file-"+random())
-	f, err := hold(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, false)
+	f, err := p.temp()
 	if err != nil {
-		return nil, fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
+		return nil, err
 	}
+	name := f.Name()
 	defer f.Close()
 	defer os.Remove(name)
 	n, err := io.Copy(f, &ends{ctx, io.LimitReader(q.Input, room+1)})

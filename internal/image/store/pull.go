@@ -328,11 +328,11 @@ func (p *part) put(digest string, data []byte) error {
 	if digest != "sha256:"+hex.EncodeToString(sum[:]) {
 		return fmt.Errorf("%s is the digest of another: %w", digest, paddock.Conflict)
 	}
-	name := p.at(tmpDir, "file-"+random())
-	f, err := hold(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, false)
+	f, err := p.temp()
 	if err != nil {
-		return fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
+		return err
 	}
+	name := f.Name()
 	defer f.Close()
 	if _, err = f.Write(data); err == nil {
 		err = os.Rename(name, p.blob(digest))

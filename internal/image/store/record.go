@@ -90,11 +90,11 @@ func (p *part) write(name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
 	}
-	fresh := p.at(tmpDir, "file-"+random())
-	f, err := hold(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, false)
+	f, err := p.temp()
 	if err != nil {
-		return fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
+		return err
 	}
+	fresh := f.Name()
 	defer f.Close()
 	if _, err = f.Write(data); err == nil {
 		err = f.Sync()

@@ -215,6 +215,20 @@ func (p *part) fresh() (dir string, lock *os.File, err error) {
 	return "", nil, fmt.Errorf("images: what is made in %s is removed at once: %w", p.at(tmpDir), paddock.Internal)
 }
 
+// temp makes a file in tmp, and locks it.
+func (p *part) temp() (*os.File, error) {
+	for range 100 {
+		f, err := hold(p.at(tmpDir, "file-"+random()), os.O_CREATE|os.O_EXCL|os.O_RDWR, false)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, errBusy) {
+			return nil, fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
+		}
+	}
+	return nil, fmt.Errorf("images: what is made in %s is removed at once: %w", p.at(tmpDir), paddock.Internal)
+}
+
 func random() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
