@@ -129,8 +129,8 @@ func (r Reference) String() string {
 	return text
 }
 
-// server is where the registry answers.
-func (r Reference) server() string {
+// Server is where the registry answers.
+func (r Reference) Server() string {
 	if r.Host == usualHost {
 		return usualServer
 	}
