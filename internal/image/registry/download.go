@@ -208,7 +208,7 @@ func (g *download) take(r io.Reader) error {
 func (s *session) open(ctx context.Context, d v1.Descriptor, from int64) (*http.Response, error) {
 	ctx = context.WithValue(ctx, blobBound{}, d.Size)
 	scheme := "https"
-	if s.ref.plain() {
+	if s.ref.Plain() {
 		scheme = s.repo.Scheme()
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+s.repo.RegistryStr()+"/v2/"+s.ref.Name+"/blobs/"+d.Digest.String(), http.NoBody)

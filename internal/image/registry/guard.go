@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -74,7 +75,7 @@ func (g *guard) trip(r *http.Request) (*http.Response, error) {
 	switch {
 	case hops > maxHops, g.asked.Add(1) > maxRequests:
 		return nil, fmt.Errorf("the registry leads on and on: %w", paddock.Invalid)
-	case r.URL.User != nil, r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !g.plain || !loopback(r.URL.Host)):
+	case r.URL.User != nil, r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !g.plain || !reference.Loopback(r.URL.Host)):
 		return nil, fmt.Errorf("the registry is not encrypted, or leads to what is not: only one at a loopback address need not be: %w", paddock.Denied)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"io"
 	"net"
 	"net/http"
@@ -80,12 +81,12 @@ func (s *shop) host() string { return strings.TrimPrefix(s.URL, "http://") }
 // get pulls an image, and gives its layers. Nothing but loopback is dialled.
 func get(t *testing.T, ref string, who Credentials) (string, error) {
 	t.Helper()
-	r, err := ParseReference(ref)
+	r, err := reference.Parse(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &Client{OS: "linux", Arch: "amd64", Size: 1 << 20, Credentials: who, Dial: func(ctx context.Context, network, to string) (net.Conn, error) {
-		if !loopback(to) {
+		if !reference.Loopback(to) {
 			return nil, fmt.Errorf("dialled %s: %w", to, paddock.Denied)
 		}
 		var d net.Dialer
@@ -424,7 +425,7 @@ func TestACutDownloadGoesOn(t *testing.T) {
 			_, _ = io.WriteString(w, rest)
 			return true
 		}
-		r, err := ParseReference(s.host() + "/a/b")
+		r, err := reference.Parse(s.host() + "/a/b")
 		if err != nil {
 			t.Fatal(err)
 		}

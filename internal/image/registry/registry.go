@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"io"
 	"mime"
 	"net"
@@ -93,7 +94,7 @@ type platform struct {
 // A session is what is known of a registry while an image is pulled.
 type session struct {
 	c     *Client
-	ref   Reference
+	ref   reference.Reference
 	repo  name.Repository
 	pull  *remote.Puller
 	guard *guard
@@ -102,7 +103,7 @@ type session struct {
 
 // Find asks the registry for the image for the client's system and architecture. A missing image is
 // [paddock.NotFound]. If the registry or Dial refuses, the error is [paddock.Denied].
-func (c *Client) Find(ctx context.Context, ref Reference) (*Image, error) {
+func (c *Client) Find(ctx context.Context, ref reference.Reference) (*Image, error) {
 	within, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
 	s, err := c.begin(within, ref)
@@ -116,8 +117,8 @@ func (c *Client) Find(ctx context.Context, ref Reference) (*Image, error) {
 	return img, nil
 }
 
-func (c *Client) begin(ctx context.Context, ref Reference) (*session, error) {
-	s := &session{c: c, ref: ref, guard: &guard{next: c.Transport, plain: ref.plain(), idle: idleTime}}
+func (c *Client) begin(ctx context.Context, ref reference.Reference) (*session, error) {
+	s := &session{c: c, ref: ref, guard: &guard{next: c.Transport, plain: ref.Plain(), idle: idleTime}}
 	if c.Transport == nil {
 		s.guard.next = &http.Transport{
 			DialContext: c.Dial, TLSHandshakeTimeout: headTime, ResponseHeaderTimeout: headTime, MaxResponseHeaderBytes: 64 << 10,
@@ -125,7 +126,7 @@ func (c *Client) begin(ctx context.Context, ref Reference) (*session, error) {
 		}
 	}
 	how := []name.Option{name.StrictValidation}
-	if ref.plain() {
+	if ref.Plain() {
 		how = append(how, name.Insecure)
 	}
 	reg, err := name.NewRegistry(ref.Server(), how...)
@@ -208,7 +209,7 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 }
 
 // good tells whether a descriptor has a size, and a sum that is checked.
-func good(d v1.Descriptor) bool { return d.Size >= 0 && goodDigest(d.Digest.String()) }
+func good(d v1.Descriptor) bool { return d.Size >= 0 && reference.GoodDigest(d.Digest.String()) }
 
 // manifest gets what a digest, or without one the reference's tag, leads to.
 func (s *session) manifest(ctx context.Context, digest string) ([]byte, types.MediaType, error) {

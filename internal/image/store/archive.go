@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
@@ -243,7 +244,7 @@ func (b *bundle) read(ctx context.Context, f *os.File, room int64) error {
 			return tooLarge(0)
 		}
 		if err := b.add(ctx, name, h.Size, r); err != nil {
-			return fmt.Errorf("%q: %w", clip(name), err)
+			return fmt.Errorf("%q: %w", shelf.Clip(name), err)
 		}
 	}
 }
@@ -280,10 +281,10 @@ func (b *bundle) document(name string) ([]byte, error) {
 	}
 	f, ok := b.files[b.led(name)]
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", clip(name), fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: %w", shelf.Clip(name), fs.ErrNotExist)
 	}
 	if f.Size > maxDocument {
-		return nil, fmt.Errorf("%s has more than %d MiB: %w", clip(name), maxDocument>>20, paddock.Exhausted)
+		return nil, fmt.Errorf("%s has more than %d MiB: %w", shelf.Clip(name), maxDocument>>20, paddock.Exhausted)
 	}
 	return os.ReadFile(b.p.blob(f.Digest))
 }
@@ -361,7 +362,7 @@ func (b *bundle) layers(ctx context.Context, config []byte, names []string) ([]v
 	for n, name := range names {
 		f, ok := b.files[b.led(path.Clean("/" + name)[1:])]
 		if !ok {
-			return nil, fmt.Errorf("layer %d, %q, is not there: %w", n+1, clip(name), paddock.NotFound)
+			return nil, fmt.Errorf("layer %d, %q, is not there: %w", n+1, shelf.Clip(name), paddock.NotFound)
 		}
 		sum, err := b.contentSum(ctx, f, said.RootFS.DiffIDs[n])
 		if err != nil {

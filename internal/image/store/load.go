@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
@@ -46,7 +48,7 @@ type source interface {
 // tree (a directory or an archive), which becomes an image of one layer. Digests are checked.
 func (s *Store) Load(ctx context.Context, q Load) ([]Image, error) {
 	if q.Tag != "" {
-		ref, err := registry.ParseReference(q.Tag)
+		ref, err := reference.Parse(q.Tag)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +66,7 @@ func (s *Store) Load(ctx context.Context, q Load) ([]Image, error) {
 	if err := p.ready(); err != nil {
 		return nil, err
 	}
-	lock, err := await(ctx, p.at(lockFile), os.O_RDONLY|os.O_CREATE, true)
+	lock, err := shelf.Await(ctx, p.At(lockFile), os.O_RDONLY|os.O_CREATE, true)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +184,7 @@ func document(r io.Reader) ([]byte, error) {
 }
 
 func (d *directory) take(ctx context.Context, digest string, n int64) error {
-	f, err := d.root.Open("blobs/sha256/" + bare(digest))
+	f, err := d.root.Open("blobs/sha256/" + shelf.Bare(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return missing(digest)
 	}
@@ -204,7 +206,7 @@ func (d *directory) take(ctx context.Context, digest string, n int64) error {
 }
 
 func missing(digest string) error {
-	return fmt.Errorf("its blob %s is not there: %w", clip(digest), paddock.NotFound)
+	return fmt.Errorf("its blob %s is not there: %w", shelf.Clip(digest), paddock.NotFound)
 }
 
 // loadLayout loads the images of an OCI layout.
@@ -287,7 +289,7 @@ func (p *part) loadManifest(ctx context.Context, d v1.Descriptor, from source, n
 		return "", err
 	}
 	for n, l := range m.Layers {
-		if l.Size < 0 || bare(l.Digest.String()) == "none" {
+		if l.Size < 0 || shelf.Bare(l.Digest.String()) == "none" {
 			return "", fmt.Errorf("layer %d has no digest that is known: %w", n+1, paddock.Invalid)
 		}
 		if p.has(l.Digest.String(), l.Size) {
@@ -302,7 +304,7 @@ func (p *part) loadManifest(ctx context.Context, d v1.Descriptor, from source, n
 
 // taken brings a document into the store, and reads it.
 func (p *part) taken(ctx context.Context, d v1.Descriptor, from source) ([]byte, error) {
-	if d.Size < 0 || d.Size > maxDocument || bare(d.Digest.String()) == "none" {
+	if d.Size < 0 || d.Size > maxDocument || shelf.Bare(d.Digest.String()) == "none" {
 		return nil, fmt.Errorf("a document of the image has no digest that is known, or is too large: %w", paddock.Invalid)
 	}
 	if !p.has(d.Digest.String(), d.Size) {
@@ -328,7 +330,7 @@ func (p *part) loaded(ctx context.Context, manifest, config []byte, names []stri
 		return "", fmt.Errorf("the image's configuration cannot be read: %w", paddock.Invalid)
 	}
 	if platform.OS != "linux" || platform.Architecture != runtime.GOARCH {
-		return "", fmt.Errorf("the image is for %q, and this machine is linux/%s: %w", clip(platform.OS+"/"+platform.Architecture), runtime.GOARCH, paddock.Unsupported)
+		return "", fmt.Errorf("the image is for %q, and this machine is linux/%s: %w", shelf.Clip(platform.OS+"/"+platform.Architecture), runtime.GOARCH, paddock.Unsupported)
 	}
 	refs, err := references(names)
 	if err != nil {
@@ -355,7 +357,7 @@ func (p *part) loaded(ctx context.Context, manifest, config []byte, names []stri
 		return "", err
 	}
 	for _, name := range refs {
-		if err := p.lead(reference{Reference: name, Digest: img.Digest, Time: img.Pulled}); err != nil {
+		if err := p.lead(shelf.Reference{Reference: name, Digest: img.Digest, Time: img.Pulled}); err != nil {
 			return "", err
 		}
 	}
@@ -369,7 +371,7 @@ func references(names []string) ([]string, error) {
 		if name == "" {
 			continue
 		}
-		ref, err := registry.ParseReference(name)
+		ref, err := reference.Parse(name)
 		if err != nil {
 			return nil, err
 		}

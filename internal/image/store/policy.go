@@ -3,11 +3,11 @@ package store
 import (
 	"crypto"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/image/registry"
 	"github.com/paddock-sandbox/paddock/internal/image/signature"
 )
 
@@ -23,7 +23,7 @@ type Policy struct {
 }
 
 // allows tells whether a reference may be pulled.
-func (o Policy) allows(ref registry.Reference) error {
+func (o Policy) allows(ref reference.Reference) error {
 	if o.Digest && ref.Digest == "" {
 		return fmt.Errorf("image %s: the policy demands a digest, and the reference has none: write %s/%s@sha256:…: %w", ref, ref.Host, ref.Name, paddock.Denied)
 	}
@@ -36,7 +36,7 @@ func (o Policy) allows(ref registry.Reference) error {
 // holds tells whether an image that is here may be used by a reference or a digest.
 func (o Policy) holds(text string, img Image) error {
 	if !strings.HasPrefix(text, "sha256:") {
-		ref, err := registry.ParseReference(text)
+		ref, err := reference.Parse(text)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"hash"
 	"io"
 	"io/fs"
@@ -69,7 +71,7 @@ func (s *Store) Pull(ctx context.Context, q Request) (Image, error) {
 			return Image{}, err
 		}
 	}
-	ref, err := registry.ParseReference(q.Reference)
+	ref, err := reference.Parse(q.Reference)
 	if err != nil {
 		return Image{}, err
 	}
@@ -86,7 +88,7 @@ func (s *Store) Pull(ctx context.Context, q Request) (Image, error) {
 	return img, nil
 }
 
-func (s *Store) pull(ctx context.Context, q Request, ref registry.Reference) (Image, error) {
+func (s *Store) pull(ctx context.Context, q Request, ref reference.Reference) (Image, error) {
 	p := s.part(q.Tenant)
 	done, err := p.turn(ctx)
 	if err != nil {
@@ -98,7 +100,7 @@ func (s *Store) pull(ctx context.Context, q Request, ref registry.Reference) (Im
 	if err := p.ready(); err != nil {
 		return Image{}, err
 	}
-	lock, err := await(ctx, p.at(lockFile), os.O_RDONLY|os.O_CREATE, true)
+	lock, err := shelf.Await(ctx, p.At(lockFile), os.O_RDONLY|os.O_CREATE, true)
 	if err != nil {
 		return Image{}, err
 	}
@@ -142,7 +144,7 @@ func (s *Store) pull(ctx context.Context, q Request, ref registry.Reference) (Im
 		if found.Top != found.Digest {
 			top = found.Top
 		}
-		if err := p.lead(reference{Reference: ref.String(), Digest: found.Digest, Top: top, Time: img.Pulled}); err != nil {
+		if err := p.lead(shelf.Reference{Reference: ref.String(), Digest: found.Digest, Top: top, Time: img.Pulled}); err != nil {
 			return Image{}, err
 		}
 	}
@@ -150,7 +152,7 @@ func (s *Store) pull(ctx context.Context, q Request, ref registry.Reference) (Im
 }
 
 // ask finds the image at its registry.
-func (s *Store) ask(ctx context.Context, q Request, ref registry.Reference) (*registry.Image, error) {
+func (s *Store) ask(ctx context.Context, q Request, ref reference.Reference) (*registry.Image, error) {
 	c := &registry.Client{
 		OS: "linux", Arch: runtime.GOARCH, Size: s.o.Sent,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -198,7 +200,7 @@ func signers(ctx context.Context, found *registry.Image, keys []crypto.PublicKey
 
 // fits tells whether one more image may be kept.
 func (p *part) fits(img Image) error {
-	if exists(p.image(img.Digest)) {
+	if exists(p.Image(img.Digest)) {
 		return nil
 	}
 	if err := p.few(img.Digest); err != nil {
@@ -222,13 +224,13 @@ func (p *part) fits(img Image) error {
 // few tells whether the part may have one more image.
 func (p *part) few(digest string) error {
 	list, err := p.digests()
-	if err == nil && len(list) >= p.s.o.Images && !exists(p.image(digest)) {
+	if err == nil && len(list) >= p.s.o.Images && !exists(p.Image(digest)) {
 		err = fmt.Errorf("there are %d images already, and there may be as many: remove some: %w", len(list), paddock.Exhausted)
 	}
 	return err
 }
 
-func (p *part) blob(digest string) string { return p.at(blobsDir, bare(digest)) }
+func (p *part) blob(digest string) string { return p.At(blobsDir, shelf.Bare(digest)) }
 
 // download gets the layers that are not here, several at once.
 func (p *part) download(ctx context.Context, q Request, found *registry.Image) error {
@@ -281,8 +283,8 @@ func (p *part) layer(ctx context.Context, found *registry.Image, d v1.Descriptor
 		say(d.Size, true)
 		return nil
 	}
-	name := p.at(tmpDir, "part-"+bare(d.Digest.String()))
-	f, err := await(ctx, name, os.O_RDWR|os.O_CREATE, false)
+	name := p.At(tmpDir, "part-"+shelf.Bare(d.Digest.String()))
+	f, err := shelf.Await(ctx, name, os.O_RDWR|os.O_CREATE, false)
 	if err != nil {
 		return err
 	}

@@ -3,85 +3,36 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/image"
-	"github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
-// Files of an image's directory, beside its forms.
-const (
-	recordFile = "image.json"
-	holdFile   = "hold" // locked by who uses the image; its time is that of the last use
+// What a shelf and a store have in common.
+type (
+	// An Image is an image that the store holds.
+	Image = shelf.Image
+	// A Blob is a part of an image.
+	Blob = shelf.Blob
+	// A Form is a form in which an image is kept.
+	Form = shelf.Form
 )
-
-// A Blob is a part of an image.
-type Blob struct {
-	Digest    string `json:"digest"`
-	Size      int64  `json:"size"`
-	MediaType string `json:"mediaType,omitempty"`
-}
-
-// An Image is an image that the store holds.
-type Image struct {
-	Digest     string       `json:"digest"`
-	References []string     `json:"references"` // that lead to it
-	Size       int64        `json:"size"`       // of its layers, as they were sent
-	Forms      []Form       `json:"forms"`
-	Pulled     time.Time    `json:"pulled"`
-	Used       time.Time    `json:"used"`
-	Origins    []string     `json:"origins,omitempty"` // registries that granted it; FromFile for one that was loaded
-	Signers    []string     `json:"signers,omitempty"` // fingerprints of keys whose signatures were verified
-	Config     image.Config `json:"config"`
-	Layers     []Blob       `json:"layers"`
-
-	Manifest     Blob   `json:"manifest"`
-	ConfigDigest string `json:"configDigest"`
-
-	// Owner is who alone may remove the image, "" for everybody.
-	Owner string `json:"owner,omitempty"`
-}
 
 // FromFile is the origin of an image that was loaded.
-const FromFile = "file"
-
-// A Form is a form in which an image is kept.
-type Form struct {
-	Name  image.Form `json:"form"`
-	Size  int64      `json:"size"`
-	Owned bool       `json:"owned,omitempty"`
-
-	dir string
-}
-
-// A reference is the record of one.
-type reference struct {
-	Reference string    `json:"reference"`
-	Digest    string    `json:"digest"`
-	Top       string    `json:"top,omitempty"` // of the list of images that it leads to, if it does
-	Time      time.Time `json:"time"`
-}
+const FromFile = shelf.FromFile
 
 // NameOf returns a reference as the store writes it, with its registry and its tag.
 func NameOf(text string) (string, error) {
-	ref, err := registry.ParseReference(text)
+	ref, err := reference.Parse(text)
 	return ref.String(), err
-}
-
-func (p *part) refFile(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return p.at(refsDir, hex.EncodeToString(sum[:16])+".json")
 }
 
 // write puts a value into a file, as a whole.
@@ -108,81 +59,22 @@ func (p *part) write(name string, v any) error {
 	return nil
 }
 
-// references lists those of the part, by name.
-func (p *part) references() ([]reference, error) {
-	list, err := os.ReadDir(p.at(refsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("images: %w: %w", err, paddock.Internal)
-	}
-	var all []reference
-	for _, e := range list {
-		var r reference
-		data, err := os.ReadFile(p.at(refsDir, e.Name()))
-		if err != nil || json.Unmarshal(data, &r) != nil {
-			continue // removed meanwhile
-		}
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b reference) int { return cmp.Compare(a.Reference, b.Reference) })
-	return all, nil
-}
-
 // lead lets a reference lead to an image.
-func (p *part) lead(r reference) error { return p.write(p.refFile(r.Reference), r) }
+func (p *part) lead(r shelf.Reference) error { return p.write(p.RefFile(r.Reference), r) }
 
 // digests lists the images of the part.
 func (p *part) digests() ([]string, error) {
-	list, err := os.ReadDir(p.at(imagesDir))
+	list, err := os.ReadDir(p.At(shelf.ImagesDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("images: %w: %w", err, paddock.Internal)
 	}
 	names := make([]string, 0, len(list))
 	for _, e := range list {
-		if digest := "sha256:" + e.Name(); bare(digest) == e.Name() {
+		if digest := "sha256:" + e.Name(); shelf.Bare(digest) == e.Name() {
 			names = append(names, digest)
 		}
 	}
 	return names, nil
-}
-
-// read returns an image without its references. One that is not there is [paddock.NotFound].
-func (p *part) read(digest string) (Image, error) {
-	var img Image
-	data, err := os.ReadFile(filepath.Join(p.image(digest), recordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return img, fmt.Errorf("image %s is not here: %w", clip(digest), paddock.NotFound)
-	}
-	if err != nil {
-		return img, fmt.Errorf("images: %w: %w", err, paddock.Internal)
-	}
-	if err := json.Unmarshal(data, &img); err != nil || img.Digest != digest {
-		return img, fmt.Errorf("image %s: its record is damaged: remove it and pull it again: %w", digest, paddock.Internal)
-	}
-	if st, err := os.Stat(filepath.Join(p.image(digest), holdFile)); err == nil {
-		img.Used = st.ModTime()
-	}
-	img.Forms = p.forms(digest)
-	img.References = []string{}
-	return img, nil
-}
-
-// forms lists the forms of an image that are whole.
-func (p *part) forms(digest string) []Form {
-	list, _ := os.ReadDir(p.image(digest)) // one that is not there has none
-	forms := []Form{}
-	for _, e := range list {
-		name, _, ok := strings.Cut(e.Name(), "@")
-		if !ok || !e.IsDir() {
-			continue
-		}
-		f := Form{Name: image.Form(name), dir: e.Name()}
-		if data, err := os.ReadFile(filepath.Join(p.image(digest), e.Name(), aboutFile)); err == nil {
-			_ = json.Unmarshal(data, &f) // a size that cannot be read is none
-		}
-		f.Name = image.Form(name)
-		forms = append(forms, f)
-	}
-	return forms
 }
 
 // Images lists the images of a tenant, those that were used last first.
@@ -192,32 +84,24 @@ func (s *Store) Images(tenant string) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := p.references()
+	refs, err := p.References()
 	if err != nil {
 		return nil, err
 	}
 	list := []Image{}
 	for _, digest := range names {
-		img, err := p.read(digest)
+		img, err := p.Read(digest)
 		if errors.Is(err, paddock.NotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		img.named(refs)
+		img.Named(refs)
 		list = append(list, img)
 	}
 	slices.SortFunc(list, func(a, b Image) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Digest, b.Digest)) })
 	return list, nil
-}
-
-func (i *Image) named(refs []reference) {
-	for _, r := range refs {
-		if r.Digest == i.Digest {
-			i.References = append(i.References, r.Reference)
-		}
-	}
 }
 
 // Resolve returns the image that a tenant's reference, or the digest of a manifest, leads to. It never asks a registry: a
@@ -241,66 +125,17 @@ func (s *Store) resolve(tenant, text string, policies ...Policy) (Image, error) 
 }
 
 // find is Resolve without a policy.
-func (s *Store) find(tenant, text string) (Image, error) {
-	p := s.part(tenant)
-	refs, err := p.references()
-	if err != nil {
-		return Image{}, err
-	}
-	digest := text
-	if !strings.HasPrefix(text, "sha256:") {
-		ref, err := registry.ParseReference(text)
-		if err != nil {
-			return Image{}, err
-		}
-		if digest = led(refs, ref); digest == "" {
-			return Image{}, fmt.Errorf("image %s is not here: `paddock image pull %s` pulls it: %w", ref, clip(text), paddock.NotFound)
-		}
-	}
-	img, err := p.read(digest)
-	if err != nil {
-		return Image{}, err
-	}
-	img.named(refs)
-	return img, nil
-}
-
-// led returns the digest that a reference leads to: by its name, or, if it has a digest, by any name of the repository
-// that led to that digest.
-func led(refs []reference, ref registry.Reference) string {
-	for _, r := range refs {
-		if r.Reference == ref.String() {
-			return r.Digest
-		}
-	}
-	if ref.Digest == "" {
-		return ""
-	}
-	for _, r := range refs {
-		other, err := registry.ParseReference(r.Reference)
-		if err == nil && other.Host == ref.Host && other.Name == ref.Name && (r.Top == ref.Digest || r.Digest == ref.Digest) {
-			return r.Digest
-		}
-	}
-	return ""
-}
-
-func clip(text string) string {
-	if len(text) > 200 {
-		return text[:200] + "…"
-	}
-	return text
-}
+func (s *Store) find(tenant, text string) (Image, error) { return s.part(tenant).Find(text) }
 
 // record writes the record of an image that has all its blobs, or adds to that which there is.
 func (p *part) record(ctx context.Context, img Image) error {
-	dir := p.image(img.Digest)
+	dir := p.Image(img.Digest)
 	for {
-		was, err := p.read(img.Digest)
+		was, err := p.Read(img.Digest)
 		switch {
 		case err == nil:
 			// Nobody removes the image while its record is written.
-			lock, err := await(ctx, filepath.Join(dir, holdFile), os.O_RDONLY, true)
+			lock, err := shelf.Await(ctx, filepath.Join(dir, shelf.HoldFile), os.O_RDONLY, true)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // it was removed
 			}
@@ -309,7 +144,7 @@ func (p *part) record(ctx context.Context, img Image) error {
 			}
 			img.Pulled, img.Owner = was.Pulled, merged(was.Owner, img.Owner)
 			img.Origins, img.Signers = union(was.Origins, img.Origins), union(was.Signers, img.Signers)
-			err = p.write(filepath.Join(dir, recordFile), img)
+			err = p.write(filepath.Join(dir, shelf.RecordFile), img)
 			return errors.Join(err, lock.Close())
 		case !errors.Is(err, paddock.NotFound):
 			return err
@@ -318,9 +153,9 @@ func (p *part) record(ctx context.Context, img Image) error {
 		if err != nil {
 			return err
 		}
-		err = os.WriteFile(filepath.Join(fresh, holdFile), nil, 0o600)
+		err = os.WriteFile(filepath.Join(fresh, shelf.HoldFile), nil, 0o600)
 		if err == nil {
-			err = p.write(filepath.Join(fresh, recordFile), img)
+			err = p.write(filepath.Join(fresh, shelf.RecordFile), img)
 		}
 		if err == nil {
 			if err = os.Rename(fresh, dir); err == nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +15,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/image"
-	"github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
 // A Removed is what was removed.
@@ -34,7 +35,7 @@ func (s *Store) Remove(_ context.Context, tenant, text string) (Removed, error) 
 	p := s.part(tenant)
 	gone := Removed{Digest: img.Digest}
 	if !strings.HasPrefix(text, "sha256:") {
-		ref, err := registry.ParseReference(text)
+		ref, err := reference.Parse(text)
 		if err != nil {
 			return Removed{}, err
 		}
@@ -46,7 +47,7 @@ func (s *Store) Remove(_ context.Context, tenant, text string) (Removed, error) 
 			}
 		}
 		if others > 0 && others < len(img.References) {
-			if err := os.Remove(p.refFile(gone.Reference)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(p.RefFile(gone.Reference)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return Removed{}, fmt.Errorf("images: %w: %w", err, paddock.Internal)
 			}
 			return gone, nil
@@ -84,12 +85,12 @@ func called(img Image) string {
 
 // drop is remove, whoever owns the image.
 func (p *part) drop(img Image) error {
-	dir := p.image(img.Digest)
-	lock, err := claim(filepath.Join(dir, holdFile), os.O_RDONLY)
+	dir := p.Image(img.Digest)
+	lock, err := shelf.Claim(filepath.Join(dir, shelf.HoldFile), os.O_RDONLY)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, errBusy):
+	case errors.Is(err, shelf.ErrBusy):
 		return fmt.Errorf("image %s is in use: remove the sandboxes that run from it first (`paddock ls` lists them): %w", called(img), paddock.Conflict)
 	case err != nil:
 		return err
@@ -99,11 +100,11 @@ func (p *part) drop(img Image) error {
 		return err
 	}
 	for _, name := range img.References {
-		if err := os.Remove(p.refFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(p.RefFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("images: %w: %w", err, paddock.Internal)
 		}
 	}
-	away := p.at(tmpDir, "gone-"+random())
+	away := p.At(tmpDir, "gone-"+random())
 	if err := os.Rename(dir, away); err != nil {
 		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
 	}
@@ -115,8 +116,8 @@ func (p *part) drop(img Image) error {
 
 // collect removes blobs that no image has. It does nothing while something is added: another time.
 func (p *part) collect() error {
-	lock, err := claim(p.at(lockFile), os.O_RDONLY|os.O_CREATE)
-	if errors.Is(err, errBusy) || errors.Is(err, fs.ErrNotExist) {
+	lock, err := shelf.Claim(p.At(lockFile), os.O_RDONLY|os.O_CREATE)
+	if errors.Is(err, shelf.ErrBusy) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -129,23 +130,23 @@ func (p *part) collect() error {
 	}
 	used := map[string]bool{}
 	for _, digest := range names {
-		img, err := p.read(digest)
+		img, err := p.Read(digest)
 		if err != nil {
 			return err
 		}
-		used[bare(img.Digest)], used[bare(img.ConfigDigest)] = true, true
+		used[shelf.Bare(img.Digest)], used[shelf.Bare(img.ConfigDigest)] = true, true
 		for _, l := range img.Layers {
-			used[bare(l.Digest)] = true
+			used[shelf.Bare(l.Digest)] = true
 		}
 	}
-	list, err := os.ReadDir(p.at(blobsDir))
+	list, err := os.ReadDir(p.At(blobsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
 	}
 	var errs []error
 	for _, e := range list {
 		if !used[e.Name()] {
-			errs = append(errs, os.Remove(p.at(blobsDir, e.Name())))
+			errs = append(errs, os.Remove(p.At(blobsDir, e.Name())))
 		}
 	}
 	return errors.Join(errs...)
@@ -220,21 +221,21 @@ func (s *Store) Sweep(tenant, owner string, form image.Form, used func(digest st
 			if err := p.drop(img); !errors.Is(err, paddock.Conflict) {
 				errs = append(errs, err)
 			}
-		case img.Owner != owner && img.has(form) && !used(img.Digest):
+		case img.Owner != owner && has(&img, form) && !used(img.Digest):
 			errs = append(errs, p.unform(img, form))
 		}
 	}
 	return errors.Join(append(errs, p.collect())...)
 }
 
-func (i *Image) has(form image.Form) bool {
+func has(i *Image, form image.Form) bool {
 	return slices.ContainsFunc(i.Forms, func(f Form) bool { return f.Name == form })
 }
 
 // unform removes a form of an image that nobody uses.
 func (p *part) unform(img Image, form image.Form) error {
-	lock, err := claim(filepath.Join(p.image(img.Digest), holdFile), os.O_RDONLY)
-	if errors.Is(err, errBusy) || errors.Is(err, fs.ErrNotExist) {
+	lock, err := shelf.Claim(filepath.Join(p.Image(img.Digest), shelf.HoldFile), os.O_RDONLY)
+	if errors.Is(err, shelf.ErrBusy) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -245,8 +246,8 @@ func (p *part) unform(img Image, form image.Form) error {
 		if f.Name != form {
 			continue
 		}
-		away := p.at(tmpDir, "gone-"+random())
-		if err := os.Rename(filepath.Join(p.image(img.Digest), f.dir), away); err != nil {
+		away := p.At(tmpDir, "gone-"+random())
+		if err := os.Rename(filepath.Join(p.Image(img.Digest), f.Dir), away); err != nil {
 			return fmt.Errorf("images: %w: %w", err, paddock.Internal)
 		}
 		if err := os.RemoveAll(away); err != nil {
@@ -259,7 +260,7 @@ func (p *part) unform(img Image, form image.Form) error {
 // Discard removes an image that an owner asked for in vain.
 func (s *Store) Discard(tenant, owner, digest string) error {
 	p := s.part(tenant)
-	img, err := p.read(digest)
+	img, err := p.Read(digest)
 	if errors.Is(err, paddock.NotFound) || err == nil && (img.Owner != owner || len(img.Forms) > 0) {
 		return nil
 	}
@@ -281,12 +282,12 @@ func DigestOf(dir, path string) string {
 		return ""
 	}
 	names := strings.Split(filepath.ToSlash(rel), "/") // tenant, images, digest, form, root
-	if len(names) != 5 || names[1] != imagesDir || names[4] != filesName || !strings.Contains(names[3], "@") {
+	if len(names) != 5 || names[1] != shelf.ImagesDir || names[4] != shelf.FilesName || !strings.Contains(names[3], "@") {
 		return ""
 	}
 	digest := "sha256:" + names[2]
-	p := &part{dir: filepath.Join(real, names[0])}
-	if _, err := p.read(digest); err != nil || !exists(path) {
+	p := shelf.Part(filepath.Join(real, names[0]))
+	if _, err := p.Read(digest); err != nil || !exists(path) {
 		return ""
 	}
 	return digest

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
@@ -18,7 +20,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/image/registry"
 )
 
 // pack writes the files of a directory as an archive. It follows no link. Sockets are left out, and so are extended
@@ -100,7 +101,7 @@ func (s *Store) Save(ctx context.Context, tenant string, names []string, out io.
 			return err
 		}
 		if err := w.image(ctx, img, name); err != nil {
-			return fmt.Errorf("image %s: %w", clip(name), err)
+			return fmt.Errorf("image %s: %w", shelf.Clip(name), err)
 		}
 	}
 	return w.end()
@@ -123,7 +124,7 @@ type dockerImage struct {
 }
 
 func (l *layoutWriter) image(ctx context.Context, img Image, name string) error {
-	lock, err := await(ctx, filepath.Join(l.p.image(img.Digest), holdFile), os.O_RDONLY, true)
+	lock, err := shelf.Await(ctx, filepath.Join(l.p.Image(img.Digest), shelf.HoldFile), os.O_RDONLY, true)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (l *layoutWriter) image(ctx context.Context, img Image, name string) error 
 	}
 	d.Platform = &v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	if !strings.HasPrefix(name, "sha256:") {
-		ref, err := registry.ParseReference(name)
+		ref, err := reference.Parse(name)
 		if err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (l *layoutWriter) image(ctx context.Context, img Image, name string) error 
 	return nil
 }
 
-func blobName(digest string) string { return path.Join("blobs/sha256", bare(digest)) }
+func blobName(digest string) string { return path.Join("blobs/sha256", shelf.Bare(digest)) }
 
 func (l *layoutWriter) blob(ctx context.Context, b Blob) error {
 	if l.has[b.Digest] {

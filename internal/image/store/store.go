@@ -12,10 +12,10 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io/fs"
 	"math"
 	"net"
@@ -62,11 +62,9 @@ type Store struct {
 
 // Names in the directory of a tenant.
 const (
-	blobsDir  = "blobs"  // by digest, as registries send them
-	imagesDir = "images" // by the digest of the manifest: record, forms and locks
-	refsDir   = "refs"   // by the checksum of the reference
-	tmpDir    = "tmp"    // what is not finished, or going
-	lockFile  = "lock"   // shared by who adds; exclusive by who removes blobs
+	blobsDir = "blobs" // by digest, as registries send them
+	tmpDir   = "tmp"   // what is not finished, or going
+	lockFile = "lock"  // shared by who adds; exclusive by who removes blobs
 )
 
 const mostNames = 1_000_000 // files of an image
@@ -103,40 +101,20 @@ func Open(o Options) (*Store, error) {
 
 // A tenant's part of the store.
 type part struct {
-	s   *Store
-	dir string
+	s *Store
+	shelf.Part
 }
 
-// part returns a tenant's part. No name of a tenant is part of a path.
-func (s *Store) part(tenant string) *part {
-	sum := sha256.Sum256([]byte(tenant))
-	return &part{s: s, dir: filepath.Join(s.o.Dir, hex.EncodeToString(sum[:16]))}
-}
-
-func (p *part) at(names ...string) string {
-	return filepath.Join(append([]string{p.dir}, names...)...)
-}
+func (s *Store) part(tenant string) *part { return &part{s, shelf.PartOf(s.o.Dir, tenant)} }
 
 // ready makes the directories of the part.
 func (p *part) ready() error {
-	for _, name := range []string{blobsDir, imagesDir, refsDir, tmpDir} {
-		if err := os.MkdirAll(p.at(name), 0o700); err != nil {
+	for _, name := range []string{blobsDir, shelf.ImagesDir, shelf.RefsDir, tmpDir} {
+		if err := os.MkdirAll(p.At(name), 0o700); err != nil {
 			return fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
 		}
 	}
 	return nil
-}
-
-// image is the directory of an image.
-func (p *part) image(digest string) string { return p.at(imagesDir, bare(digest)) }
-
-// bare is the part of a digest that is a name of a file. Of a text that is no digest it is a name that nothing has.
-func bare(digest string) string {
-	name, ok := strings.CutPrefix(digest, "sha256:")
-	if raw, err := hex.DecodeString(name); !ok || err != nil || len(raw) != sha256.Size || strings.ToLower(name) != name {
-		return "none"
-	}
-	return name
 }
 
 // turn waits until nobody of this process adds to the part, because bounds are of all that a tenant has.
@@ -153,10 +131,10 @@ func (p *part) turn(ctx context.Context) (done func(), err error) {
 func (p *part) busy() chan struct{} {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	turn := p.s.busy[p.dir]
+	turn := p.s.busy[string(p.Part)]
 	if turn == nil {
 		turn = make(chan struct{}, 1)
-		p.s.busy[p.dir] = turn
+		p.s.busy[string(p.Part)] = turn
 	}
 	return turn
 }
@@ -179,7 +157,7 @@ func (p *part) room() (int64, error) {
 // usage is what blobs, finished or not, and forms take.
 func (p *part) usage() (n int64, err error) {
 	for _, dir := range []string{blobsDir, tmpDir} {
-		list, err := os.ReadDir(p.at(dir))
+		list, err := os.ReadDir(p.At(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf("images: %w: %w", err, paddock.Internal)
 		}
@@ -191,7 +169,7 @@ func (p *part) usage() (n int64, err error) {
 	}
 	names, err := p.digests()
 	for _, digest := range names {
-		for _, f := range p.forms(digest) {
+		for _, f := range p.Forms(digest) {
 			n += f.Size
 		}
 	}
@@ -201,32 +179,32 @@ func (p *part) usage() (n int64, err error) {
 // fresh makes a directory in tmp, and locks it: what has no lock is nobody's, and is swept.
 func (p *part) fresh() (dir string, lock *os.File, err error) {
 	for range 100 {
-		dir = p.at(tmpDir, "new-"+random())
+		dir = p.At(tmpDir, "new-"+random())
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return "", nil, fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
 		}
-		if lock, err = claim(dir, os.O_RDONLY); err == nil {
+		if lock, err = shelf.Claim(dir, os.O_RDONLY); err == nil {
 			return dir, lock, nil
 		}
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, shelf.ErrBusy) {
 			return "", nil, err
 		}
 	}
-	return "", nil, fmt.Errorf("images: what is made in %s is removed at once: %w", p.at(tmpDir), paddock.Internal)
+	return "", nil, fmt.Errorf("images: what is made in %s is removed at once: %w", p.At(tmpDir), paddock.Internal)
 }
 
 // temp makes a file in tmp, and locks it.
 func (p *part) temp() (*os.File, error) {
 	for range 100 {
-		f, err := hold(p.at(tmpDir, "file-"+random()), os.O_CREATE|os.O_EXCL|os.O_RDWR, false)
+		f, err := shelf.Hold(p.At(tmpDir, "file-"+random()), os.O_CREATE|os.O_EXCL|os.O_RDWR, false)
 		if err == nil {
 			return f, nil
 		}
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, shelf.ErrBusy) {
 			return nil, fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
 		}
 	}
-	return nil, fmt.Errorf("images: what is made in %s is removed at once: %w", p.at(tmpDir), paddock.Internal)
+	return nil, fmt.Errorf("images: what is made in %s is removed at once: %w", p.At(tmpDir), paddock.Internal)
 }
 
 func random() string {
@@ -237,7 +215,7 @@ func random() string {
 
 // sweep removes from tmp what nobody holds. Parts of blobs stay for a day, so that the next pull goes on with them.
 func (p *part) sweep(parts bool) error {
-	list, err := os.ReadDir(p.at(tmpDir))
+	list, err := os.ReadDir(p.At(tmpDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
 	}
@@ -248,8 +226,8 @@ func (p *part) sweep(parts bool) error {
 				continue
 			}
 		}
-		name := p.at(tmpDir, e.Name())
-		lock, err := claim(name, os.O_RDONLY)
+		name := p.At(tmpDir, e.Name())
+		lock, err := shelf.Claim(name, os.O_RDONLY)
 		if err != nil {
 			continue // somebody's, or gone
 		}

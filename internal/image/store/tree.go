@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -19,10 +19,7 @@ import (
 )
 
 // A form stands in a directory of its own, named by the form and the version of its converter.
-const (
-	aboutFile = "form.json" // its size
-	filesName = "root"      // a directory or a file
-)
+const ()
 
 // A Converter makes one form of images.
 type Converter struct {
@@ -64,9 +61,9 @@ func (s *Store) Tree(ctx context.Context, digest string, form image.Form) (image
 	if err != nil {
 		return image.Tree{}, nil, err
 	}
-	lock, err := await(ctx, filepath.Join(p.image(digest), holdFile), os.O_RDWR, true)
+	lock, err := shelf.Await(ctx, filepath.Join(p.Image(digest), shelf.HoldFile), os.O_RDWR, true)
 	if errors.Is(err, fs.ErrNotExist) {
-		return image.Tree{}, nil, fmt.Errorf("image %s is not here: %w", clip(digest), paddock.NotFound)
+		return image.Tree{}, nil, fmt.Errorf("image %s is not here: %w", shelf.Clip(digest), paddock.NotFound)
 	}
 	if err != nil {
 		return image.Tree{}, nil, fmt.Errorf("image %s: %w", digest, err)
@@ -91,20 +88,20 @@ func (s *Store) holder(ctx context.Context, digest string) (*part, error) {
 	own := s.part("")
 	parts := []*part{own}
 	for _, e := range list {
-		if dir := filepath.Join(s.o.Dir, e.Name()); e.IsDir() && dir != own.dir {
-			parts = append(parts, &part{s: s, dir: dir})
+		if dir := filepath.Join(s.o.Dir, e.Name()); e.IsDir() && dir != string(own.Part) {
+			parts = append(parts, &part{s, shelf.Part(dir)})
 		}
 	}
 	for _, p := range parts {
-		if exists(filepath.Join(p.image(digest), recordFile)) {
+		if exists(filepath.Join(p.Image(digest), shelf.RecordFile)) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("image %s is not here: pull it first: %w", clip(digest), paddock.NotFound)
+	return nil, fmt.Errorf("image %s is not here: pull it first: %w", shelf.Clip(digest), paddock.NotFound)
 }
 
 func (s *Store) converter(form image.Form) (Converter, error) {
-	for _, c := range append(slices.Clone(s.o.Converters), Converter{Form: image.FormDir, Version: 1, Make: unpack}) {
+	for _, c := range append(slices.Clone(s.o.Converters), Converter{Form: image.FormDir, Version: shelf.Version(image.FormDir), Make: unpack}) {
 		if c.Form == form {
 			return c, nil
 		}
@@ -114,24 +111,24 @@ func (s *Store) converter(form image.Form) (Converter, error) {
 
 // tree returns a form, and makes it if it is not there. Who calls it holds the image.
 func (p *part) tree(ctx context.Context, digest string, c Converter) (image.Tree, error) {
-	img, err := p.read(digest)
+	img, err := p.Read(digest)
 	if err != nil {
 		return image.Tree{}, err
 	}
-	name := string(c.Form) + "@" + strconv.Itoa(c.Version)
-	if t, ok := img.tree(p, name, c.Form); ok {
+	name := shelf.DirOf(c.Form, c.Version)
+	if t, ok := img.Tree(p.Part, name); ok {
 		return t, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.s.o.Time)
 	defer cancel()
 	// One process makes the form, and in it one call: the others find it made.
-	lock, err := await(ctx, filepath.Join(p.image(digest), "make-"+string(c.Form)), os.O_RDONLY|os.O_CREATE, false)
+	lock, err := shelf.Await(ctx, filepath.Join(p.Image(digest), "make-"+string(c.Form)), os.O_RDONLY|os.O_CREATE, false)
 	if err != nil {
 		return image.Tree{}, err
 	}
 	defer lock.Close()
-	img.Forms = p.forms(digest)
-	if t, ok := img.tree(p, name, c.Form); ok {
+	img.Forms = p.Forms(digest)
+	if t, ok := img.Tree(p.Part, name); ok {
 		return t, nil
 	}
 	done, err := p.turn(ctx)
@@ -142,20 +139,11 @@ func (p *part) tree(ctx context.Context, digest string, c Converter) (image.Tree
 	if err := p.convert(ctx, img, c, name); err != nil {
 		return image.Tree{}, err
 	}
-	img.Forms = p.forms(digest)
-	if t, ok := img.tree(p, name, c.Form); ok {
+	img.Forms = p.Forms(digest)
+	if t, ok := img.Tree(p.Part, name); ok {
 		return t, nil
 	}
 	return image.Tree{}, fmt.Errorf("the form %s was removed at once: %w", c.Form, paddock.Internal)
-}
-
-func (i *Image) tree(p *part, name string, form image.Form) (image.Tree, bool) {
-	for _, f := range i.Forms {
-		if f.dir == name {
-			return image.Tree{Digest: i.Digest, Form: form, Path: filepath.Join(p.image(i.Digest), name, filesName), Size: f.Size, Config: i.Config}, true
-		}
-	}
-	return image.Tree{}, false
 }
 
 // convert makes a form beside its place, and puts it there when it is whole.
@@ -177,7 +165,7 @@ func (p *part) convert(ctx context.Context, img Image, c Converter, name string)
 		}
 		err = errors.Join(err, lock.Close())
 	}()
-	job := Conversion{Path: filepath.Join(fresh, filesName), Config: img.Config, Bytes: min(room, p.s.o.Unpacked), Names: mostNames}
+	job := Conversion{Path: filepath.Join(fresh, shelf.FilesName), Config: img.Config, Bytes: min(room, p.s.o.Unpacked), Names: mostNames}
 	for _, l := range img.Layers {
 		job.Layers = append(job.Layers, func() (io.ReadCloser, error) { return p.content(ctx, l) })
 	}
@@ -187,12 +175,12 @@ func (p *part) convert(ctx context.Context, img Image, c Converter, name string)
 	}
 	about, err := json.Marshal(Form{Name: c.Form, Size: size, Owned: c.Owned})
 	if err == nil {
-		err = os.WriteFile(filepath.Join(fresh, aboutFile), about, 0o600)
+		err = os.WriteFile(filepath.Join(fresh, shelf.AboutFile), about, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
-	if err := os.Rename(fresh, filepath.Join(p.image(img.Digest), name)); err != nil {
+	if err := os.Rename(fresh, filepath.Join(p.Image(img.Digest), name)); err != nil {
 		return fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
 	return nil

@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package shelf
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func tryLock(f *os.File, shared bool) error {
 			return nil
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EWOULDBLOCK):
-			return errBusy
+			return ErrBusy
 		default:
 			return fmt.Errorf("lock %s: %w: %w", f.Name(), err, paddock.Unsupported)
 		}

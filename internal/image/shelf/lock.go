@@ -1,4 +1,4 @@
-package store
+package shelf
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// errBusy says that another holds a lock, or removed the file meanwhile.
-var errBusy = errors.New("another process holds it")
+// ErrBusy says that another holds a lock, or removed the file meanwhile.
+var ErrBusy = errors.New("another process holds it")
 
 const lockEvery = 25 * time.Millisecond // how often a lock is tried that another holds
 
-// hold opens a file and locks it, if nobody holds it in a way that forbids that. The file is that which has the name
+// Hold opens a file and locks it, if nobody holds it in a way that forbids that. The file is that which has the name
 // then: another's lock of a file that it removes is never taken for one.
-func hold(name string, flags int, shared bool) (*os.File, error) {
+func Hold(name string, flags int, shared bool) (*os.File, error) {
 	f, err := os.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return nil, err
@@ -34,16 +34,17 @@ func hold(name string, flags int, shared bool) (*os.File, error) {
 		}
 	}
 	_ = f.Close()
-	return nil, errBusy
+	return nil, ErrBusy
 }
 
-func claim(name string, flags int) (*os.File, error) { return hold(name, flags, false) }
+// Claim is Hold of what nobody else holds.
+func Claim(name string, flags int) (*os.File, error) { return Hold(name, flags, false) }
 
-// await is hold that waits for who holds it.
-func await(ctx context.Context, name string, flags int, shared bool) (*os.File, error) {
+// Await is Hold that waits for who holds it.
+func Await(ctx context.Context, name string, flags int, shared bool) (*os.File, error) {
 	for {
-		f, err := hold(name, flags, shared)
-		if !errors.Is(err, errBusy) {
+		f, err := Hold(name, flags, shared)
+		if !errors.Is(err, ErrBusy) {
 			return f, err
 		}
 		t := time.NewTimer(lockEvery)
