@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/image/erofs"
 	"github.com/paddock-sandbox/paddock/internal/image/layer"
 )
 
@@ -101,7 +102,9 @@ func (s *Store) holder(ctx context.Context, digest string) (*part, error) {
 }
 
 func (s *Store) converter(form image.Form) (Converter, error) {
-	for _, c := range append(slices.Clone(s.o.Converters), Converter{Form: image.FormDir, Version: shelf.Version(image.FormDir), Make: unpack}) {
+	for _, c := range append(slices.Clone(s.o.Converters),
+		Converter{Form: image.FormDir, Version: shelf.Version(image.FormDir), Make: unpack},
+		Converter{Form: image.FormEROFS, Version: shelf.Version(image.FormEROFS), Make: flatten}) {
 		if c.Form == form {
 			return c, nil
 		}
@@ -247,4 +250,14 @@ func one(t *layer.Tree, open func() (io.ReadCloser, error)) error {
 		return err
 	}
 	return errors.Join(t.Unpack(in), in.Close())
+}
+
+// flatten makes the form of a file system in one file.
+func flatten(ctx context.Context, c Conversion) (int64, error) {
+	f, err := os.OpenFile(c.Path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", err, paddock.Internal)
+	}
+	size, err := erofs.Convert(ctx, f, c.Layers, erofs.Bounds{Bytes: c.Bytes, Names: c.Names})
+	return size, errors.Join(err, f.Close())
 }
