@@ -114,3 +114,33 @@ func TestAnImageWithoutBashIsRefusedAndTheFormLeavesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// What a version before this store unpacked stays as long as something runs from it.
+func TestOldImagesGoWhenNothingUsesThem(t *testing.T) {
+	dir := t.TempDir()
+	s, img := open(t, dir, map[string]string{"bin/bash": "#!"})
+	tenants, err := filepath.Glob(filepath.Join(dir, "*", "images"))
+	if err != nil || len(tenants) != 1 {
+		t.Fatal(tenants, err)
+	}
+	old := filepath.Join(filepath.Dir(tenants[0]), strings.Repeat("ab", 32))
+	root := filepath.Join(old, "root")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	digest := "sha256:" + filepath.Base(old)
+	if got := store.DigestOf(dir, root); got != digest {
+		t.Errorf("it is %q", got)
+	}
+	for _, used := range []bool{true, false} {
+		if err := s.Sweep("acme", e2broot.Owner, e2broot.Form, func(d string) bool { return used && d == digest }); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(root); (err == nil) != used {
+			t.Errorf("used %v: %v", used, err)
+		}
+	}
+	if list, err := s.Images("acme"); err != nil || len(list) != 1 || list[0].Digest != img.Digest {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

@@ -50,7 +50,7 @@ func TestAFullDiskIsToldAndNothingHalfStays(t *testing.T) {
 		if err := syscall.Statfs(dir, &st); err != nil {
 			t.Fatal(err)
 		}
-		return st.Bfree * uint64(st.Bsize) //nolint:gosec // it is positive
+		return st.Bfree * uint64(st.Bsize)
 	}
 	hub, s := newShop(t), open(t, dir, nil)
 	ref := hub.push(t, "a/b:1", build(t, runtime.GOARCH, archive(t, file{"a", noise(2 << 20), 0})))
