@@ -205,7 +205,7 @@ func TestAnImageIsPulledOnceAndUsedOffline(t *testing.T) {
 	if tree.Config.Dir != "/srv" || tree.Size <= 0 {
 		t.Errorf("%+v", tree)
 	}
-	if _, _, err := again.Tree(t.Context(), got.Digest, image.FormEROFS); !errors.Is(err, paddock.Unsupported) {
+	if _, _, err := again.Tree(t.Context(), got.Digest, "other"); !errors.Is(err, paddock.Unsupported) {
 		t.Errorf("a form that nothing makes: %v", err)
 	}
 	if _, _, err := again.Tree(t.Context(), "sha256:"+strings.Repeat("0", 64), image.FormDir); !errors.Is(err, paddock.NotFound) {
