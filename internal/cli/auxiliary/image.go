@@ -87,7 +87,7 @@ func imagePullCommand(a *cli.App) *cobra.Command {
 		Use:   "pull [flags] REFERENCE",
 		Short: "Pull an image from its registry",
 		Long: `Pull an image from its registry, and keep it. A reference is written as for
-Docker: python:3.13-slim, ghcr.io/owner/name:tag, name@sha256:…. The registry is
+Docker: python:3.13-slim, HOST/owner/name:tag, name@sha256:…. The registry is
 asked only if the image is not here, or with --always. Layers are downloaded
 beside each other, and their digests are checked. A pull that was cut goes on where
 it ended when it is called again.
@@ -99,7 +99,7 @@ With --cosign-key, one of the keys must have signed the image, as ` + "`cosign s
 
 Exit status: 0, or 125 if the image could not be pulled.`,
 		Example: `  paddock image pull python:3.13-slim
-  paddock image pull --require-digest --registry ghcr.io ghcr.io/owner/name@sha256:DIGEST
+  paddock image pull --require-digest --registry registry.example.com registry.example.com/owner/name@sha256:DIGEST
   paddock image pull --cosign-key cosign.pub registry.example.com/name:1.2`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return imagePull(c.Context(), a, f, args[0]) },

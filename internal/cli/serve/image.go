@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
@@ -17,11 +19,42 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/image/e2broot"
 	"github.com/paddock-sandbox/paddock/internal/image/registry"
+	"github.com/paddock-sandbox/paddock/internal/image/signature"
 	imagestore "github.com/paddock-sandbox/paddock/internal/image/store"
 )
 
 // imagesDir is the directory of images in --state. Roots of sandboxes are made of them.
 const imagesDir = "images"
+
+// imageFlags bound which images the server pulls and uses, for every tenant.
+type imageFlags struct {
+	registries []string
+	digest     bool
+	keys       []string
+}
+
+func (f *imageFlags) register(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.registries, "image-registry", nil, "pull images from this `host` alone, with its port if it has one (repeatable; default: any that a tenant may reach)")
+	fs.BoolVar(&f.digest, "image-digest", false, "refuse references of images without a digest")
+	fs.StringArrayVar(&f.keys, "image-cosign-key", nil, "demand of each image a signature of cosign's by the public key in this `file` (repeatable, and one of them is enough)")
+}
+
+// policy is what the flags demand.
+func (f *imageFlags) policy() (imagestore.Policy, error) {
+	p := imagestore.Policy{Registries: f.registries, Digest: f.digest}
+	for _, name := range f.keys {
+		data, err := cli.ReadDocument("public key", name)
+		if err != nil {
+			return p, err
+		}
+		key, err := signature.ParseKey(data)
+		if err != nil {
+			return p, cli.WithHint(fmt.Errorf("--image-cosign-key %s: %w", name, err), "`cosign generate-key-pair` writes one: cosign.pub")
+		}
+		p.Keys = append(p.Keys, key)
+	}
+	return p, nil
+}
 
 // images keeps those that templates of E2B's clients begin with. What is saved of
 // sandboxes is hidden from all of them, so that images are beside it.
@@ -30,7 +63,11 @@ func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := imagestore.Open(imagestore.Options{Dir: dir, Dial: dialRegistry, Converters: []imagestore.Converter{e2broot.Converter()}})
+	policy, err := f.images.policy()
+	if err != nil {
+		return nil, err
+	}
+	d, err := imagestore.Open(imagestore.Options{Dir: dir, Dial: dialRegistry, Policy: policy, Converters: []imagestore.Converter{e2broot.Converter()}})
 	if err != nil {
 		return nil, cli.WithHint(err, "--state names another place")
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/image/e2broot"
 	imagestore "github.com/paddock-sandbox/paddock/internal/image/store"
 )
@@ -99,5 +100,36 @@ func TestBaseIsTheImageThatTheServerIsStartedWith(t *testing.T) {
 	}
 	if img, err := baseImage(t.Context(), imageStore{d}, name+"-none", log); !errors.Is(err, paddock.NotFound) || !strings.Contains(err.Error(), "--e2b-base") {
 		t.Errorf("of an image that is not there: %+v, %v", img, err)
+	}
+}
+
+func TestAServersPolicyHoldsForEveryTenant(t *testing.T) {
+	name := hub(t)
+	for _, c := range []struct {
+		flags imageFlags
+		words string
+	}{
+		{imageFlags{registries: []string{"registry.example.com"}}, "registry.example.com"},
+		{imageFlags{digest: true}, "demands a digest"},
+	} {
+		policy, err := c.flags.policy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := imagestore.Open(imagestore.Options{Dir: t.TempDir(), Dial: dialRegistry, Policy: policy, Converters: []imagestore.Converter{e2broot.Converter()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := imageStore{d}.Pull(t.Context(), e2b.Pull{Tenant: "acme", Image: name, Private: true, Say: func(string) {}})
+		if !errors.Is(err, paddock.Denied) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%+v: %+v, %v", c.flags, img, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&imageFlags{keys: []string{file}}).policy(); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "--image-cosign-key") {
+		t.Errorf("%v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // Form is the name of the form, and Owner that of who alone removes it.
 const (
 	Form  image.Form = "e2b"
-	Owner            = "e2b"
+	Owner string     = "e2b"
 )
 
 // Converter returns what makes the form.

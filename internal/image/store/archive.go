@@ -230,7 +230,7 @@ func (b *bundle) read(ctx context.Context, f *os.File, room int64) error {
 		}
 		switch h.Typeflag {
 		case tar.TypeSymlink:
-			b.links[name] = path.Clean("/" + path.Join(path.Dir(name), h.Linkname))[1:]
+			b.links[name] = path.Clean("/" + path.Dir(name) + "/" + h.Linkname)[1:] // a key of files, and no path
 			continue
 		case tar.TypeLink:
 			b.links[name] = path.Clean("/" + h.Linkname)[1:]

@@ -454,10 +454,10 @@ func TestAPolicyBoundsRegistriesDigestsAndSignatures(t *testing.T) {
 		}
 	}
 	for n, what := range []string{"before it is here", "when it is here"} {
-		refused("another registry, "+what, pull(ref, store.Policy{Registries: []string{"ghcr.io"}}, false), "ghcr.io")
+		refused("another registry, "+what, pull(ref, store.Policy{Registries: []string{"registry.example.com"}}, false), "registry.example.com")
 		refused("a tag, "+what, pull(ref, store.Policy{Digest: true}, false), "demands a digest")
 		refused("no signature, "+what, pull(ref, store.Policy{Keys: keys[:1]}, n == 1), "signed")
-		if err := pull(ref, store.Policy{Registries: []string{"ghcr.io", hub.host}}, false); err != nil {
+		if err := pull(ref, store.Policy{Registries: []string{"registry.example.com", hub.host}}, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := pull(hub.host+"/a/b@"+digest, store.Policy{Digest: true}, false); err != nil {
@@ -491,9 +491,9 @@ func TestAPolicyBoundsRegistriesDigestsAndSignatures(t *testing.T) {
 		t.Errorf("signed with ed25519: %v", err)
 	}
 	// The store's own policy holds for what is here too.
-	strict := open(t, dir, func(o *store.Options) { o.Policy = store.Policy{Registries: []string{"ghcr.io"}} })
+	strict := open(t, dir, func(o *store.Options) { o.Policy = store.Policy{Registries: []string{"registry.example.com"}} })
 	_, err = strict.Resolve(t.Context(), "", digest)
-	refused("by its digest", err, "ghcr.io")
+	refused("by its digest", err, "registry.example.com")
 }
 
 // The real cosign signs, and a pull verifies.

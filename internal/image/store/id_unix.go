@@ -15,5 +15,5 @@ func idOf(st fs.FileInfo) (fileID, bool) {
 	if !ok || s.Nlink < 2 {
 		return fileID{}, false
 	}
-	return fileID{uint64(s.Dev), s.Ino}, true //nolint:unconvert,gosec // it has another type on other systems
+	return fileID{uint64(s.Dev), s.Ino}, true //nolint:unconvert // it has another type on other systems
 }

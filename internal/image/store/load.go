@@ -129,7 +129,7 @@ func (p *part) loadStream(ctx context.Context, q Load, room int64) ([]string, er
 	}
 	name := f.Name()
 	defer f.Close()
-	defer os.Remove(name)
+	defer func() { _ = os.Remove(name) }() // else it is swept
 	n, err := io.Copy(f, &ends{ctx, io.LimitReader(q.Input, room+1)})
 	if err != nil {
 		return nil, err

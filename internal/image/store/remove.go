@@ -130,6 +130,9 @@ func (p *part) collect() error {
 	used := map[string]bool{}
 	for _, digest := range names {
 		img, err := p.read(digest)
+		if errors.Is(err, paddock.NotFound) {
+			continue // removed meanwhile
+		}
 		if err != nil {
 			return err
 		}
@@ -224,7 +227,23 @@ func (s *Store) Sweep(tenant, owner string, form image.Form, used func(digest st
 			errs = append(errs, p.unform(img, form))
 		}
 	}
-	return errors.Join(append(errs, p.collect())...)
+	return errors.Join(append(errs, p.collect(), p.sweepOld(used))...)
+}
+
+// sweepOld removes images that a version before this store unpacked: in the tenant's directory, by the name of the digest.
+// What was begun from one stays on it.
+func (p *part) sweepOld(used func(digest string) bool) error {
+	list, err := os.ReadDir(p.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	var errs []error
+	for _, e := range list {
+		if digest := "sha256:" + e.Name(); bare(digest) == e.Name() && !used(digest) {
+			errs = append(errs, os.RemoveAll(p.at(e.Name())))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (i *Image) has(form image.Form) bool {
@@ -281,6 +300,9 @@ func DigestOf(dir, path string) string {
 		return ""
 	}
 	names := strings.Split(filepath.ToSlash(rel), "/") // tenant, images, digest, form, root
+	if old := "sha256:"; len(names) == 3 && names[2] == filesName && bare(old+names[1]) == names[1] && exists(path) {
+		return old + names[1] // of a version before this store
+	}
 	if len(names) != 5 || names[1] != imagesDir || names[4] != filesName || !strings.Contains(names[3], "@") {
 		return ""
 	}

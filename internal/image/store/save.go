@@ -175,12 +175,11 @@ func (l *layoutWriter) blob(ctx context.Context, b Blob) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if err := l.w.WriteHeader(&tar.Header{Name: blobName(b.Digest), Typeflag: tar.TypeReg, Mode: 0o644, Size: b.Size}); err != nil {
-		return err
+	err = l.w.WriteHeader(&tar.Header{Name: blobName(b.Digest), Typeflag: tar.TypeReg, Mode: 0o644, Size: b.Size})
+	if err == nil {
+		_, err = io.Copy(l.w, &ends{ctx, f})
 	}
-	_, err = io.Copy(l.w, &ends{ctx, f})
-	return err
+	return errors.Join(err, f.Close())
 }
 
 func (l *layoutWriter) end() error {
