@@ -42,10 +42,7 @@ func stillThere(hold *os.File, root ImageRoot) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("image %s: %w: %w", root.Tree.Digest, err, paddock.Internal)
 	}
-	now, err := os.Lstat(root.Hold)
-	if err != nil || !os.SameFile(mine, now) {
-		return false, nil
-	}
-	_, err = os.Lstat(root.Tree.Path)
-	return err == nil, nil
+	now, gone := os.Lstat(root.Hold)
+	_, away := os.Lstat(root.Tree.Path)
+	return gone == nil && away == nil && os.SameFile(mine, now), nil
 }

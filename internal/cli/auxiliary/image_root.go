@@ -75,7 +75,7 @@ func digestFor(ctx context.Context, a *cli.App, s *store.Store, reference, when 
 	img, err := s.Pull(ctx, store.Request{Reference: reference, Credentials: dockerlogin.Credentials, Private: true, Always: when == "always", Say: pullLine(show)})
 	clear()
 	if err != nil && strings.HasPrefix(reference, "sha256:") {
-		return "", cli.WithHint(err, "no registry is known for a digest alone: name the image too, such as ghcr.io/owner/name@%s", reference)
+		return "", cli.WithHint(err, "no registry is known for a digest alone: name the image too, such as HOST/owner/name@%s", reference)
 	}
 	if err != nil {
 		return "", pullHint(err, reference)
