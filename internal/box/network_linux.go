@@ -218,16 +218,27 @@ func (t tree) read(real string) (string, error) {
 	return string(data), err
 }
 
+// glob lists what matches a pattern in the tree. No link of a tree of its own leads out of it.
+func (t tree) glob(pattern string) []string {
+	if !t.own {
+		found, _ := filepath.Glob(pattern) // it is of a list of ours, and so valid
+		return found
+	}
+	root, err := os.OpenRoot(t.base)
+	if err != nil {
+		return nil // the layout reads it, and says so
+	}
+	defer root.Close()
+	found, _ := fs.Glob(root.FS(), strings.TrimPrefix(pattern, "/"))
+	return found
+}
+
 // keystores lists the keystores of the tree's Java installations.
 func (t tree) keystores(home string) []string {
 	names := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 	for _, pattern := range hostroot.JavaHomes() {
-		found, err := filepath.Glob(filepath.Join(t.base, pattern))
-		if err != nil {
-			continue // an invalid pattern, but the list is ours
-		}
-		for _, dir := range found {
-			names = append(names, "/"+strings.TrimPrefix(strings.TrimPrefix(dir, strings.TrimSuffix(t.base, "/")), "/")+"/lib/security/cacerts")
+		for _, dir := range t.glob(pattern) {
+			names = append(names, path.Join("/", dir, "lib/security/cacerts"))
 		}
 	}
 	if filepath.IsAbs(home) && !t.own {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,10 +36,8 @@ type App struct {
 	// Commands returns commands in addition to those of this package. Nil adds none.
 	Commands func(*App) []*cobra.Command
 
-	// Images opens the caller's store of images. Pull brings an image there, and says on standard error how far it is.
-	// Nil is a build without images.
-	Images func() (ImageStore, error)
-	Pull   func(ctx context.Context, reference string) error
+	// Self returns another invocation of this program, with the caller's environment. Nil is a build without images.
+	Self func(ctx context.Context, args ...string) (*exec.Cmd, error)
 
 	Tty func() (*os.File, error) // opens the caller's terminal, whatever the streams are
 	// Dial returns the driver of a server. Private returns the address of the caller's own server,

@@ -262,6 +262,9 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 		return err
 	}
 	p.pull = f.pull
+	if s.Root.Kind == paddock.RootImage {
+		p.images = a.imagesOf()
+	}
 	if err := f.mounts(s, workspace, p.host); err != nil {
 		return err
 	}

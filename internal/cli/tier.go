@@ -87,6 +87,7 @@ type oneShot struct {
 	paddock.Sandbox
 	driver paddock.Driver
 	tier   paddock.Tier
+	image  bool // its root is one
 	passed []auto.PassedOver
 }
 
@@ -161,7 +162,7 @@ func (t Tier) create(ctx context.Context, p *plan) (*oneShot, error) {
 		_ = d.Close()
 		return nil, err
 	}
-	return &oneShot{Sandbox: sb, driver: d, tier: t.Name}, nil
+	return &oneShot{Sandbox: sb, driver: d, image: p.spec.Root.Kind == paddock.RootImage, tier: t.Name}, nil
 }
 
 // opened makes the tier's driver as the plan wants it.

@@ -38,7 +38,7 @@ func imageCommand(a *cli.App) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(imagePullCommand(a), imageListCommand(a), imageInspectCommand(a), imageRemoveCommand(a), imagePruneCommand(a), imageLoadCommand(a), imageSaveCommand(a))
+	c.AddCommand(imagePullCommand(a), imageListCommand(a), imageInspectCommand(a), imageRemoveCommand(a), imagePruneCommand(a), imageLoadCommand(a), imageSaveCommand(a), imageRootCommand(a))
 	return c
 }
 

@@ -26,21 +26,21 @@ type Source struct {
 }
 
 // New returns a source without images.
-func New(t testing.TB) *Source {
-	t.Helper()
-	lock := filepath.Join(t.TempDir(), "lock")
+func New(tb testing.TB) *Source {
+	tb.Helper()
+	lock := filepath.Join(tb.TempDir(), "lock")
 	if err := os.WriteFile(lock, nil, 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &Source{lock: lock, trees: map[string]image.Tree{}}
 }
 
 // Add adds an image whose files are those of a directory, and returns a digest for it.
-func (s *Source) Add(t testing.TB, dir string, c image.Config) string {
-	t.Helper()
+func (s *Source) Add(tb testing.TB, dir string, c image.Config) string {
+	tb.Helper()
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var sum [32]byte
 	_, _ = rand.Read(sum[:]) // never fails
@@ -52,9 +52,9 @@ func (s *Source) Add(t testing.TB, dir string, c image.Config) string {
 }
 
 // Image is Harness.Image of package drivertest.
-func (s *Source) Image(t testing.TB, tree string, c drivertest.ImageConfig) string {
-	t.Helper()
-	return s.Add(t, tree, image.Config{Env: c.Env, Dir: c.Dir, User: c.User})
+func (s *Source) Image(tb testing.TB, tree string, c drivertest.ImageConfig) string {
+	tb.Helper()
+	return s.Add(tb, tree, image.Config{Env: c.Env, Dir: c.Dir, User: c.User})
 }
 
 // Tree implements [image.Source].

@@ -105,6 +105,9 @@ type part struct {
 	shelf.Part
 }
 
+// Shelf is what a tenant has ready.
+func (s *Store) Shelf(tenant string) shelf.Shelf { return shelf.Shelf{Part: s.part(tenant).Part} }
+
 func (s *Store) part(tenant string) *part { return &part{s, shelf.PartOf(s.o.Dir, tenant)} }
 
 // ready makes the directories of the part.
