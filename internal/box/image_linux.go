@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -55,7 +56,7 @@ func (d *Driver) takeImage(ctx context.Context, spec *paddock.Spec) (hold *os.Fi
 	if d.site.o.Images == nil { // of a snapshot that another driver made
 		return nil, fmt.Errorf("root image: this driver has no store of images: %w", paddock.Unsupported)
 	}
-	tree, hold, err := d.site.o.Images.Tree(ctx, spec.Root.Image, image.FormDir)
+	tree, hold, err := d.site.o.Images.Tree(ctx, spec.Root.Image, cmp.Or(d.tier.Form, image.FormDir))
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", spec.Root.Image, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -40,8 +41,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(os.Args[1:], Furnish) {
+		if err := furnish(); err != nil {
+			return fmt.Errorf("complete the tree of the image: %w", err)
+		}
+	}
 	var sudo *net.UnixListener
-	if len(os.Args) == 2 && os.Args[1] == WithSudo {
+	if slices.Contains(os.Args[1:], WithSudo) {
 		if err := showSudo(); err != nil {
 			return fmt.Errorf("give commands sudo: %w", err)
 		}

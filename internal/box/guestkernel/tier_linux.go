@@ -49,6 +49,11 @@ func configure(b *box.Box, c *box.Configuration) error {
 	if err := showProgram(c, p.Programs.One(box.FileInit)); err != nil {
 		return b.Impossible(err)
 	}
+	if k.ImageFile {
+		if err := b.Impossible(show(c, p.Root.Path, boxinit.ImageFile)); err != nil {
+			return err
+		}
+	}
 	if p.Runtime.Receive != nil {
 		events, err := b.Listen()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gvisor.dev/gvisor/pkg/control/client"
@@ -12,6 +13,7 @@ import (
 	"gvisor.dev/gvisor/pkg/state/statefile"
 	"gvisor.dev/gvisor/pkg/urpc"
 	"gvisor.dev/gvisor/runsc/boot"
+	"gvisor.dev/gvisor/runsc/config"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
@@ -147,8 +149,15 @@ var layerLink = filepath.Join(boxinit.State, "layer")
 
 // beginning makes the link, and returns the annotations of a box.
 func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
+	annotations := map[string]string{}
+	if k.ImageFile {
+		annotations[boot.RootfsPrefix+"source"] = boxinit.ImageFile
+		annotations[boot.RootfsPrefix+"type"] = "erofs"
+		annotations[boot.RootfsPrefix+"overlay"] = string(config.MemoryOverlay)
+		annotations[boot.RootfsPrefix+"options"] = "size=" + strconv.FormatInt(k.Disk, 10)
+	}
 	if !k.Layered {
-		return nil, nil
+		return annotations, nil
 	}
 	to := os.DevNull
 	if !k.Memory && len(image) == 1 {
@@ -157,5 +166,6 @@ func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]strin
 	if err := os.Symlink(to, layerLink); err != nil {
 		return nil, err
 	}
-	return map[string]string{layerAnnotation: layerLink}, nil
+	annotations[layerAnnotation] = layerLink
+	return annotations, nil
 }

@@ -235,6 +235,9 @@ func specification(c *boxinit.Config) *specs.Spec {
 		{Destination: guestinit.Argv0, Source: boxinit.Root + guestinit.Argv0, Type: "bind", Options: []string{"rbind", "ro"}},
 		{Destination: "/dev/shm", Type: "tmpfs", Options: []string{"mode=1777", fmt.Sprintf("size=%d", c.GuestKernel.Disk)}},
 	}
+	if c.GuestKernel.ImageFile {
+		mounts = append(mounts, specs.Mount{Destination: guestinit.Furniture, Source: boxinit.Root + guestinit.Furniture, Type: "bind", Options: []string{"rbind", "ro"}})
+	}
 	for _, b := range c.GuestKernel.Binds {
 		options := []string{"rbind", "ro"}
 		if b.Write {
@@ -244,6 +247,9 @@ func specification(c *boxinit.Config) *specs.Spec {
 	}
 	files := uint64(max(c.Files, 4096))
 	args := []string{guestinit.Argv0}
+	if c.GuestKernel.ImageFile {
+		args = append(args, guestinit.Furnish)
+	}
 	if c.GuestKernel.Sudo {
 		args = append(args, guestinit.WithSudo)
 	}
