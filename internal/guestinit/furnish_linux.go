@@ -83,7 +83,7 @@ func (p *Piece) write(root *os.Root, name string, text []byte) error {
 		return err
 	}
 	_, err = f.Write(text)
-	return errors.Join(err, f.Chown(p.UID, p.GID), f.Chmod(fs.FileMode(p.Mode&0o777)), f.Close())
+	return errors.Join(err, f.Chmod(fs.FileMode(p.Mode&0o777)), f.Chown(p.UID, p.GID), f.Close())
 }
 
 func (p *Piece) makeDir(root *os.Root, name string) error {
@@ -106,7 +106,7 @@ func (p *Piece) makeDir(root *os.Root, name string) error {
 	if p.Mode&0o1000 != 0 {
 		mode |= fs.ModeSticky
 	}
-	return errors.Join(root.Chown(name, p.UID, p.GID), root.Chmod(name, mode))
+	return errors.Join(root.Chmod(name, mode), root.Chown(name, p.UID, p.GID))
 }
 
 // parents makes the directories above a name that are not there.

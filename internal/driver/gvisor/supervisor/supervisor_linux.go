@@ -215,7 +215,7 @@ func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 
 // agentCaps are the capabilities that the agent needs in gVisor: to make process groups, to
 // protect itself from commands, to start commands as their user, and to drop the rest.
-var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_SETUID", "CAP_SETGID"}
+var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_FOWNER", "CAP_SETUID", "CAP_SETGID"}
 
 // ownNetwork keeps the sentry in the box's network namespace, which is empty. Making and
 // removing another one would cost the host time.
