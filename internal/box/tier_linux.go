@@ -31,6 +31,9 @@ type Tier struct {
 	// Form is how the tier needs the files of an image; empty is a directory.
 	Form image.Form
 
+	// Root means that root of an image is root: the kernel is the sandbox's own.
+	Root bool
+
 	// Overlay means that a directory as a sandbox's root gets a private layer of the host's
 	// kernel. Otherwise the tier has such a layer itself, over the whole tree.
 	Overlay bool

@@ -46,6 +46,10 @@ const (
 	MaxFurniture = 4 << 20
 )
 
+// RootIsRoot is the agent's argument if commands of root have the capabilities that Docker gives by default, and programs of the
+// image may be set-id. That is over the guest kernel alone.
+const RootIsRoot = "root"
+
 // Kinds of a Piece.
 const (
 	PieceDir    = "dir"

@@ -84,7 +84,7 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 		if err != nil {
 			return err
 		}
-		c.GuestKernel.ImageFile = true
+		c.GuestKernel.ImageFile, c.GuestKernel.Layered = true, true
 		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountFile, Target: below(guestinit.Furniture), Source: text, Mode: 0o444, IsFile: true})
 	}
 	c.Mounts = mounts

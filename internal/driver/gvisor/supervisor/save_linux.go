@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/overlaysize"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // call calls the sentry. It keeps only the first line of an error, which may be a page
@@ -147,6 +150,25 @@ const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
 
 var layerLink = filepath.Join(boxinit.State, "layer")
 
+// firstLayer is the archive with which the private layer over an image begins. gVisor would cover an empty /tmp with a
+// file system of its own. The disk limit does not apply to that, and snapshots of files do not contain it.
+func firstLayer() (*os.File, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, dir := range []struct {
+		name string
+		mode int64
+	}{{"./", 0o755}, {"./tmp/", 0o1777}, {"./tmp/.X11-unix/", 0o1777}} {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir.name, Mode: dir.mode}); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return sys.SealedData("layer", buf.Bytes())
+}
+
 // beginning makes the link, and returns the annotations of a box.
 func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
 	annotations := map[string]string{}
@@ -160,8 +182,16 @@ func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]strin
 		return annotations, nil
 	}
 	to := os.DevNull
-	if !k.Memory && len(image) == 1 {
+	switch {
+	case k.Memory:
+	case len(image) == 1:
 		to = fmt.Sprintf("/proc/self/fd/%d", image[0].Fd())
+	case k.ImageFile:
+		f, err := firstLayer()
+		if err != nil {
+			return nil, err
+		}
+		to = fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // open as long as this process runs
 	}
 	if err := os.Symlink(to, layerLink); err != nil {
 		return nil, err
