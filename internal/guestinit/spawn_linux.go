@@ -70,7 +70,7 @@ func (s *spawner) trust() error {
 	if err := sys.SeccompThread(filter); err != nil {
 		return err
 	}
-	return sys.LeaveBounding(sys.DockerCaps)
+	return sys.KeepBounding(sys.DockerCaps())
 }
 
 // divide prepares the filter for hold.

@@ -239,22 +239,19 @@ func NoRoot() error {
 	return nil
 }
 
-// DockerCaps are the capabilities that Docker gives containers by default, as bits.
-const DockerCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID |
-	1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE | 1<<unix.CAP_SYS_CHROOT | 1<<unix.CAP_KILL | 1<<unix.CAP_AUDIT_WRITE | 1<<unix.CAP_SETFCAP |
-	1<<unix.CAP_MKNOD | 1<<unix.CAP_NET_RAW
+// DockerCaps returns the capabilities that Docker gives containers by default.
+func DockerCaps() []uintptr {
+	return []uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,
+		unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP, unix.CAP_MKNOD, unix.CAP_NET_RAW}
+}
 
 // DropBounding empties the bounding capability set of this thread, and so of every process that it
 // starts. None of them can gain a capability by executing a file.
-func DropBounding() error { return LeaveBounding(0) }
-
-// LeaveBounding is DropBounding, but leaves some capabilities in the set.
-func LeaveBounding(keep uint64) error {
+func DropBounding() error {
 	_, set, err := Capabilities()
 	if err != nil {
 		return err
 	}
-	set &^= keep
 	for ; set != 0; set &= set - 1 {
 		c := uintptr(bits.TrailingZeros64(set))
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {

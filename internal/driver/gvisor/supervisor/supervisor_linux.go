@@ -261,7 +261,7 @@ func specification(c *boxinit.Config) *specs.Spec {
 	bounding := agentCaps
 	if c.GuestKernel.ImageFile {
 		args = append(args, guestinit.Furnish, guestinit.RootIsRoot)
-		bounding = slices.Concat(agentCaps, rootCaps)
+		bounding = append(slices.Clone(rootCaps), "CAP_SYS_ADMIN") // the agent gives that one up
 	}
 	if c.GuestKernel.Sudo {
 		args = append(args, guestinit.WithSudo)
