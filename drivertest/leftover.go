@@ -2,6 +2,8 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +20,35 @@ func leakPromises() []group {
 		{"Create that is refused leaves nothing", createRefused},
 		{"Close leaves nothing of what is ephemeral", closeLeavesNothing},
 	}}, {alone: true, can: []paddock.Capability{paddock.CanOutlive}, promises: []promise{
+		{"a sandbox that is opened for one question holds nothing afterwards", openedHoldsNothing},
 		{"a maker that is killed takes its ephemeral sandboxes along, and leaves the kept ones whole", makerKilled},
 	}}}
+}
+
+// openedHoldsNothing asks a sandbox of another driver as monitoring does: each question opens it anew.
+func openedHoldsNothing(t *testing.T, s *suite) {
+	b := s.own(t)
+	b.must(t, "true")
+	other := s.fresh(t)
+	ask := func() {
+		sb, err := other.Open(bounded(t), b.ID())
+		if err != nil {
+			t.Fatalf("open: %v", err)
+		}
+		if _, err := sb.Status(bounded(t)); err != nil {
+			t.Fatalf("status: %v", err)
+		}
+	}
+	ask() // what the driver holds for itself
+	before := len(s.held(t)["descriptor"])
+	const times = 50
+	for range times {
+		ask()
+	}
+	until(t, fmt.Sprintf("of %d openings a few descriptors are left", times), func() bool {
+		runtime.GC()
+		return len(s.held(t)["descriptor"]) < before+times/5
+	})
 }
 
 func removeLeavesNothing(t *testing.T, s *suite) {

@@ -96,6 +96,9 @@ func (s *Sandbox) attach(conn net.Conn, b *statusBoard, lifetime time.Duration) 
 		b.close() // the first one's board is used
 		return conn, err
 	}
+	// The connection holds Paused for as long as it stands. Paused must not hold the sandbox, which holds the
+	// connection: then neither would ever be dropped.
+	owner := s.owner
 	g, err := guestclient.New(conn, guestclient.Options{
 		Aside: aside,
 		Amend: func(start guestclient.Start, exit *paddock.Exit) { s.driver.tier.Client.Amend(s, start, exit) }, Gone: s.gone, Again: s.again, Lifetime: lifetime,
@@ -107,7 +110,7 @@ func (s *Sandbox) attach(conn net.Conn, b *statusBoard, lifetime time.Duration) 
 		Paused: func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			st, err := s.owner.Standing(ctx)
+			st, err := owner.Standing(ctx)
 			return err == nil && st.State == paddock.Paused
 		},
 	})

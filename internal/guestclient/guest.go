@@ -37,7 +37,8 @@ type Options struct {
 	Stuck func()
 
 	// Paused reports whether the sandbox is paused in place, so that a paused guest does not count as
-	// stuck. It returns within seconds. May be nil.
+	// stuck. It returns within seconds. It must not refer to what holds the Guest, because the connection
+	// holds it: nothing would ever be dropped. May be nil.
 	Paused func() bool
 
 	// Refuse returns the error of a new call while the guest stands still and cannot answer, and nil

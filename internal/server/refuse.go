@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -18,7 +19,7 @@ func (c Caller) refuseSpec(spec paddock.Spec) error {
 		return nil
 	}
 	switch {
-	case spec.Root.Kind != paddock.RootHost && spec.Root.Kind != paddock.RootSnapshot, spec.Root.Path != "":
+	case !slices.Contains([]paddock.RootKind{paddock.RootHost, paddock.RootSnapshot, paddock.RootImage}, spec.Root.Kind), spec.Root.Path != "":
 		return denied("a root that is a directory of the host")
 	case len(spec.Mounts) > 0:
 		return denied("a mount of the host")
