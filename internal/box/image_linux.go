@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -14,8 +15,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
-// fileImage is the name in Plan.Files of the lock by which a sandbox holds its image.
-const fileImage = "image"
+// FileImageLock is the name in Plan.Files of the lock by which a sandbox holds its image. No box gets it: it could
+// give the lock up.
+const FileImageLock = "image lock"
 
 // ownTree returns the directory with the whole file tree of a root that has one.
 func ownTree(root paddock.Root) (dir string, ok bool) {
@@ -55,12 +57,12 @@ func (d *Driver) takeImage(ctx context.Context, spec *paddock.Spec) (hold *os.Fi
 	if d.site.o.Images == nil { // of a snapshot that another driver made
 		return nil, fmt.Errorf("root image: this driver has no store of images: %w", paddock.Unsupported)
 	}
-	tree, hold, err := d.site.o.Images.Tree(ctx, spec.Root.Image, image.FormDir)
+	tree, hold, err := d.site.o.Images.Tree(ctx, spec.Root.Image, cmp.Or(d.tier.Form, image.FormDir))
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", spec.Root.Image, err)
 	}
 	spec.Root.Path = tree.Path
-	if err := configure(spec, tree.Config); err != nil {
+	if err := configure(spec, tree.Config, d.tier.Root); err != nil {
 		_ = hold.Close() // it was only read
 		return nil, fmt.Errorf("image %s: %w", spec.Root.Image, err)
 	}
@@ -74,7 +76,7 @@ const (
 )
 
 // configure completes a spec by what the configuration of its image says. The configuration is a stranger's.
-func configure(spec *paddock.Spec, c image.Config) error {
+func configure(spec *paddock.Spec, c image.Config, root bool) error {
 	if len(c.Env) > maxImageEnv {
 		return fmt.Errorf("its configuration has %d variables, the most are %d: %w", len(c.Env), maxImageEnv, paddock.Invalid)
 	}
@@ -93,7 +95,7 @@ func configure(spec *paddock.Spec, c image.Config) error {
 	maps.Copy(env, spec.Env)
 	spec.Env = env
 	if spec.User == "" {
-		spec.User = imageUser(c.User)
+		spec.User = imageUser(c.User, root)
 	}
 	if spec.Dir == "" && c.Dir != "" && !slices.ContainsFunc(spec.Mounts, isDirectory) {
 		if !path.IsAbs(c.Dir) || len(c.Dir) > 4096 || strings.ContainsRune(c.Dir, 0) {
@@ -104,15 +106,17 @@ func configure(spec *paddock.Spec, c image.Config) error {
 	return nil
 }
 
-// imageUser returns the user of a spec for that of an image: of "user:group" the user. Root is no user of a sandbox
-// that shares the kernel of the host: then it is the tier's own.
-func imageUser(text string) string {
+// imageUser returns the user of a spec for that of an image: of "user:group" the user. Without one it is root. Root is
+// no user of a sandbox that shares the kernel of the host: then it is the tier's own.
+func imageUser(text string, root bool) string {
 	name, _, _ := strings.Cut(text, ":")
-	switch name {
-	case "root", "0":
-		return ""
+	switch {
+	case name != "" && name != "root" && name != "0":
+		return name
+	case root:
+		return "root"
 	}
-	return name
+	return ""
 }
 
 // isDirectory reports whether a mount shows a directory, which commands then begin in.

@@ -40,7 +40,7 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation,
 func (p *preparation) image(ctx context.Context) error {
 	hold, err := p.d.takeImage(ctx, p.draft.Spec)
 	if hold != nil {
-		p.plan.Files.Add(fileImage, hold)
+		p.plan.Files.Add(FileImageLock, hold)
 		p.plan.Root = p.draft.Spec.Root
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ type Source struct {
 
 	mu    sync.Mutex
 	trees map[string]image.Tree // guarded by mu; by digest
+	files map[string]string     // guarded by mu; those of trees that are converted
 }
 
 // New returns a source without images.
@@ -32,7 +34,16 @@ func New(tb testing.TB) *Source {
 	if err := os.WriteFile(lock, nil, 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	return &Source{lock: lock, trees: map[string]image.Tree{}}
+	return &Source{lock: lock, trees: map[string]image.Tree{}, files: map[string]string{}}
+}
+
+// convert makes the file system of a directory.
+func convert(path, dir string) error {
+	out, err := exec.Command("mkfs.erofs", "--quiet", "-E", "noinline_data", path, dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }
 
 // Add adds an image whose files are those of a directory, and returns a digest for it.
@@ -62,8 +73,18 @@ func (s *Source) Tree(_ context.Context, digest string, form image.Form) (image.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tree, ok := s.trees[digest]
-	if !ok || tree.Form != form {
-		return image.Tree{}, nil, fmt.Errorf("no such image in the form %s: %w", form, paddock.NotFound)
+	if !ok {
+		return image.Tree{}, nil, fmt.Errorf("no such image: %w", paddock.NotFound)
+	}
+	if tree.Form != form {
+		if tree.Path, ok = s.files[digest]; !ok {
+			path := filepath.Join(filepath.Dir(s.lock), digest[len("sha256:"):])
+			if err := convert(path, s.trees[digest].Path); err != nil {
+				return image.Tree{}, nil, err
+			}
+			tree.Path, s.files[digest] = path, path
+		}
+		tree.Form = form
 	}
 	hold, err := os.Open(s.lock)
 	if err != nil {
