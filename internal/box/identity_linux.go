@@ -87,6 +87,9 @@ func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error
 	if u, ok := lookup(base, func(l guest.User) bool { return l.Name == spec.User }); ok {
 		return sane(u), nil
 	}
+	if spec.User == "root" && spec.Root.Kind == paddock.RootImage { // an image of one program has no list of users
+		return guest.User{Name: "root", Home: "/root", Shell: "/bin/sh"}, nil
+	}
 	if spec.User == "user" {
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	}
