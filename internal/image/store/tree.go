@@ -254,7 +254,10 @@ func one(t *layer.Tree, open func() (io.ReadCloser, error)) error {
 
 // flatten makes the form of a file system in one file.
 func flatten(ctx context.Context, c Conversion) (int64, error) {
-	f, err := os.OpenFile(c.Path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(c.Path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+	if err == nil {
+		err = f.Chmod(0o644) // a sandbox of root's reads it as nobody; the directories above are closed to all others
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
