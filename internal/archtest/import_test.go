@@ -36,7 +36,7 @@ func layers() []layer {
 		{"internal/image/erofs", nil, "layers of strangers, into one file that is handed to it"},
 		{"internal/image/registry", []string{"internal/image/reference"}, "the wire of registries: it keeps nothing, and is told where it may connect"},
 		{"internal/image/dockerlogin", []string{"internal/image/registry"}, "the caller's own credentials: for the command line alone"},
-		{"internal/image/imagetest", []string{"drivertest", "internal/image"}, "images of tests, in the place of a store"},
+		{"internal/image/imagetest", []string{"drivertest", "internal/image", "internal/image/erofs"}, "images of tests, in the place of a store"},
 		{"internal/image/signature", nil, "pure: who signed a digest"},
 		{"internal/image/store", []string{"internal/image", "internal/image/erofs", "internal/image/layer", "internal/image/reference", "internal/image/registry", "internal/image/shelf", "internal/image/signature"}, "images on the disk, each its tenant's; no tier, no server and no key"},
 		{"internal/image/e2broot", []string{"internal/image", "internal/image/layer", "internal/image/store"}, "a form of images: what E2B's sandboxes need of one"},

@@ -2,12 +2,15 @@
 package imagetest
 
 import (
+	"archive/tar"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -16,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/image/erofs"
 )
 
 // A Source has the images that a test adds. It is safe for concurrent use.
@@ -37,13 +41,59 @@ func New(tb testing.TB) *Source {
 	return &Source{lock: lock, trees: map[string]image.Tree{}, files: map[string]string{}}
 }
 
+// most bounds the images of tests.
+const most = 4 << 30
+
 // convert makes the file system of a directory.
-func convert(path, dir string) error {
-	out, err := exec.Command("mkfs.erofs", "--quiet", "-E", "noinline_data", path, dir).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+func convert(name, dir string) error {
+	pack := func() (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		go func() { _ = w.CloseWithError(archive(w, dir)) }() // it ends with the reader
+		return r, nil
 	}
-	return nil
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = erofs.Convert(context.Background(), f, []func() (io.ReadCloser, error){pack}, erofs.Bounds{Bytes: most, Names: 1 << 20})
+	return errors.Join(err, f.Chmod(0o644), f.Close()) // a sandbox of root's reads it as nobody
+}
+
+// archive writes the files of a directory.
+func archive(to io.Writer, dir string) error {
+	w := tar.NewWriter(to)
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		link := ""
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if link, err = os.Readlink(name); err != nil {
+				return err
+			}
+		}
+		h, err := tar.FileInfoHeader(info, link)
+		if err != nil {
+			return err
+		}
+		if h.Name, err = filepath.Rel(dir, name); err != nil {
+			return err
+		}
+		if err := w.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		return errors.Join(err, f.Close())
+	})
+	return errors.Join(err, w.Close())
 }
 
 // Add adds an image whose files are those of a directory, and returns a digest for it.
