@@ -113,6 +113,7 @@ const (
 	CanRootHost       Capability = "root-host"       // RootHost
 	CanRootDir        Capability = "root-dir"        // RootDir
 	CanRootSnapshot   Capability = "root-snapshot"   // RootSnapshot
+	CanRootImage      Capability = "root-image"      // RootImage
 	CanMount          Capability = "mount"           // Spec.Mounts, read-only
 	CanMountWrite     Capability = "mount-write"     // Mount.Write
 	CanMountOverlay   Capability = "mount-overlay"   // Mount.Overlay

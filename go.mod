@@ -9,6 +9,7 @@ require (
 	github.com/containerd/cgroups/v3 v3.1.0
 	github.com/creack/pty v1.1.24
 	github.com/dsnet/compress v0.0.1
+	github.com/erofs/go-erofs v0.3.1
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/go-git/go-billy/v5 v5.6.2
 	github.com/go-git/go-git/v5 v5.16.4

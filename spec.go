@@ -138,6 +138,10 @@ const (
 	RootOpen RootKind = "open"
 	// RootSnapshot shows the files of a snapshot that this driver knows.
 	RootSnapshot RootKind = "snapshot"
+	// RootImage shows the files of an OCI image. The image is never written: changes go to a private layer.
+	// The environment and the working directory of its configuration apply where the spec names none, and so does its
+	// user. Its entrypoint and command are not run.
+	RootImage RootKind = "image"
 )
 
 // A Root is the source of a sandbox's file tree.
@@ -146,6 +150,10 @@ type Root struct {
 	Path string   `json:"path,omitempty"` // for RootDir: absolute path on the host
 
 	Snapshot SnapshotID `json:"snapshot,omitempty"` // for RootSnapshot
+
+	// Image is for RootImage: a reference such as "python:3.13-slim", or the digest of a manifest, "sha256:…". What
+	// resolves references is above the drivers, which know images by digest alone.
+	Image string `json:"image,omitempty"`
 }
 
 // A Mount shows a host directory or file inside a sandbox.

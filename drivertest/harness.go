@@ -51,6 +51,10 @@ type Harness struct {
 	// wrapper, those that it overrides. The other promises are logged as left out.
 	Subjects []string
 
+	// Image gives the drivers that New opens an image with these files, and returns its digest. It is needed for a
+	// driver with paddock.CanRootImage.
+	Image func(t testing.TB, tree string, c ImageConfig) (digest string)
+
 	// Skip lists promises, by their text, that the driver cannot keep, each with the
 	// reason.
 	Skip map[string]string
@@ -107,6 +111,7 @@ func groups() []group {
 		{"remove", removePromises()},
 		{"lifecycle", lifecyclePromises()},
 		{"spec", specPromises()},
+		{"image", imagePromises()},
 		{"status", statusPromises()},
 		{"zero", zeroPromises()},
 		{"mount", mountPromises()},

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -100,6 +101,9 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 		paddock.CanRootHost: create(func(spec *paddock.Spec) { spec.Root = paddock.Root{} }),
 		paddock.CanRootDir: create(func(spec *paddock.Spec) {
 			spec.Root = paddock.Root{Kind: paddock.RootDir, Path: t.TempDir()}
+		}),
+		paddock.CanRootImage: create(func(spec *paddock.Spec) {
+			spec.Root = paddock.Root{Kind: paddock.RootImage, Image: "sha256:" + strings.Repeat("0123456789abcdef", 4)}
 		}),
 		paddock.CanMount: create(func(spec *paddock.Spec) {
 			spec.Mounts = append(spec.Mounts, paddock.Mount{Source: t.TempDir(), Target: "/mnt/dt"})

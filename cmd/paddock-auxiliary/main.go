@@ -1,4 +1,4 @@
-// Command paddock-auxiliary has the commands of paddock that are rarely used and need much code: audit,
+// Command paddock-auxiliary has the commands of paddock that are rarely used and need much code: audit, image,
 // sim and vm. paddock embeds it and executes it for these commands.
 package main
 

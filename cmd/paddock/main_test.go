@@ -22,6 +22,7 @@ func TestScripts(t *testing.T) {
 			// Everyone may enter: the scripts also run as someone else.
 			return os.Chmod(e.WorkDir, 0o755)
 		},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"registry": serveRegistry},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})

@@ -27,7 +27,7 @@ func TestMistakesAreToldWithWhatToDo(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", row.args, code, said)
 		}
 	}
-	for _, group := range []string{"key", "tenant", "policy", "audit", "vm"} {
+	for _, group := range []string{"key", "tenant", "policy", "audit", "image", "vm"} {
 		v := invoke(t.TempDir(), nil, nil, group)
 		if code := v.Run(t.Context()); code != 0 || !strings.Contains(v.Stdout.String(), "Usage:") {
 			t.Errorf("%s: exit %d: %s", group, code, v.Stderr.String())

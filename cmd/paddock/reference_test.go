@@ -159,6 +159,7 @@ func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 		"paddock hook":            "agents call it, in the words of each",
 		"paddock hooks install":   "it has no answer but its status, and questions",
 		"paddock hooks remove":    "it has no answer but its status, and questions",
+		"paddock image save":      "its answer is an archive",
 		"paddock key revoke":      "it has no answer but its status",
 		"paddock login":           "it has no answer but its status",
 		"paddock logout":          "it has no answer but its status",

@@ -21,6 +21,7 @@ func frontModules() map[string]string {
 		"golang.org/x/term":                         "terminals",
 		"github.com/landlock-lsm/go-landlock":       "numbers of system calls",
 		"kernel.org/pub/linux/libs/security/libcap": "giving up capabilities",
+		"github.com/erofs/go-erofs":                 "the accounts of an image; it initialises nothing but errors",
 		"github.com/containerd/cgroups/v3":          "control groups",
 		"github.com/moby/sys/userns":                "as above",
 		"github.com/godbus/dbus/v5":                 "a login session gets its control group from systemd, before there is any sandbox; its init takes 5 µs",

@@ -40,11 +40,15 @@ type Build struct {
 	Digest   string `json:"digest,omitempty"`   // "sha256:" and the digest of its file; empty if the file could not be read
 }
 
-// StartOf returns the event of a new sandbox. It sets neither PolicyFile nor Image, which only the caller knows.
+// StartOf returns the event of a new sandbox. It does not set PolicyFile, nor Image where the root is a
+// directory that was made of one: only the caller knows them.
 func StartOf(st paddock.Status, spec paddock.Spec, b Build) Event {
 	s := Start{Tier: string(st.Tier), Root: string(spec.Root.Kind), Snapshot: string(spec.Root.Snapshot), Policy: PolicyDigest(spec.Policy), Paddock: b}
 	if spec.Root.Kind == paddock.RootHost {
 		s.Root = "host"
+	}
+	if spec.Root.Kind == paddock.RootImage {
+		s.Image = spec.Root.Image // drivers take digests alone
 	}
 	for _, f := range st.Enforced {
 		s.Controls = append(s.Controls, Strength{string(f.Control), string(f.Strength)})

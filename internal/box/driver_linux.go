@@ -24,6 +24,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
@@ -104,6 +105,9 @@ type Options struct {
 	// mount. In each are directories upper and work. They are the caller's, who reads and removes them when the sandbox
 	// is gone. One serves one sandbox.
 	Layers map[string]string
+
+	// Images has the images with which sandboxes may begin. Nil refuses paddock.RootImage.
+	Images image.Source
 
 	// Changing is called with the source of a mount in Layers and a path below it, before commands change what they see
 	// there. The sandbox reports it, so it may be forged.

@@ -100,7 +100,7 @@ func FuzzLookup(f *testing.F) {
 		// A match is a whole line of the file, and the first one.
 		check := func(match func(guest.User) bool) {
 			seen := 0
-			u, ok := lookup(base, func(u guest.User) bool {
+			u, ok := lookup(tree{base: base}, func(u guest.User) bool {
 				seen++
 				return match(u)
 			})

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -50,15 +51,16 @@ func identify(spec *paddock.Spec, env environ) (Identity, error) {
 }
 
 func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error) {
-	base := "/"
-	if spec.Root.Kind == paddock.RootDir {
-		base = spec.Root.Path
+	base, err := treeOf(spec.Root)
+	if err != nil {
+		return guest.User{}, err
 	}
+	defer base.close()
 	switch {
 	case spec.User == "" && id.Root:
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	case spec.User == "":
-		own, ok := lookup("/", func(l guest.User) bool { return l.UID == id.KUID })
+		own, ok := lookup(tree{base: "/"}, func(l guest.User) bool { return l.UID == id.KUID })
 		if !ok {
 			own = guest.User{Name: "user", UID: id.KUID, GID: id.KGID, Home: "/home/" + strconv.Itoa(id.KUID), Shell: "/bin/sh"}
 			if u, err := user.Current(); err == nil && u.Username != "" { // of an account that is not in the file
@@ -84,6 +86,9 @@ func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error
 	}
 	if u, ok := lookup(base, func(l guest.User) bool { return l.Name == spec.User }); ok {
 		return sane(u), nil
+	}
+	if spec.User == "root" && spec.Root.Kind == paddock.RootImage { // an image of one program has no list of users
+		return guest.User{Name: "root", Home: "/root", Shell: "/bin/sh"}, nil
 	}
 	if spec.User == "user" {
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
@@ -119,16 +124,10 @@ func isSystemDir(path string) bool {
 	return path == "/run" || path == "/tmp" || path == "/var" || path == "/var/tmp"
 }
 
-// lookup finds a line of base's /etc/passwd. base is the host's own root or one that the
-// caller named; guests write neither.
-func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return guest.User{}, false
-	}
-	defer root.Close()
-	// Do not wait if it is a FIFO, and read a bounded amount.
-	f, err := root.OpenFile("etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// lookup finds a line of a tree's /etc/passwd. It is the host's own tree, one that the caller
+// named, or an image's; guests write none of them.
+func lookup(t tree, match func(guest.User) bool) (guest.User, bool) {
+	f, err := t.passwd()
 	if err != nil {
 		return guest.User{}, false
 	}
@@ -151,6 +150,23 @@ func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
 		}
 	}
 	return guest.User{}, false
+}
+
+// passwd opens a tree's /etc/passwd.
+func (t tree) passwd() (fs.File, error) {
+	if t.image != nil {
+		at, there := t.find("/etc/passwd")
+		if !there {
+			return nil, fs.ErrNotExist
+		}
+		return t.open(at)
+	}
+	root, err := os.OpenRoot(t.base)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile("etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not wait if it is a FIFO
 }
 
 // accounts returns the box's /etc/passwd and /etc/group: the system's accounts and the

@@ -44,6 +44,7 @@ type Layout struct {
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
 	overlay, saves bool
+	inFile         bool // the tree is in a file, of an image
 
 	// Reserve is how much memory the host allows in addition to the limit, in bytes, for
 	// the tier's own needs, until the configuration says so.
@@ -53,7 +54,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -66,11 +67,11 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 	if l.Mounts, err = l.userMounts(spec); err != nil {
 		return nil, err
 	}
-	if spec.Root.Kind == paddock.RootDir {
-		if err := l.private.Refuse("root", private.RealPath(spec.Root.Path)); err != nil {
+	if dir, ok := ownTree(spec.Root); ok {
+		if err := l.private.Refuse("root", private.RealPath(dir)); err != nil {
 			return nil, err
 		}
-		l.paths = append(l.paths, spec.Root.Path)
+		l.paths = append(l.paths, dir)
 	}
 	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
 	return l, l.placeKeyAgents(spec)
@@ -134,6 +135,9 @@ func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *gatewaycli
 	}
 	return nil
 }
+
+// InFile reports whether the tree is in a file, of an image, which only a guest kernel can mount.
+func (l *Layout) InFile() bool { return l.inFile }
 
 // Add appends mounts to the configuration.
 func (l *Layout) Add(m ...boxinit.Mount) { l.Config.Mounts = append(l.Config.Mounts, m...) }
@@ -208,13 +212,14 @@ func notThere(err error) error {
 // Everything else is private to the box.
 func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []boxinit.Mount) error {
 	l.Add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
-	switch dir := spec.Root.Kind == paddock.RootDir; {
-	case dir && !l.overlay:
-		if err := l.entries(spec.Root.Path, false); err != nil {
+	switch path, own := ownTree(spec.Root); {
+	case own && inFile(spec.Root): // the guest kernel has it
+	case own && !l.overlay:
+		if err := l.entries(path, false); err != nil {
 			return err
 		}
-	case dir:
-		if err := l.directory(spec.Root.Path, limits.Disk); err != nil {
+	case own:
+		if err := l.directory(path, limits.Disk); err != nil {
 			return err
 		}
 	default:
@@ -232,7 +237,9 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		}
 		l.Add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: dir, Mode: mode, Write: true})
 	}
-	l.Add(boxinit.Mount{Kind: boxinit.MountLink, Target: "/var/run", Source: "/run"})
+	if !inFile(spec.Root) {
+		l.Add(boxinit.Mount{Kind: boxinit.MountLink, Target: "/var/run", Source: "/run"})
+	}
 	if spec.Root.Kind == paddock.RootHost {
 		passwd, group := accounts(l.Config.User)
 		l.replace("/etc/passwd", passwd)
@@ -683,7 +690,7 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 // they lead to.
 func (l *Layout) path() string {
 	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	if slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
+	if l.inFile || slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
 		return plain
 	}
 	var dirs []string

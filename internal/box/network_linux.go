@@ -22,7 +22,11 @@ import (
 // network configures the box's system for the gateway: name lookups go to the gateway, and
 // its certificates for decrypted TLS are trusted.
 func (l *Layout) network(spec *paddock.Spec, g *gatewayclient.Gateway) error {
-	t := treeOf(spec)
+	t, err := treeOf(spec.Root)
+	if err != nil {
+		return err
+	}
+	defer t.close()
 	if g == nil {
 		if l.Config.HostNet {
 			return nil
@@ -98,7 +102,7 @@ func withoutDaemons(conf string) string {
 
 // makeable reports whether a missing file can be made.
 func (l *Layout) makeable(t tree, at string) bool {
-	return inOwnDir(at) || t.own && l.overlay // the layer is above it
+	return inOwnDir(at) || t.own && (l.overlay || t.image != nil) // the layer is above it
 }
 
 // inOwnDir reports whether a path is in a directory of the box's own.
@@ -154,15 +158,50 @@ func (l *Layout) trust(t tree, cert string, variables map[string]string) {
 
 // A tree is the file tree on the host with which a box begins.
 type tree struct {
-	base string
-	own  bool // a directory of the caller, below a private layer
+	base  string
+	own   bool // of the caller, below a private layer
+	image *imageFile
 }
 
-func treeOf(spec *paddock.Spec) tree {
-	if spec.Root.Kind == paddock.RootDir {
-		return tree{base: spec.Root.Path, own: true}
+// treeOf opens the tree of a root. The caller closes it.
+func treeOf(root paddock.Root) (tree, error) {
+	dir, ok := ownTree(root)
+	if !ok {
+		return tree{base: "/"}, nil
 	}
-	return tree{base: "/"}
+	if !inFile(root) {
+		return tree{base: dir, own: true}, nil
+	}
+	i, err := openImageFile(dir)
+	return tree{base: dir, own: true, image: i}, err
+}
+
+func (t tree) close() {
+	if t.image != nil {
+		_ = t.image.file.Close() // it was only read
+	}
+}
+
+// lstat, readlink and open take a real place or the name of a link at one.
+func (t tree) lstat(at string) (fs.FileInfo, error) {
+	if t.image != nil {
+		return t.image.fs.Lstat(entryName(at))
+	}
+	return os.Lstat(filepath.Join(t.base, at))
+}
+
+func (t tree) readlink(at string) (string, error) {
+	if t.image != nil {
+		return t.image.fs.ReadLink(entryName(at))
+	}
+	return os.Readlink(filepath.Join(t.base, at))
+}
+
+func (t tree) open(at string) (fs.File, error) {
+	if t.image != nil {
+		return t.image.fs.Open(entryName(at))
+	}
+	return os.Open(filepath.Join(t.base, at))
 }
 
 // linksMax bounds how many links a name may lead through.
@@ -177,7 +216,7 @@ func (t tree) find(name string) (real string, there bool) {
 		part := left[0]
 		left = left[1:]
 		next := path.Join(real, part) // handles .. and .
-		st, err := os.Lstat(filepath.Join(t.base, next))
+		st, err := t.lstat(next)
 		if err != nil {
 			return path.Join(append([]string{next}, left...)...), false
 		}
@@ -185,7 +224,7 @@ func (t tree) find(name string) (real string, there bool) {
 			real = next
 			continue
 		}
-		to, err := os.Readlink(filepath.Join(t.base, next))
+		to, err := t.readlink(next)
 		if links++; err != nil || links > linksMax {
 			return name, false
 		}
@@ -197,7 +236,7 @@ func (t tree) find(name string) (real string, there bool) {
 	if inOwnDir(real) {
 		return real, false // the box's own directory is empty
 	}
-	st, err := os.Lstat(filepath.Join(t.base, real))
+	st, err := t.lstat(real)
 	return real, err == nil && st.Mode().IsRegular()
 }
 
@@ -206,7 +245,7 @@ const confMax = 32 << 10
 
 // read reads a small file at a real place.
 func (t tree) read(real string) (string, error) {
-	f, err := os.Open(filepath.Join(t.base, real))
+	f, err := t.open(real)
 	if err != nil {
 		return "", err
 	}
@@ -218,16 +257,30 @@ func (t tree) read(real string) (string, error) {
 	return string(data), err
 }
 
-// keystores lists the keystores of the tree's Java installations.
+// glob lists what matches a pattern in the tree. No link of a tree of its own leads out of it.
+func (t tree) glob(pattern string) []string {
+	if !t.own {
+		found, _ := filepath.Glob(pattern) // it is of a list of ours, and so valid
+		return found
+	}
+	root, err := os.OpenRoot(t.base)
+	if err != nil {
+		return nil // the layout reads it, and says so
+	}
+	defer root.Close()
+	found, _ := fs.Glob(root.FS(), strings.TrimPrefix(pattern, "/"))
+	return found
+}
+
+// keystores lists the keystores of the tree's Java installations. Those in the file of an image stay as they are.
 func (t tree) keystores(home string) []string {
+	if t.image != nil {
+		return nil
+	}
 	names := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 	for _, pattern := range hostroot.JavaHomes() {
-		found, err := filepath.Glob(filepath.Join(t.base, pattern))
-		if err != nil {
-			continue // an invalid pattern, but the list is ours
-		}
-		for _, dir := range found {
-			names = append(names, "/"+strings.TrimPrefix(strings.TrimPrefix(dir, strings.TrimSuffix(t.base, "/")), "/")+"/lib/security/cacerts")
+		for _, dir := range t.glob(pattern) {
+			names = append(names, path.Join("/", dir, "lib/security/cacerts"))
 		}
 	}
 	if filepath.IsAbs(home) && !t.own {

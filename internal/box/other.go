@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/step"
@@ -37,6 +38,7 @@ type Options struct {
 	Audit   audit.Sink
 	Steps   string
 	Layers  map[string]string
+	Images  image.Source
 
 	Changing func(source, path string)
 }

@@ -26,7 +26,7 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation,
 	p := &preparation{d: d, draft: draft}
 	p.plan = Plan{Name: string(spec.ID), Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, executed: []executed{{FileInit, d.tier.Init}}, Audit: d.site.o.Audit, host: d.site.host()}
 	p.plan.Policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the gateway has the rest
-	for _, stage := range []func(context.Context) error{p.bound, p.lay, p.gateway, p.supply} {
+	for _, stage := range []func(context.Context) error{p.image, p.bound, p.lay, p.gateway, p.supply} {
 		if err := stage(ctx); err != nil {
 			p.plan.Close()
 			return nil, err
@@ -34,6 +34,16 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation,
 	}
 	p.plan.finish = p.finish
 	return p, nil
+}
+
+// image takes the image with which the sandbox begins.
+func (p *preparation) image(ctx context.Context) error {
+	hold, err := p.d.takeImage(ctx, p.draft.Spec)
+	if hold != nil {
+		p.plan.Files.Add(FileImageLock, hold)
+		p.plan.Root = p.draft.Spec.Root
+	}
+	return err
 }
 
 // bound sets the limits.

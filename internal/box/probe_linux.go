@@ -41,6 +41,9 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	if d.site.o.Steps != "" {
 		info.Capabilities = append(info.Capabilities, paddock.CanUndo)
 	}
+	if d.site.o.Images != nil {
+		info.Capabilities = append(info.Capabilities, paddock.CanRootImage)
+	}
 	return info, nil
 }
 

@@ -41,6 +41,10 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		} else if !st.IsDir() {
 			return fmt.Errorf("root %s: not a directory: %w", spec.Root.Path, paddock.Invalid)
 		}
+	case paddock.RootImage:
+		if err := d.checkImage(spec); err != nil {
+			return err
+		}
 	case paddock.RootSnapshot:
 		if d.tier.Snapshots == nil {
 			return fmt.Errorf("root %.64q: this tier has no snapshots yet: %w", string(spec.Root.Kind), paddock.Unsupported)

@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
 // A Tier is what a [Driver] needs from one tier: values, and a small interface for each
@@ -26,6 +27,12 @@ type Tier struct {
 	// Overhead returns the bytes of memory that a box may take on the host beside a memory
 	// limit. Nil means none: all that runs around the commands counts as the limit.
 	Overhead func(memory int64) int64
+
+	// Form is how the tier needs the files of an image; empty is a directory.
+	Form image.Form
+
+	// Root means that root of an image is root: the kernel is the sandbox's own.
+	Root bool
 
 	// Overlay means that a directory as a sandbox's root gets a private layer of the host's
 	// kernel. Otherwise the tier has such a layer itself, over the whole tree.

@@ -135,6 +135,10 @@ type GuestKernelConfig struct {
 	// SavedParts is how many parts of a saved box are mounted at SavedPart. If it is zero, they come as FileImage.
 	SavedParts int `json:"saved_parts,omitempty"`
 
+	// ImageFile means that the commands' tree is the file system in the file ImageFile, which the kernel reads
+	// itself. What a box has besides is in the list of its agent: see guestinit.Furniture.
+	ImageFile bool `json:"image_file,omitempty"`
+
 	// Audit lists the kinds of events that the guest kernel writes to FileEvents.
 	Audit []paddock.AuditKind `json:"audit,omitempty"`
 
@@ -170,6 +174,8 @@ const (
 	Engine = "/engine"
 
 	saved = "/saved" // see SavedPart
+
+	ImageFile = "/image" // see GuestKernelConfig.ImageFile
 )
 
 // SavedPart returns where a part of a saved box is mounted, if it does not come as a FileImage.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,6 +35,9 @@ type App struct {
 
 	// Commands returns commands in addition to those of this package. Nil adds none.
 	Commands func(*App) []*cobra.Command
+
+	// Self returns another invocation of this program, with the caller's environment. Nil is a build without images.
+	Self func(ctx context.Context, args ...string) (*exec.Cmd, error)
 
 	Tty func() (*os.File, error) // opens the caller's terminal, whatever the streams are
 	// Dial returns the driver of a server. Private returns the address of the caller's own server,

@@ -99,6 +99,8 @@ func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
 		return nil, err
 	}
 	switch {
+	case p.spec.Root.Kind == paddock.RootImage:
+		return nil, noImageThere()
 	case p.limits != (budget.Limits{}):
 		return nil, WithHint(fmt.Errorf("--limit is of sandboxes that one command makes for itself: %w", paddock.Unsupported),
 			"leave it out, or use paddock run; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")

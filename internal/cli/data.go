@@ -15,3 +15,12 @@ func PythonDir(lookup func(string) (string, bool)) string {
 	}
 	return filepath.Join(cache, "python")
 }
+
+// ImagesDir returns the directory of the caller's images. It is beside the data directory, because no sandbox sees that.
+func (a *App) ImagesDir() (string, error) {
+	dir, err := a.Data()
+	if err != nil {
+		return "", err
+	}
+	return dir + "-images", nil
+}

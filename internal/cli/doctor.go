@@ -86,7 +86,7 @@ make a sandbox.`,
 				}
 			}
 			if server == "" {
-				found := examine(c.Context(), tiers, a.Steps())
+				found := examine(c.Context(), tiers, a.looking())
 				list, _ := a.unowned() // paddock gc tells why something cannot be looked for
 				for _, u := range list {
 					found.Unowned = append(found.Unowned, u.What)
@@ -97,7 +97,7 @@ make a sandbox.`,
 				return a.tell(found, want, asJSON)
 			}
 			return a.With(c.Context(), &RemoteFlags{Server: server}, func(ctx context.Context, r *Remote) error {
-				return a.tell(examine(ctx, r.tiers(tiers), a.Steps()), want, asJSON)
+				return a.tell(examine(ctx, r.tiers(tiers), a.looking()), want, asJSON)
 			})
 		},
 	}
@@ -151,11 +151,11 @@ func (s onServer) Info(ctx context.Context, _ paddock.Tier) (paddock.Info, error
 func (onServer) Close() error { return nil }
 
 // examine asks each tier.
-func examine(ctx context.Context, tiers []Tier, steps string) checkup {
+func examine(ctx context.Context, tiers []Tier, g Gear) checkup {
 	out := checkup{Version: 1, Tiers: []diagnosis{}}
 	found := map[paddock.Tier]diagnosis{}
 	for _, t := range tiers {
-		found[t.Name] = t.examine(ctx, steps)
+		found[t.Name] = t.examine(ctx, g)
 		out.Tiers = append(out.Tiers, found[t.Name])
 	}
 	strongest, _, err := auto.Choose(candidates(tiers), func(name paddock.Tier) (paddock.Tier, error) {
@@ -178,13 +178,16 @@ func (d diagnosis) unable() error {
 	return fmt.Errorf("tier %s cannot make a sandbox here: %w", d.Tier, paddock.Unsupported)
 }
 
-func (t Tier) examine(ctx context.Context, steps string) diagnosis {
+// looking is what a driver gets of which only the abilities are asked.
+func (a *App) looking() Gear { return Gear{Steps: a.Steps(), Images: a.imagesOf()} }
+
+func (t Tier) examine(ctx context.Context, g Gear) diagnosis {
 	d := diagnosis{Tier: t.Name, About: t.About}
 	if t.Open == nil {
 		d.Cause = notInThisVersion
 		return d
 	}
-	driver, err := t.Open(Gear{Steps: steps})
+	driver, err := t.Open(g)
 	if err != nil {
 		d.Cause = err.Error()
 		return d

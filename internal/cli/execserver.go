@@ -86,6 +86,9 @@ func (a *App) execServer(ctx context.Context, f *execServerFlags, changed func(s
 	}
 	ctx, stop := a.Interruptible(ctx)
 	defer stop()
+	if err := a.takeImage(ctx, p); err != nil {
+		return Because(ctx, err)
+	}
 	b, err := a.createOneShot(ctx, p)
 	if err != nil {
 		return Because(ctx, err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 
@@ -19,10 +20,19 @@ func Main(tiers []Tier, guest, installed string, commands func(*App) []*cobra.Co
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Lookup: os.LookupEnv, Dir: workingDir, Data: func() (string, error) { return DataDir(os.LookupEnv) }, Tiers: tiers, Notify: notify,
 		Tty:  func() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) },
-		Dial: dial, Commands: commands, Guest: guest, Installed: installed,
+		Dial: dial, Commands: commands, Guest: guest, Installed: installed, Self: self,
 	}
 	a.Private = a.startPrivate
 	return a.Execute(context.Background())
+}
+
+// self returns another invocation of this program.
+func self(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.CommandContext(ctx, exe, args...), nil
 }
 
 // workingDir gives the real place of the working directory: what is mounted is

@@ -294,8 +294,14 @@ type maker struct {
 func (a *App) maker(ctx context.Context, f *mapFlags, p *plan) (*maker, error) {
 	m := &maker{a: a, plan: p}
 	_, named, err := a.site(&f.RemoteFlags)
-	if err != nil || !named {
+	if err != nil {
 		return m, err
+	}
+	if !named {
+		return m, a.takeImage(ctx, p)
+	}
+	if p.spec.Root.Kind == paddock.RootImage {
+		return nil, noImageThere()
 	}
 	if p.limits != (budget.Limits{}) {
 		return nil, WithHint(fmt.Errorf("--limit is of sandboxes that this command makes itself: %w", paddock.Unsupported), "leave it out, or the server: --server, PADDOCK_SERVER, paddock logout")

@@ -85,7 +85,7 @@ func (a *App) checkPolicy(c *cobra.Command, name string, srt bool, want string) 
 		if err != nil {
 			return tier, err
 		}
-		d := t.examine(c.Context(), a.Steps())
+		d := t.examine(c.Context(), a.looking())
 		if d.Info == nil {
 			return tier, fmt.Errorf("tier %s: %s: %w", tier, d.Cause, paddock.Unavailable)
 		}

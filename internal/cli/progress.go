@@ -37,3 +37,15 @@ func (a *App) progress(what string) (stop func()) {
 	})
 	return sync.OnceFunc(func() { close(done); wg.Wait() })
 }
+
+// Line returns what shows a text on the last line of the terminal, in place of the text before, and what takes it away.
+// Where standard error is no terminal nothing is shown.
+func (a *App) Line() (show func(text string), clear func()) {
+	if !isTerminal(a.Stderr) {
+		return func(string) {}, func() {}
+	}
+	return func(text string) { fmt.Fprintf(a.Stderr, "\r\x1b[Kpaddock: %s", OneLine(text)) }, func() { fmt.Fprint(a.Stderr, "\r\x1b[K") }
+}
+
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool { return isTerminal(stream) }

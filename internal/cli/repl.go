@@ -71,6 +71,9 @@ Exit status: 0; 1 if a cell of standard input failed; 125 if Paddock itself fail
 			}
 			p.spec.Ephemeral = true
 			return a.repl(c.Context(), l, func(ctx context.Context) (paddock.Sandbox, func() error, error) {
+				if err := a.takeImage(ctx, p); err != nil {
+					return nil, nil, err
+				}
 				b, err := a.createOneShot(ctx, p)
 				if err != nil {
 					return nil, nil, err

@@ -274,6 +274,9 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return err
 	}
 
+	if err := a.takeImage(ctx, p); err != nil {
+		return err
+	}
 	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals, stop := a.Notify(a.listen(f)...)

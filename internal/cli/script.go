@@ -88,6 +88,9 @@ func (a *App) runScript(ctx context.Context, f *runFlags, b *oneShot, relay *rel
 	if b.tier == paddock.Sim && errors.As(err, &start) && !errors.Is(err, paddock.Denied) {
 		return exit, WithHint(err, "this tier runs its own programs only, which docs/use/sim.md lists: --tier jail runs programs of this machine")
 	}
+	if b.image && errors.As(err, &start) && start.Code == 127 {
+		return exit, WithHint(fmt.Errorf("the image has no %s: %w", OneLine(start.Path), err), "a sandbox of an image sees no program of this machine: name one that the image has, or another image")
+	}
 	return exit, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
@@ -30,6 +31,8 @@ import (
 type specFlags struct {
 	tier         string
 	root         string
+	image        string
+	pull         string
 	workspace    string
 	read         listFlag
 	write        listFlag
@@ -64,7 +67,9 @@ type specFlags struct {
 
 func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.tier, "tier", "auto", "`tier` of isolation: jail, gvisor, microvm, sim, or auto ("+auto.Meaning+")")
-	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only), a `directory` that holds a whole tree (/path or dir:/path), or snapshot:ID")
+	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only), a `directory` that holds a whole tree (/path or dir:/path), image:REFERENCE, or snapshot:ID")
+	fs.StringVar(&f.image, "image", "", "begin with the files of an OCI image, by its `reference`, such as python:3.13-slim: the same as --root image:REFERENCE")
+	fs.StringVar(&f.pull, "pull", pullMissing, "`when` to ask the registry for the image: missing (if it is not here), always, or never")
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` to work in: writable inside at its own path, but for protected names; with --mode, the directory that the mode is about")
 	fs.Var(&f.read, "read", "show a file or directory of this machine inside, read-only: `PATH[:TARGET]` (repeatable)")
 	fs.Var(&f.write, "write", "the same, and changes reach this machine: `PATH[:TARGET]` (repeatable)")
@@ -115,6 +120,9 @@ type plan struct {
 	layers   map[string]string         // of mounts whose changes are reviewed
 	changing func(source, path string) // is told before something changes there
 	judgedBy json.RawMessage           // who judges a run that is reviewed; for the proposal
+
+	pull   string       // when to ask a registry for the image of the root
+	images image.Source // has that image; nil if the root is another
 
 	journal string // directory of the journal of steps; empty if there can be none
 	ask     func(context.Context, gatewayclient.Question) gatewayclient.Answer
@@ -249,6 +257,13 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 		if s.Root, err = parseRoot(f.root, p.host.Dir); err != nil {
 			return err
 		}
+	}
+	if err := f.imageRoot(s, changed); err != nil {
+		return err
+	}
+	p.pull = f.pull
+	if s.Root.Kind == paddock.RootImage {
+		p.images = a.imagesOf()
 	}
 	if err := f.mounts(s, workspace, p.host); err != nil {
 		return err
@@ -457,13 +472,16 @@ func parseRoot(text, dir string) (paddock.Root, error) {
 	if id, ok := strings.CutPrefix(text, "snapshot:"); ok && id != "" {
 		return paddock.Root{Kind: paddock.RootSnapshot, Snapshot: paddock.SnapshotID(id)}, nil
 	}
+	if reference, ok := strings.CutPrefix(text, "image:"); ok && reference != "" {
+		return paddock.Root{Kind: paddock.RootImage, Image: reference}, nil
+	}
 	path, named := strings.CutPrefix(text, "dir:")
 	switch {
 	case text == "host":
 		return paddock.Root{}, nil
 	case !named && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "."):
 		return paddock.Root{}, WithHint(fmt.Errorf("--root %s: there is no such kind of root: %w", text, paddock.Invalid),
-			"roots are host, snapshot:ID, or a directory with a whole file tree: /path, ./path or dir:path; images are %s", notInThisVersion)
+			"roots are host, image:REFERENCE, snapshot:ID, or a directory with a whole file tree: /path, ./path or dir:path")
 	}
 	path = Absolute(path, dir)
 	info, err := os.Stat(path)

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
@@ -42,6 +43,7 @@ type Gear struct {
 	Login    gatewayclient.Login       // see [gatewayclient.Options]
 	Steps    string                    // directory of the journal of steps; see box.Options
 	Layers   map[string]string         // see box.Options
+	Images   image.Source              // see box.Options
 	Changing func(source, path string) // see box.Options
 	Watch    step.Watcher              // of steps; see box.Options
 	State    string                    // the directory of a server's sandboxes; empty is the tier's own
@@ -85,6 +87,7 @@ type oneShot struct {
 	paddock.Sandbox
 	driver paddock.Driver
 	tier   paddock.Tier
+	image  bool // its root is one
 	passed []auto.PassedOver
 }
 
@@ -159,7 +162,7 @@ func (t Tier) create(ctx context.Context, p *plan) (*oneShot, error) {
 		_ = d.Close()
 		return nil, err
 	}
-	return &oneShot{Sandbox: sb, driver: d, tier: t.Name}, nil
+	return &oneShot{Sandbox: sb, driver: d, image: p.spec.Root.Kind == paddock.RootImage, tier: t.Name}, nil
 }
 
 // opened makes the tier's driver as the plan wants it.
@@ -174,7 +177,7 @@ func (t Tier) opened(p *plan) (paddock.Driver, error) {
 		return nil, WithHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
 	}
-	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask, Judge: p.judge, Login: p.login, Watch: p.watch, Steps: p.journal, Layers: p.layers, Changing: p.changing, Private: private.Files{Paths: p.hidden}})
+	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask, Judge: p.judge, Login: p.login, Watch: p.watch, Steps: p.journal, Layers: p.layers, Images: p.images, Changing: p.changing, Private: private.Files{Paths: p.hidden}})
 }
 
 // asksForCommands reports whether the audit log is to record what commands do.

@@ -38,6 +38,37 @@ const OnPort = "port"
 // machine the Order decides that.
 const WithSudo = "sudo"
 
+// Furnish is the agent's argument if the tree is an image's, which the guest kernel reads itself. Then the agent makes
+// in the private layer what the box has besides. It is listed in the file Furniture, as JSON: a list of [Piece].
+const (
+	Furnish      = "furnish"
+	Furniture    = Dir + "/furniture"
+	MaxFurniture = 4 << 20
+)
+
+// RootIsRoot is the agent's argument if commands of root have the capabilities that Docker gives by default, and programs of the
+// image may be set-id. That is over the guest kernel alone.
+const RootIsRoot = "root"
+
+// Kinds of a Piece.
+const (
+	PieceDir    = "dir"
+	PieceFile   = "file"
+	PieceAppend = "append" // to a file of the image
+)
+
+// A Piece is a file or directory of the box itself in the tree of an image. The directories above it belong to root.
+type Piece struct {
+	Kind string `json:"kind"`
+	Path string `json:"path"`
+	Text string `json:"text,omitempty"`
+	Mode uint32 `json:"mode"`
+	UID  int    `json:"uid,omitempty"`
+	GID  int    `json:"gid,omitempty"`
+	Keep bool   `json:"keep,omitempty"` // a directory that is there stays as it is
+	Old  bool   `json:"old,omitempty"`  // only if the file is there
+}
+
 // An Order assigns the waiting agent to a box. It is read from OrderFD, once.
 type Order struct {
 	Tree string // the commands' tree, as the agent sees it

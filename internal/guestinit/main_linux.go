@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -40,8 +41,13 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(os.Args[1:], Furnish) {
+		if err := furnish(); err != nil {
+			return fmt.Errorf("complete the tree of the image: %w", err)
+		}
+	}
 	var sudo *net.UnixListener
-	if len(os.Args) == 2 && os.Args[1] == WithSudo {
+	if slices.Contains(os.Args[1:], WithSudo) {
 		if err := showSudo(); err != nil {
 			return fmt.Errorf("give commands sudo: %w", err)
 		}
@@ -50,7 +56,7 @@ func run() error {
 		}
 	}
 	// Covering the directory of the control groups also covers the program.
-	a, err := newAgent(Dir)
+	a, err := newAgent(Dir, slices.Contains(os.Args[1:], RootIsRoot))
 	if err == nil {
 		a.sudo = sudo
 		a.serveNames(names)
@@ -79,9 +85,9 @@ func run() error {
 }
 
 // newAgent does what the agent needs privileges for. It mounts the control groups at dir,
-// which is covered afterwards.
-func newAgent(dir string) (*agent, error) {
-	s, err := newSpawner(dir)
+// which is covered afterwards. With root, commands of root are root.
+func newAgent(dir string, root bool) (*agent, error) {
+	s, err := newSpawner(dir, root)
 	if err != nil {
 		return nil, err
 	}

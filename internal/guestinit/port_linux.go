@@ -38,7 +38,7 @@ func runOnPort() error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent(OwnGroups)
+	a, err := newAgent(OwnGroups, false)
 	if err != nil {
 		return err
 	}

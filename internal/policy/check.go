@@ -45,6 +45,7 @@ func (f *File) needs() []need {
 	}
 	add(f.Root.Kind == paddock.RootHost && f.says("root"), need{key: "root", what: "the host's system as root", capability: paddock.CanRootHost})
 	add(f.Root.Kind == paddock.RootDir, need{key: "root", what: "a directory as root", capability: paddock.CanRootDir})
+	add(f.Root.Kind == paddock.RootImage, need{key: "root", what: "an image as root", capability: paddock.CanRootImage})
 	add(f.Root.Kind == paddock.RootOpen, need{key: "root", what: "the open host as root", capability: paddock.CanRootHost})
 	add(f.Workspace != "", need{key: "workspace", what: "a workspace", capability: paddock.CanMount})
 	add(len(f.Mounts) > 0, need{key: "mounts", what: "mounts", capability: paddock.CanMount})

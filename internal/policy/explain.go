@@ -215,6 +215,11 @@ func (e *explainer) readable(name string) Answer {
 		return Answer{Allowed: true, Rule: "it is the sandbox's own: its processes and its devices"}
 	}
 	switch e.spec.Root.Kind {
+	case paddock.RootImage:
+		if e.private(name) {
+			return Answer{Allowed: true, Rule: "it is the sandbox's own: nothing of the host is in it"}
+		}
+		return Answer{Allowed: true, Rule: fmt.Sprintf("if it is there, it comes from the image %s", e.spec.Root.Image), Where: where}
 	case paddock.RootDir:
 		return Answer{Allowed: true, Rule: fmt.Sprintf("it comes from the root directory %s", e.spec.Root.Path), Where: where}
 	case paddock.RootOpen:
@@ -277,6 +282,9 @@ func (e *explainer) writable(name string) (Answer, error) {
 	switch {
 	case e.spec.Root.Kind == paddock.RootOpen:
 		return Answer{Rule: "nothing of the open root can be written but for mounts", Where: where, Change: fmt.Sprintf("mount it: --write %s", name)}, nil
+	case e.spec.Root.Kind == paddock.RootImage && !e.private(name):
+		return Answer{Allowed: true, Rule: "the sandbox has a private layer above the image; nothing reaches the host", Where: where,
+			Notes: []string{"on the tiers gvisor and microvm; in a jail the image is read-only"}}, nil
 	case e.spec.Root.Kind == paddock.RootDir:
 		return Answer{Allowed: true, Rule: "the sandbox has a private layer above the root directory; nothing reaches the host", Where: where}, nil
 	case e.private(name):

@@ -125,6 +125,7 @@ func TestAnswers(t *testing.T) {
 func TestAnswersOfOtherRoots(t *testing.T) {
 	open := paddock.Spec{Root: paddock.Root{Kind: paddock.RootOpen}, Policy: paddock.Policy{Files: paddock.FilePolicy{DenyRead: []string{"/home/u/.ssh"}}, Network: paddock.NetworkPolicy{Mode: paddock.NetworkHost}}}
 	dir := paddock.Spec{Root: paddock.Root{Kind: paddock.RootDir, Path: "/srv/fs"}}
+	image := paddock.Spec{Root: paddock.Root{Kind: paddock.RootImage, Image: "python:3.13"}}
 	for _, tc := range []struct {
 		spec paddock.Spec
 		q    Question
@@ -133,6 +134,7 @@ func TestAnswersOfOtherRoots(t *testing.T) {
 		{open, Question{Verb: "read", Object: "/home/other/x"}, true}, {open, Question{Verb: "read", Object: "/home/u/.ssh/id"}, false}, {open, Question{Verb: "read", Object: "/home/u/.sshd"}, true},
 		{open, Question{Verb: "write", Object: "/tmp/x"}, false}, {open, Question{Verb: "connect", Object: "10.0.0.1:22"}, true},
 		{dir, Question{Verb: "read", Object: "/x"}, true}, {dir, Question{Verb: "write", Object: "/etc/x"}, true}, {dir, Question{Verb: "connect", Object: "a.example"}, false}, {dir, Question{Verb: "connect", Object: "localhost:80"}, false},
+		{image, Question{Verb: "read", Object: "/etc/shadow"}, true}, {image, Question{Verb: "write", Object: "/usr/bin/x"}, true}, {image, Question{Verb: "write", Object: "/tmp/x"}, true},
 		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{Verb: "write", Object: "/proj/.git/hooks/x"}, false},
 		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{Verb: "write", Object: "/proj/x"}, true},
 	} {

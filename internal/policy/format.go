@@ -135,6 +135,8 @@ func newDocument(s paddock.Spec) document {
 	switch s.Root.Kind {
 	case paddock.RootDir:
 		d.Root = s.Root.Path
+	case paddock.RootImage:
+		d.Root = "image:" + s.Root.Image
 	case paddock.RootOpen:
 		d.Root = "open"
 	}

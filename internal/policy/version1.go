@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -48,7 +49,7 @@ func version1() *shape {
 	return &shape{kind: object, doc: "A policy of Paddock: what a sandbox is made of, may use and may touch.", need: []string{"version"}, fields: []field{
 		{"version", &shape{kind: whole, doc: "The version of this format.", min: 1, max: 1, read: func(r *reader, _ *yaml.Node, _ string) { r.f.Version = 1 }}},
 		{"tier", &shape{kind: text, doc: "The strength of isolation; auto is gvisor, or jail where gvisor cannot make the sandbox; never microvm or sim.", oneOf: tiers, read: readTier}},
-		{"root", &shape{kind: text, doc: `Where the file tree comes from: "host" (this machine's system, read-only), "open" (the whole host, less isolation) or a directory that holds one.`, pattern: `^(host|open|/.*|~/.*)$`, read: readRoot}},
+		{"root", &shape{kind: text, doc: `Where the file tree comes from: "host" (this machine's system, read-only), "open" (the whole host, less isolation), "image:REFERENCE" (an OCI image) or a directory that holds one.`, pattern: `^(host|open|image:.+|/.*|~/.*)$`, read: readRoot}},
 		{"user", &shape{kind: textOrWhole, doc: "Who commands run as: a name or a number.", pattern: userPattern, read: readUser}},
 		{"workspace", &shape{kind: text, doc: `The directory to work in, writable but for protected names: a path, or "." for the caller's directory.`, pattern: `^(\.$|/|~$|~/)`, read: readWorkspace}},
 		{"mounts", &shape{kind: list, doc: "Host directories and files that appear inside.", elem: mountShape()}},
@@ -70,19 +71,26 @@ func readTier(r *reader, n *yaml.Node, _ string) {
 	}
 }
 
+// maxReference is how long the reference of an image may be, in bytes.
+const maxReference = 1024
+
 func readRoot(r *reader, n *yaml.Node, key string) {
 	switch n.Value {
 	case "host":
 	case "open":
 		r.f.Root = paddock.Root{Kind: paddock.RootOpen}
 	default:
+		if reference, ok := strings.CutPrefix(n.Value, "image:"); ok && reference != "" && len(reference) <= maxReference && !strings.ContainsFunc(reference, unicode.IsControl) {
+			r.f.Root = paddock.Root{Kind: paddock.RootImage, Image: reference}
+			return
+		}
 		if strings.HasPrefix(n.Value, "/") || strings.HasPrefix(n.Value, "~") {
 			if p, ok := r.path(n, key); ok {
 				r.f.Root = paddock.Root{Kind: paddock.RootDir, Path: p}
 			}
 			return
 		}
-		hint := `allowed: "host", "open", or the absolute path of a directory`
+		hint := `allowed: "host", "open", "image:REFERENCE", or the absolute path of a directory`
 		if near := Nearest(n.Value, []string{"host", "open"}); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}

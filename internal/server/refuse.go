@@ -18,6 +18,8 @@ func (c Caller) refuseSpec(spec paddock.Spec) error {
 		return nil
 	}
 	switch {
+	case spec.Root.Kind == paddock.RootImage: // nobody has decided yet that the tenant may have the image
+		return fmt.Errorf("root image: servers make no sandboxes from images in this version: %w", paddock.Unsupported)
 	case spec.Root.Kind != paddock.RootHost && spec.Root.Kind != paddock.RootSnapshot, spec.Root.Path != "":
 		return denied("a root that is a directory of the host")
 	case len(spec.Mounts) > 0:

@@ -239,6 +239,12 @@ func NoRoot() error {
 	return nil
 }
 
+// DockerCaps returns the capabilities that Docker gives containers by default.
+func DockerCaps() []uintptr {
+	return []uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,
+		unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP, unix.CAP_MKNOD, unix.CAP_NET_RAW}
+}
+
 // DropBounding empties the bounding capability set of this thread, and so of every process that it
 // starts. None of them can gain a capability by executing a file.
 func DropBounding() error {

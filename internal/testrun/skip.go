@@ -16,6 +16,7 @@ func allowances() []allowance {
 		{"distrotest", "TestADistribution", "emulated machines take an hour and more; make distro and make matrix try them"},
 		{"internal/cgroup", "TestBuffersOfSocketsAreLimited/version_2_alone", "version 2 has no controllers where version 1 has them"},
 		{"internal/cli/auxiliary", "TestCosignAcceptsAnAttestationAndNoOther", "a build of cosign takes half an hour; PADDOCK_TEST_COSIGN names one"},
+		{"internal/image/store", "TestTheSignatureOfCosignIsVerified", "a build of cosign takes half an hour; PADDOCK_TEST_COSIGN names one"},
 		{"internal/driver/jail", "TestWhatProgramsOfTheHostObeyCannotBePlanted", "make matrix installs the programs that obey files"},
 		{"internal/driver/jail", "TestWhatProgramsOfTheHostObeyCannotBePlantedByAUser", "make matrix installs the programs that obey files"},
 		{"internal/driver/microvm/fileserver", "TestARealKernelMounts", "it needs /dev/fuse"},

@@ -1,5 +1,5 @@
 // Command probe performs the actions inside a sandbox that a shell cannot: it listens on a port, opens
-// connections, prints random data of the kernel, takes what it can of the kernel's quotas, and locks
+// connections, prints random data of the kernel and variables, takes what it can of the kernel's quotas, and locks
 // and watches files. Package drivertest builds it and copies it into
 // the sandbox.
 package main
@@ -30,6 +30,13 @@ func run(args []string) error {
 	case len(args) == 1 && args[0] == "hello":
 		_, err := fmt.Println("hello")
 		return err
+	case len(args) > 1 && args[0] == "env":
+		for _, name := range args[1:] {
+			if _, err := fmt.Println(os.Getenv(name)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case len(args) == 2 && args[0] == "echo":
 		return echo(args[1])
 	case len(args) == 3 && args[0] == "connect":

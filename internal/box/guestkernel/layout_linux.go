@@ -46,6 +46,7 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 	// gVisor would cover an empty /tmp with a file system of its own. The disk limit does
 	// not apply to that, and snapshots of files do not contain it.
 	c.Mounts = append(c.Mounts, boxinit.Mount{Kind: boxinit.MountDir, Target: "/tmp/.X11-unix", Mode: 0o1777})
+	own := &furniture{user: c.User}
 	for _, m := range c.Mounts[1:] {
 		if hostroot.Within(m.Target, "/dev") || hostroot.Within(m.Target, "/proc") || hostroot.Within(m.Target, "/sys") {
 			continue
@@ -69,11 +70,22 @@ func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
 				return fmt.Errorf("deny writing %s: below no mount, where this tier cannot deny it by name: %w", m.Target, paddock.Unsupported)
 			}
 		}
+		if l.InFile() && !user && own.take(m) {
+			continue
+		}
 		m.Target = below(m.Target)
 		if m.Kind == boxinit.MountKeys {
 			m.Source = below(m.Source)
 		}
 		mounts = append(mounts, m)
+	}
+	if l.InFile() {
+		text, err := own.text()
+		if err != nil {
+			return err
+		}
+		c.GuestKernel.ImageFile, c.GuestKernel.Layered = true, true
+		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountFile, Target: below(guestinit.Furniture), Source: text, Mode: 0o444, IsFile: true})
 	}
 	c.Mounts = mounts
 	c.Writable = []string{boxinit.State}

@@ -18,6 +18,7 @@ import (
 
 // A Probe is a box.Probe of a tier with a guest kernel.
 type Probe struct {
+	Root    bool // root of an image is root: see box.Tier
 	Site    *box.Site
 	Name    func() string              // name and version of the commands' kernel
 	Program program.Program            // of the box's init
@@ -47,7 +48,7 @@ func (p *Probe) Capabilities(grouped bool) []paddock.Capability {
 }
 
 // Controls implements box.Probe. A link is a pair of sockets, so every host has one.
-func (p *Probe) Controls(_ *paddock.Spec, trial *box.Failure) []paddock.Finding {
+func (p *Probe) Controls(spec *paddock.Spec, trial *box.Failure) []paddock.Finding {
 	words := map[paddock.Control]string{
 		paddock.ControlNetNS:    "a loopback of its own, and one link, which leads to the kernel's supervisor and no further",
 		paddock.ControlReadOnly: "recursive, by mount_setattr; the system is below a private layer in memory",
@@ -55,6 +56,10 @@ func (p *Probe) Controls(_ *paddock.Spec, trial *box.Failure) []paddock.Finding 
 		paddock.ControlKeyring:  "the kernel has none, and its own processes are refused every call about the host's",
 		paddock.ControlDisk:     "a layer in the kernel's memory of that size holds everything private; a writable mount is bounded by its own file system only",
 		paddock.ControlFiles:    "RLIMIT_NOFILE, in the kernel",
+	}
+	if p.Root && spec != nil && spec.Root.Kind == paddock.RootImage {
+		words[paddock.ControlCapabilities] = "none over the host; in the sandbox's own kernel, root of the image has those that Docker gives"
+		words[paddock.ControlNoNewPrivs] = "nothing gains a privilege over the host; in the sandbox's own kernel, set-id programs of the image work"
 	}
 	maps.Copy(words, p.Words)
 	list := append(box.Findings(words, paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: box.ListHow}),

@@ -49,6 +49,11 @@ func configure(b *box.Box, c *box.Configuration) error {
 	if err := showProgram(c, p.Programs.One(box.FileInit)); err != nil {
 		return b.Impossible(err)
 	}
+	if k.ImageFile {
+		if err := b.Impossible(show(c, p.Root.Path, boxinit.ImageFile)); err != nil {
+			return err
+		}
+	}
 	if p.Runtime.Receive != nil {
 		events, err := b.Listen()
 		if err != nil {
@@ -60,7 +65,11 @@ func configure(b *box.Box, c *box.Configuration) error {
 	if p.Audit == nil {
 		k.Audit = nil
 	}
-	c.Files.Append(&p.Files)
+	for i, f := range p.Files.All() {
+		if name := p.Files.Names()[i]; name != box.FileImageLock {
+			c.Files.Add(name, f)
+		}
+	}
 	if err := b.Impossible(addSaved(c, &p.First)); err != nil {
 		return err
 	}

@@ -2,23 +2,59 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
-	"github.com/paddock-sandbox/paddock/internal/image/imagestore"
-	oci "github.com/paddock-sandbox/paddock/internal/image/registry"
+	"github.com/paddock-sandbox/paddock/internal/image/e2broot"
+	"github.com/paddock-sandbox/paddock/internal/image/registry"
+	"github.com/paddock-sandbox/paddock/internal/image/signature"
+	imagestore "github.com/paddock-sandbox/paddock/internal/image/store"
 )
 
 // imagesDir is the directory of images in --state. Roots of sandboxes are made of them.
 const imagesDir = "images"
+
+// imageFlags bound which images the server pulls and uses, for every tenant.
+type imageFlags struct {
+	registries []string
+	digest     bool
+	keys       []string
+}
+
+func (f *imageFlags) register(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.registries, "image-registry", nil, "pull images from this `host` alone, with its port if it has one (repeatable; default: any that a tenant may reach)")
+	fs.BoolVar(&f.digest, "image-digest", false, "refuse references of images without a digest")
+	fs.StringArrayVar(&f.keys, "image-cosign-key", nil, "demand of each image a signature of cosign's by the public key in this `file` (repeatable, and one of them is enough)")
+}
+
+// policy is what the flags demand.
+func (f *imageFlags) policy() (imagestore.Policy, error) {
+	p := imagestore.Policy{Registries: f.registries, Digest: f.digest}
+	for _, name := range f.keys {
+		data, err := cli.ReadDocument("public key", name)
+		if err != nil {
+			return p, err
+		}
+		key, err := signature.ParseKey(data)
+		if err != nil {
+			return p, cli.WithHint(fmt.Errorf("--image-cosign-key %s: %w", name, err), "`cosign generate-key-pair` writes one: cosign.pub")
+		}
+		p.Keys = append(p.Keys, key)
+	}
+	return p, nil
+}
 
 // images keeps those that templates of E2B's clients begin with. What is saved of
 // sandboxes is hidden from all of them, so that images are beside it.
@@ -27,7 +63,11 @@ func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := imagestore.Open(imagestore.Options{Dir: dir, Dial: dialRegistry})
+	policy, err := f.images.policy()
+	if err != nil {
+		return nil, err
+	}
+	d, err := imagestore.Open(imagestore.Options{Dir: dir, Dial: dialRegistry, Policy: policy, Converters: []imagestore.Converter{e2broot.Converter()}})
 	if err != nil {
 		return nil, cli.WithHint(err, "--state names another place")
 	}
@@ -59,7 +99,7 @@ func imageOf(a *cli.App, f *serveFlags) func(paddock.Root) string {
 		if root.Kind != paddock.RootDir {
 			return ""
 		}
-		return imagestore.Digest(dir, root.Path)
+		return imagestore.DigestOf(dir, root.Path)
 	}
 }
 
@@ -79,7 +119,7 @@ func baseImage(ctx context.Context, images e2b.Images, name string, log *slog.Lo
 
 // dialRegistry connects to a registry, and to what it leads to. A tenant names it:
 // what is this host's, or its network's, is only for those who may name that.
-func dialRegistry(ctx context.Context, private bool, network, to string) (net.Conn, error) {
+func dialRegistry(ctx context.Context, private bool, _, network, to string) (net.Conn, error) {
 	name, text, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", to, err, paddock.Invalid)
@@ -106,16 +146,46 @@ func dialRegistry(ctx context.Context, private bool, network, to string) (net.Co
 // An imageStore says in the words of package imagestore what the dialect asks for.
 type imageStore struct{ d *imagestore.Store }
 
+// Pull asks the registry each time: it decides whether these credentials may have the image.
 func (i imageStore) Pull(ctx context.Context, p e2b.Pull) (e2b.Image, error) {
 	img, err := i.d.Pull(ctx, imagestore.Request{
-		Tenant: p.Tenant, Reference: p.Image, Private: p.Private, Say: p.Say, Credentials: oci.Credentials{Username: p.Username, Password: p.Password},
+		Tenant: p.Tenant, Reference: p.Image, Private: p.Private, Always: true, Owner: e2broot.Owner, Say: pullSaid(p.Say),
+		Credentials: func(context.Context, string) (registry.Credentials, error) {
+			return registry.Credentials{Username: p.Username, Password: p.Password}, nil
+		},
 	})
 	if err != nil {
 		return e2b.Image{}, err
 	}
-	return e2b.Image{ID: img.ID, Dir: img.Dir, Env: img.Env}, nil
+	t, hold, err := i.d.Tree(i.d.As(ctx, p.Tenant), img.Digest, e2broot.Form)
+	if err != nil {
+		return e2b.Image{}, errors.Join(err, i.d.Discard(p.Tenant, e2broot.Owner, img.Digest))
+	}
+	_ = hold.Close() // nobody but Sweep removes an image with this form
+	return e2b.Image{ID: strings.TrimPrefix(img.Digest, digestPrefix), Dir: t.Path, Env: img.Config.Env}, nil
+}
+
+// digestPrefix is what IDs of images do not have of their digests.
+const digestPrefix = "sha256:"
+
+// pullSaid tells a build's log that a pull begins and that it has all.
+func pullSaid(say func(string)) func(imagestore.Progress) {
+	begun, done := false, false
+	return func(p imagestore.Progress) {
+		switch {
+		case p.Have >= p.Size && p.Present && !done:
+			say(fmt.Sprintf("%s is %s, whose layers are here", p.Reference, p.Digest))
+			done = true
+		case !begun && !done:
+			say(fmt.Sprintf("pulling %s, %s, %d MiB in %d layers", p.Reference, p.Digest, p.Size>>20, p.Layers))
+		case p.Have >= p.Size && !done:
+			say(fmt.Sprintf("pulled %s", p.Reference))
+			done = true
+		}
+		begun = true
+	}
 }
 
 func (i imageStore) Sweep(tenant string, used func(string) bool) error {
-	return i.d.Sweep(tenant, used)
+	return i.d.Sweep(tenant, e2broot.Owner, e2broot.Form, func(digest string) bool { return used(strings.TrimPrefix(digest, digestPrefix)) })
 }

@@ -18,7 +18,9 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/image/imagestore"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
+	"github.com/paddock-sandbox/paddock/internal/image/e2broot"
+	imagestore "github.com/paddock-sandbox/paddock/internal/image/store"
 )
 
 func TestAnOrdinaryKeyReachesNoRegistryOfAPrivateAddress(t *testing.T) {
@@ -32,14 +34,14 @@ func TestAnOrdinaryKeyReachesNoRegistryOfAPrivateAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254", "10.0.0.1", "192.168.0.1", "[::1]", "[fd00::1]", "[64:ff9b::7f00:1]", "0.0.0.0", "2130706433", "0x7f.1"} {
-		if c, err := dialRegistry(t.Context(), false, "tcp", host+":"+port); err == nil {
+		if c, err := dialRegistry(t.Context(), false, "", "tcp", host+":"+port); err == nil {
 			c.Close()
 			t.Errorf("%s was dialled", host)
 		} else if !errors.Is(err, paddock.Denied) && !errors.Is(err, paddock.Invalid) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	c, err := dialRegistry(t.Context(), true, "tcp", l.Addr().String())
+	c, err := dialRegistry(t.Context(), true, "", "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatalf("a key of the scope admin: %v", err)
 	}
@@ -80,7 +82,7 @@ func hub(t *testing.T) string {
 }
 
 func TestBaseIsTheImageThatTheServerIsStartedWith(t *testing.T) {
-	d, err := imagestore.Open(imagestore.Options{Dir: t.TempDir(), Dial: dialRegistry})
+	d, err := imagestore.Open(imagestore.Options{Dir: t.TempDir(), Dial: dialRegistry, Converters: []imagestore.Converter{e2broot.Converter()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,5 +100,36 @@ func TestBaseIsTheImageThatTheServerIsStartedWith(t *testing.T) {
 	}
 	if img, err := baseImage(t.Context(), imageStore{d}, name+"-none", log); !errors.Is(err, paddock.NotFound) || !strings.Contains(err.Error(), "--e2b-base") {
 		t.Errorf("of an image that is not there: %+v, %v", img, err)
+	}
+}
+
+func TestAServersPolicyHoldsForEveryTenant(t *testing.T) {
+	name := hub(t)
+	for _, c := range []struct {
+		flags imageFlags
+		words string
+	}{
+		{imageFlags{registries: []string{"registry.example.com"}}, "registry.example.com"},
+		{imageFlags{digest: true}, "demands a digest"},
+	} {
+		policy, err := c.flags.policy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := imagestore.Open(imagestore.Options{Dir: t.TempDir(), Dial: dialRegistry, Policy: policy, Converters: []imagestore.Converter{e2broot.Converter()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := imageStore{d}.Pull(t.Context(), e2b.Pull{Tenant: "acme", Image: name, Private: true, Say: func(string) {}})
+		if !errors.Is(err, paddock.Denied) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%+v: %+v, %v", c.flags, img, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&imageFlags{keys: []string{file}}).policy(); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "--image-cosign-key") {
+		t.Errorf("%v", err)
 	}
 }

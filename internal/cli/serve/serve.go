@@ -38,6 +38,7 @@ type serveFlags struct {
 	trusted bool
 	tiers   []string
 	base    string
+	images  imageFlags
 	disk    cli.SizeFlag
 	private bool
 	idle    cli.TimeFlag
@@ -92,6 +93,7 @@ failed.`,
 	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
 	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
 	fs.StringVar(&f.base, "e2b-base", "", "have the template base of E2B's clients begin with this `image` of a registry, which is asked for it, without credentials, when the server starts (default: this machine's system)")
+	f.images.register(fs)
 	fs.Var(&f.disk, "e2b-disk", "give a sandbox of E2B's clients a disk of this `size`, unless its template or its request asks for another (default: the tier's, 1G)")
 	fs.StringSliceVar(&f.tiers, "tiers", nil, "make sandboxes of these `tiers` only, with commas: gvisor,microvm where tenants distrust each other (default all)")
 	f.way.register(fs)

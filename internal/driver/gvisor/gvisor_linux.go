@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -39,8 +40,8 @@ func NewWith(o box.Options, carried program.Program, r *box.Runtime) (*box.Drive
 	init := site.Open(carried)
 	store := &guestkernel.Store{Site: site, Saver: saver(), Agent: site.OpenToMount(o.Guest)}
 	return box.New(site, box.Tier{
-		Name: paddock.GVisor, Init: init, Runtime: r, Drafter: drafter{store}, Client: guestkernel.Client{}, Snapshots: store, Suspends: true,
-		Probe: &guestkernel.Probe{Site: site, Name: func() string { return name }, Program: carried, Init: init, Audits: true, Watches: true},
+		Name: paddock.GVisor, Init: init, Runtime: r, Drafter: drafter{store}, Client: guestkernel.Client{}, Snapshots: store, Suspends: true, Form: image.FormEROFS, Root: true,
+		Probe: &guestkernel.Probe{Site: site, Name: func() string { return name }, Program: carried, Init: init, Audits: true, Watches: true, Root: true},
 	}), nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/image/imagetest"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
@@ -54,7 +55,11 @@ func TestMain(m *testing.M) {
 
 func TestPromises(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(data) })
-	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, Turns: 2})
+	images := imagetest.New(t)
+	open := func(state string) (paddock.Driver, error) {
+		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Audit: new(events), Hosts: drivertest.Hosts(), Images: images})
+	}
+	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, Turns: 2, Image: images.Image})
 }
 
 func TestASandboxWhoseStateDirectoryIsGoneEnds(t *testing.T) { drivertest.StateGone(t, open) }

@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/step"
@@ -43,6 +44,7 @@ type Options struct {
 	Audit    audit.Sink                                                         // see box.Options
 	Steps    string                                                             // see box.Options
 	Layers   map[string]string                                                  // see box.Options
+	Images   image.Source                                                       // see box.Options
 	Changing func(source, path string)                                          // see box.Options
 
 	Spares int // see box.Options
@@ -53,7 +55,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Changing: o.Changing,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Images: o.Images, Changing: o.Changing,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

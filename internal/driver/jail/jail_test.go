@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
+	"github.com/paddock-sandbox/paddock/internal/image/imagetest"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/protect"
@@ -33,7 +34,11 @@ func TestMain(m *testing.M) {
 }
 
 func TestPromises(t *testing.T) {
-	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, Turns: 2})
+	images := imagetest.New(t)
+	open := func(state string) (paddock.Driver, error) {
+		return New(Options{State: state, Environ: os.Environ(), Hosts: drivertest.Hosts(), Images: images})
+	}
+	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}, Turns: 2, Image: images.Image})
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }

@@ -11,17 +11,22 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/image/imagetest"
 	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-func open(state string) (paddock.Driver, error) {
+func open(state string) (paddock.Driver, error) { return openWith(state, nil) }
+
+// openWith opens a driver that has images.
+func openWith(state string, images image.Source) (paddock.Driver, error) {
 	o, err := microvmtest.Options()
 	if err != nil {
 		return nil, err
 	}
-	o.State, o.Hosts = state, drivertest.Hosts()
+	o.State, o.Hosts, o.Images = state, drivertest.Hosts(), images
 	return microvm.New(o)
 }
 
@@ -45,7 +50,9 @@ func base(t *testing.T) paddock.Spec {
 
 func TestPromises(t *testing.T) {
 	microvmtest.Need(t)
-	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm"), Turns: 3})
+	images := imagetest.New(t)
+	open := func(state string) (paddock.Driver, error) { return openWith(state, images) }
+	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm"), Turns: 3, Image: images.Image})
 }
 
 func TestNoMountReachesTheHost(t *testing.T) {

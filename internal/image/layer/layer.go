@@ -171,7 +171,9 @@ func (t *Tree) entry(h *tar.Header, in io.Reader, made map[mark]bool) error {
 	if err := t.put(at, h, in); err != nil || h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock || h.Typeflag == tar.TypeFifo {
 		return err
 	}
-	made[marked(at)] = true
+	for ; at != "." && !made[marked(at)]; at = path.Dir(at) { // a whiteout of a directory leaves what this layer put there
+		made[marked(at)] = true
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -42,6 +43,9 @@ func (g *guard) expect(most int64, text bool) {
 	g.text.Store(text)
 }
 
+// A blobBound, as a key of a context, bounds the answers to that request alone, which is a blob's.
+type blobBound struct{}
+
 // Why a guard ends an answer.
 var (
 	errSilent = fmt.Errorf("the registry says nothing any more: %w", paddock.Timeout)
@@ -71,7 +75,7 @@ func (g *guard) trip(r *http.Request) (*http.Response, error) {
 	switch {
 	case hops > maxHops, g.asked.Add(1) > maxRequests:
 		return nil, fmt.Errorf("the registry leads on and on: %w", paddock.Invalid)
-	case r.URL.User != nil, r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !g.plain || !loopback(r.URL.Host)):
+	case r.URL.User != nil, r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !g.plain || !reference.Loopback(r.URL.Host)):
 		return nil, fmt.Errorf("the registry is not encrypted, or leads to what is not: only one at a loopback address need not be: %w", paddock.Denied)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -83,12 +87,16 @@ func (g *guard) trip(r *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	res.Body = &body{from: res.Body, ctx: ctx, cancel: cancel, idle: idle, after: g.idle, left: max(g.most.Load(), leastAnswer)}
+	most, text := g.most.Load(), g.text.Load()
+	if bound, ok := r.Context().Value(blobBound{}).(int64); ok {
+		most, text = bound, false
+	}
+	res.Body = &body{from: res.Body, ctx: ctx, cancel: cancel, idle: idle, after: g.idle, left: max(most, leastAnswer)}
 	switch {
 	case res.StatusCode >= http.StatusBadRequest:
 		_ = res.Body.Close()
 		res.Body, res.ContentLength = http.NoBody, 0
-	case g.text.Load():
+	case text:
 		data, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if errors.Is(err, errLong) {

@@ -13,13 +13,13 @@ package registry
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"io"
 	"mime"
 	"net"
@@ -35,8 +35,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/paddock-sandbox/paddock"
 )
 
@@ -47,8 +45,9 @@ const (
 	findTime    = 3 * time.Minute // for all but layers
 )
 
-// Credentials are a user name and a password for a registry. The zero value means anonymous access.
-type Credentials struct{ Username, Password string }
+// Credentials are a user name and a password for a registry, or a token that the registry exchanges for others. The
+// zero value means anonymous access.
+type Credentials struct{ Username, Password, Token string }
 
 // String returns a constant, so that no log contains the password.
 func (Credentials) String() string { return "credentials" }
@@ -73,51 +72,53 @@ type Client struct {
 // An Image is an image that a registry offers.
 type Image struct {
 	Digest string // of its manifest for this machine
+	Top    string // of what the reference leads to: the same, or a list of images that has it
 	Size   int64  // of its layers, as they are sent
-	Config Config
 
-	layers []v1.Descriptor
-	at     *session
+	Manifest  []byte
+	MediaType string // of the manifest
+	Config    []byte
+	Layers    []v1.Descriptor
+
+	ConfigDigest string
+
+	at *session
 }
 
-// A Config is the part of an image's configuration that programs of the image depend on.
-type Config struct {
+// platform is the part of a configuration that tells where the image runs.
+type platform struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
-	Config       struct {
-		Env        []string `json:"Env"`
-		User       string   `json:"User"`
-		WorkingDir string   `json:"WorkingDir"`
-	} `json:"config"`
 }
 
 // A session is what is known of a registry while an image is pulled.
 type session struct {
 	c     *Client
-	ref   Reference
+	ref   reference.Reference
 	repo  name.Repository
 	pull  *remote.Puller
 	guard *guard
+	wire  http.RoundTripper // with the registry's credentials
 }
 
 // Find asks the registry for the image for the client's system and architecture. A missing image is
 // [paddock.NotFound]. If the registry or Dial refuses, the error is [paddock.Denied].
-func (c *Client) Find(ctx context.Context, ref Reference) (*Image, error) {
-	s, err := c.begin(ref)
+func (c *Client) Find(ctx context.Context, ref reference.Reference) (*Image, error) {
+	within, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	s, err := c.begin(within, ref)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ref, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, findTime)
-	defer cancel()
-	img, err := s.find(ctx)
+	img, err := s.find(within)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ref, err)
 	}
 	return img, nil
 }
 
-func (c *Client) begin(ref Reference) (*session, error) {
-	s := &session{c: c, ref: ref, guard: &guard{next: c.Transport, plain: ref.plain(), idle: idleTime}}
+func (c *Client) begin(ctx context.Context, ref reference.Reference) (*session, error) {
+	s := &session{c: c, ref: ref, guard: &guard{next: c.Transport, plain: ref.Plain(), idle: idleTime}}
 	if c.Transport == nil {
 		s.guard.next = &http.Transport{
 			DialContext: c.Dial, TLSHandshakeTimeout: headTime, ResponseHeaderTimeout: headTime, MaxResponseHeaderBytes: 64 << 10,
@@ -125,27 +126,39 @@ func (c *Client) begin(ref Reference) (*session, error) {
 		}
 	}
 	how := []name.Option{name.StrictValidation}
-	if ref.plain() {
+	if ref.Plain() {
 		how = append(how, name.Insecure)
 	}
-	reg, err := name.NewRegistry(ref.server(), how...)
+	reg, err := name.NewRegistry(ref.Server(), how...)
 	if err != nil {
 		return nil, fmt.Errorf("its host is none: %w", paddock.Invalid)
 	}
 	s.repo = reg.Repo(ref.Name)
-	who := authn.Anonymous
-	if c.Credentials != (Credentials{}) {
-		who = &authn.Basic{Username: c.Credentials.Username, Password: c.Credentials.Password}
+	s.guard.expect(maxManifest, true)
+	s.wire, err = transport.NewWithContext(ctx, reg, c.Credentials.authenticator(), transport.NewUserAgent(s.guard, "paddock"), []string{s.repo.Scope(transport.PullScope)})
+	if err != nil {
+		return nil, s.told(ctx, err)
 	}
-	s.pull, err = remote.NewPuller(remote.WithTransport(s.guard), remote.WithAuth(who), remote.WithUserAgent("paddock"), remote.WithRetryBackoff(remote.Backoff{Steps: 1}))
+	s.pull, err = remote.NewPuller(remote.WithTransport(s.wire), remote.WithRetryBackoff(remote.Backoff{Steps: 1}))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
 	return s, nil
 }
 
+func (c Credentials) authenticator() authn.Authenticator {
+	switch {
+	case c == Credentials{}:
+		return authn.Anonymous
+	case c.Token != "":
+		return authn.FromConfig(authn.AuthConfig{Username: c.Username, IdentityToken: c.Token})
+	}
+	return &authn.Basic{Username: c.Username, Password: c.Password}
+}
+
 func (s *session) find(ctx context.Context) (*Image, error) {
 	wanted := s.ref.Digest
+	img := &Image{at: s}
 	var m *v1.Manifest
 	for list := true; ; list = false { // an image, or a list of images
 		data, kind, err := s.manifest(ctx, wanted)
@@ -153,13 +166,17 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 			return nil, err
 		}
 		wanted = sumOf(data)
+		if list {
+			img.Top = wanted
+		}
+		img.Manifest = data
 		if m, err = v1.ParseManifest(bytes.NewReader(data)); err != nil {
 			return nil, fmt.Errorf("its manifest cannot be read: %w", paddock.Invalid)
 		}
 		if m.MediaType != "" {
 			kind = m.MediaType
 		}
-		if !kind.IsIndex() {
+		if img.MediaType = string(kind); !kind.IsIndex() {
 			break
 		}
 		if !list {
@@ -169,14 +186,14 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 		if err != nil {
 			return nil, fmt.Errorf("its manifest cannot be read: %w", paddock.Invalid)
 		}
-		if wanted, err = s.c.choose(index.Manifests); err != nil {
+		if wanted, err = Choose(index.Manifests, s.c.OS, s.c.Arch); err != nil {
 			return nil, err
 		}
 	}
 	if m.SchemaVersion != 2 || !good(m.Config) || len(m.Layers) > maxLayers {
 		return nil, fmt.Errorf("its manifest is of a kind that is not known: %w", paddock.Unsupported)
 	}
-	img := &Image{Digest: wanted, layers: m.Layers, at: s}
+	img.Digest, img.Layers, img.ConfigDigest = wanted, m.Layers, m.Config.Digest.String()
 	for _, l := range m.Layers {
 		if !good(l) {
 			return nil, fmt.Errorf("its manifest has a layer without a sum or a size: %w", paddock.Invalid)
@@ -185,11 +202,14 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 			return nil, fmt.Errorf("its layers are more than %d MiB, which is the most that is pulled: %w", s.c.Size>>20, paddock.Exhausted)
 		}
 	}
-	return img, s.config(ctx, m.Config, &img.Config)
+	if err := s.config(ctx, m.Config, img); err != nil {
+		return nil, err
+	}
+	return img, nil
 }
 
 // good tells whether a descriptor has a size, and a sum that is checked.
-func good(d v1.Descriptor) bool { return d.Size >= 0 && goodDigest(d.Digest.String()) }
+func good(d v1.Descriptor) bool { return d.Size >= 0 && reference.GoodDigest(d.Digest.String()) }
 
 // manifest gets what a digest, or without one the reference's tag, leads to.
 func (s *session) manifest(ctx context.Context, digest string) ([]byte, types.MediaType, error) {
@@ -211,45 +231,40 @@ func (s *session) manifest(ctx context.Context, digest string) ([]byte, types.Me
 	return d.Manifest, types.MediaType(kind), nil
 }
 
-// choose finds the image of the client's architecture in a list.
-func (c *Client) choose(list []v1.Descriptor) (string, error) {
+// Choose returns the digest of the image for a system and an architecture in a list of images. If there is none, the error
+// is [paddock.Unsupported] and names the others.
+func Choose(list []v1.Descriptor, system, arch string) (string, error) {
 	var others []string
 	for _, d := range list {
 		if d.Platform == nil || !good(d) {
 			continue
 		}
-		if d.Platform.OS == c.OS && d.Platform.Architecture == c.Arch {
+		if d.Platform.OS == system && d.Platform.Architecture == arch {
 			return d.Digest.String(), nil
 		}
 		if name := d.Platform.OS + "/" + d.Platform.Architecture; name != "unknown/unknown" && len(name) < 50 && len(others) < 20 && !slices.Contains(others, name) {
 			others = append(others, name)
 		}
 	}
-	return "", fmt.Errorf("there is none for %s/%s, which this machine is, but for %q: %w", c.OS, c.Arch, others, paddock.Unsupported)
+	return "", fmt.Errorf("there is none for %s/%s, which this machine is, but for %q: %w", system, arch, others, paddock.Unsupported)
 }
 
-func (s *session) config(ctx context.Context, d v1.Descriptor, into *Config) error {
+func (s *session) config(ctx context.Context, d v1.Descriptor, img *Image) error {
 	if d.Size > maxManifest {
 		return fmt.Errorf("its configuration is too large: %w", paddock.Exhausted)
 	}
-	body, err := s.blob(ctx, d)
+	data, err := s.small(ctx, d)
 	if err != nil {
-		return err
+		return fmt.Errorf("its configuration: %w", err)
 	}
-	defer body.Close()
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return s.told(ctx, err)
-	}
-	if int64(len(data)) != d.Size {
-		return fmt.Errorf("its configuration is not what its manifest says: %w", paddock.Conflict)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
+	var p platform
+	if err := json.Unmarshal(data, &p); err != nil {
 		return fmt.Errorf("its configuration cannot be read: %w", paddock.Invalid)
 	}
-	if into.OS != s.c.OS || into.Architecture != s.c.Arch {
-		return fmt.Errorf("it is for %q, and this machine is %s/%s: %w", clip(into.OS+"/"+into.Architecture), s.c.OS, s.c.Arch, paddock.Unsupported)
+	if p.OS != s.c.OS || p.Architecture != s.c.Arch {
+		return fmt.Errorf("it is for %q, and this machine is %s/%s: %w", clip(p.OS+"/"+p.Architecture), s.c.OS, s.c.Arch, paddock.Unsupported)
 	}
+	img.Config = data
 	return nil
 }
 
@@ -263,136 +278,6 @@ func clip(text string) string {
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// blob opens what has a digest; its reader ends with an error where it has another.
-func (s *session) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
-	s.guard.expect(d.Size, false)
-	l, err := s.pull.Layer(ctx, s.repo.Digest(d.Digest.String()))
-	if err != nil {
-		return nil, s.told(ctx, err)
-	}
-	body, err := l.Compressed()
-	if err != nil {
-		return nil, s.told(ctx, err)
-	}
-	return body, nil
-}
-
-// Layers calls f with the uncompressed content of each layer in turn: layer n of the given number.
-// It checks the digest of a layer after f has read the layer. If the digest is wrong, Layers
-// returns an error, and the caller must discard what f has made.
-func (i *Image) Layers(ctx context.Context, f func(n, of int, r io.Reader) error) error {
-	for n, d := range i.layers {
-		if err := i.at.layer(ctx, d, func(r io.Reader) error { return f(n+1, len(i.layers), r) }); err != nil {
-			return fmt.Errorf("image %s: layer %d of %d: %w", i.at.ref, n+1, len(i.layers), err)
-		}
-	}
-	return nil
-}
-
-func (s *session) layer(ctx context.Context, d v1.Descriptor, f func(io.Reader) error) error {
-	body, err := s.blob(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	raw := &counted{r: body}
-	in, end, err := expand(raw)
-	if err == nil {
-		err = f(&held{ctx, in})
-		end()
-	}
-	if raw.err != nil && !errors.Is(raw.err, io.EOF) {
-		return s.told(ctx, raw.err)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.Discard, raw); err != nil { // what stands behind the archive is a part of the sum
-		return s.told(ctx, err)
-	}
-	if raw.n != d.Size {
-		return fmt.Errorf("it is not what the manifest says: %w", paddock.Conflict)
-	}
-	return nil
-}
-
-// A counted reader remembers how it ended.
-type counted struct {
-	r   io.Reader
-	n   int64
-	err error
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	if err != nil {
-		c.err = err
-	}
-	return n, err
-}
-
-// A held reader ends with its context: little that was sent can be much unpacked.
-type held struct {
-	ctx context.Context //nolint:containedctx // a reader has no other way to be told
-	r   io.Reader
-}
-
-func (h *held) Read(p []byte) (int, error) {
-	if h.ctx.Err() != nil {
-		return 0, ended(h.ctx)
-	}
-	return h.r.Read(p)
-}
-
-func ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("it takes longer than an image may: %w", paddock.Timeout)
-	}
-	return fmt.Errorf("it was given up: %w", paddock.Canceled)
-}
-
-// maxWindow is how much of what came before a layer in zstd may look back upon. All
-// of it is in memory.
-const maxWindow = 32 << 20
-
-// expand finds out by its first bytes how a layer is compressed. What it gives is
-// to be ended.
-func expand(r io.Reader) (io.Reader, func(), error) {
-	head := make([]byte, 4)
-	n, err := io.ReadFull(r, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, nil, err
-	}
-	all := io.MultiReader(bytes.NewReader(head[:n]), r)
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(all)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
-		}
-		return z, func() {}, nil
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}) && head[0]&0xf0 == 0x50:
-		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
-		}
-		return &zipped{z}, z.Close, nil
-	}
-	return all, func() {}, nil
-}
-
-// A zipped reader says what is wrong with a layer in zstd.
-type zipped struct{ z *zstd.Decoder }
-
-func (z *zipped) Read(p []byte) (int, error) {
-	n, err := z.z.Read(p)
-	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-		err = fmt.Errorf("it is compressed with a window of more than %d MiB, which is the most that is held in memory: compress it with less: %w", maxWindow>>20, paddock.Unsupported)
-	}
-	return n, err
 }
 
 // refused says what a status means.

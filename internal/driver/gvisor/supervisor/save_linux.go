@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gvisor.dev/gvisor/pkg/control/client"
@@ -12,10 +15,12 @@ import (
 	"gvisor.dev/gvisor/pkg/state/statefile"
 	"gvisor.dev/gvisor/pkg/urpc"
 	"gvisor.dev/gvisor/runsc/boot"
+	"gvisor.dev/gvisor/runsc/config"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/supervisor/overlaysize"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // call calls the sentry. It keeps only the first line of an error, which may be a page
@@ -145,17 +150,52 @@ const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
 
 var layerLink = filepath.Join(boxinit.State, "layer")
 
+// firstLayer is the archive with which the private layer over an image begins. gVisor would cover an empty /tmp with a
+// file system of its own. The disk limit does not apply to that, and snapshots of files do not contain it.
+func firstLayer() (*os.File, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, dir := range []struct {
+		name string
+		mode int64
+	}{{"./", 0o755}, {"./tmp/", 0o1777}, {"./tmp/.X11-unix/", 0o1777}} {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir.name, Mode: dir.mode}); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return sys.SealedData("layer", buf.Bytes())
+}
+
 // beginning makes the link, and returns the annotations of a box.
 func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
+	annotations := map[string]string{}
+	if k.ImageFile {
+		annotations[boot.RootfsPrefix+"source"] = boxinit.ImageFile
+		annotations[boot.RootfsPrefix+"type"] = "erofs"
+		annotations[boot.RootfsPrefix+"overlay"] = string(config.MemoryOverlay)
+		annotations[boot.RootfsPrefix+"options"] = "size=" + strconv.FormatInt(k.Disk, 10)
+	}
 	if !k.Layered {
-		return nil, nil
+		return annotations, nil
 	}
 	to := os.DevNull
-	if !k.Memory && len(image) == 1 {
+	switch {
+	case k.Memory:
+	case len(image) == 1:
 		to = fmt.Sprintf("/proc/self/fd/%d", image[0].Fd())
+	case k.ImageFile:
+		f, err := firstLayer()
+		if err != nil {
+			return nil, err
+		}
+		to = fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // open as long as this process runs
 	}
 	if err := os.Symlink(to, layerLink); err != nil {
 		return nil, err
 	}
-	return map[string]string{layerAnnotation: layerLink}, nil
+	annotations[layerAnnotation] = layerLink
+	return annotations, nil
 }

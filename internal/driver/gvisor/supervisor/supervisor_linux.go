@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -203,6 +204,7 @@ func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 		"--host-uds=none",
 		"--allow-rootfs-tar-annotation",
 		"--in-sandbox-cgroup=v2",
+		fmt.Sprintf("--allow-suid=%t", k.ImageFile), // of the image: no host's file is in such a tree but below mounts
 	}); err != nil {
 		return nil, fmt.Errorf("gVisor's configuration: %w", err)
 	}
@@ -215,7 +217,13 @@ func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 
 // agentCaps are the capabilities that the agent needs in gVisor: to make process groups, to
 // protect itself from commands, to start commands as their user, and to drop the rest.
-var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_SETUID", "CAP_SETGID"}
+var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_FOWNER", "CAP_SETUID", "CAP_SETGID"}
+
+// rootCaps are the capabilities of root's commands in the tree of an image, over this kernel: those that Docker gives
+// by default. There is no CAP_SYS_ADMIN, by which root could reach the control group that bounds processes, and what
+// covers it.
+var rootCaps = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP",
+	"CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE", "CAP_SETFCAP", "CAP_MKNOD", "CAP_NET_RAW"}
 
 // ownNetwork keeps the sentry in the box's network namespace, which is empty. Making and
 // removing another one would cost the host time.
@@ -235,15 +243,26 @@ func specification(c *boxinit.Config) *specs.Spec {
 		{Destination: guestinit.Argv0, Source: boxinit.Root + guestinit.Argv0, Type: "bind", Options: []string{"rbind", "ro"}},
 		{Destination: "/dev/shm", Type: "tmpfs", Options: []string{"mode=1777", fmt.Sprintf("size=%d", c.GuestKernel.Disk)}},
 	}
+	if c.GuestKernel.ImageFile {
+		mounts = append(mounts, specs.Mount{Destination: guestinit.Furniture, Source: boxinit.Root + guestinit.Furniture, Type: "bind", Options: []string{"rbind", "ro"}})
+	}
 	for _, b := range c.GuestKernel.Binds {
 		options := []string{"rbind", "ro"}
 		if b.Write {
 			options[1] = "rw"
 		}
+		if c.GuestKernel.ImageFile {
+			options = append(options, "nosuid", "nodev")
+		}
 		mounts = append(mounts, specs.Mount{Destination: b.Target, Source: boxinit.Root + b.Target, Type: "bind", Options: options})
 	}
 	files := uint64(max(c.Files, 4096))
 	args := []string{guestinit.Argv0}
+	bounding := agentCaps
+	if c.GuestKernel.ImageFile {
+		args = append(args, guestinit.Furnish, guestinit.RootIsRoot)
+		bounding = append(slices.Clone(rootCaps), "CAP_SYS_ADMIN") // the agent gives that one up
+	}
 	if c.GuestKernel.Sudo {
 		args = append(args, guestinit.WithSudo)
 	}
@@ -251,7 +270,7 @@ func specification(c *boxinit.Config) *specs.Spec {
 		Version: "1.0.0", Hostname: c.Hostname, Root: &specs.Root{Path: boxinit.Root}, Mounts: mounts,
 		Process: &specs.Process{
 			User: specs.User{UID: uid, GID: gid}, Args: args, Cwd: "/", Env: agentEnv,
-			Capabilities: &specs.LinuxCapabilities{Bounding: agentCaps, Effective: agentCaps, Permitted: agentCaps, Inheritable: agentCaps, Ambient: agentCaps},
+			Capabilities: &specs.LinuxCapabilities{Bounding: bounding, Effective: agentCaps, Permitted: agentCaps, Inheritable: agentCaps, Ambient: agentCaps},
 			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}},
 		},
 		Linux: &specs.Linux{

@@ -1,4 +1,4 @@
-package registry
+package reference
 
 import (
 	"strings"
@@ -12,25 +12,25 @@ func TestReferencesAreReadAsDockersToolsDo(t *testing.T) {
 		"images.example.com/a/b:c": "images.example.com/a/b:c", "localhost/a": "localhost/a:latest", "127.0.0.1:5000/a/b@" + sum: "127.0.0.1:5000/a/b@" + sum,
 		"index.docker.io/a": "docker.io/library/a:latest", "[::1]:5000/a": "[::1]:5000/a:latest",
 	} {
-		if r, err := ParseReference(text); err != nil || r.String() != want {
+		if r, err := Parse(text); err != nil || r.String() != want {
 			t.Errorf("%s: %s, %v; want %s", text, r, err, want)
 		}
 	}
 	for _, text := range []string{"", " ", "A", "a//b", "a/../b", "a:", "a@b", "a@sha256:a", "a.b:0/c", "a.b:99999/c", "u@a.b/c", "a.b/c?d", "a.b/c#d", "http://a.b/c", "a.b:80:80/c", "-a.b/c", "a/b:c/d", strings.Repeat("a", 2000)} {
-		if r, err := ParseReference(text); err == nil {
+		if r, err := Parse(text); err == nil {
 			t.Errorf("%q is taken for %s", text, r)
 		}
 	}
 }
 
-func FuzzParseReference(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add("images.example.com/a/b:c@sha256:" + strings.Repeat("a", 64))
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := ParseReference(text)
+		r, err := Parse(text)
 		if err != nil {
 			return
 		}
-		if again, err := ParseReference(r.String()); err != nil || again != r {
+		if again, err := Parse(r.String()); err != nil || again != r {
 			t.Errorf("%q: %v, then %v, %v", text, r, again, err)
 		}
 		if strings.Contains(r.Name, "..") || strings.ContainsAny(r.Host, "/@?#") {

@@ -1,4 +1,5 @@
-package registry
+// Package reference reads the references of images. It does no I/O.
+package reference
 
 import (
 	"fmt"
@@ -26,9 +27,9 @@ const (
 	library     = "library/"
 )
 
-// ParseReference parses a reference as Docker's tools do. The default host is docker.io, where a
+// Parse parses a reference as Docker's tools do. The default host is docker.io, where a
 // name without a slash is in "library". The default tag is "latest".
-func ParseReference(text string) (Reference, error) {
+func Parse(text string) (Reference, error) {
 	r, why := parse(text)
 	if why != "" {
 		if len(text) > 200 {
@@ -45,7 +46,7 @@ func parse(text string) (r Reference, why string) {
 	}
 	rest, digest, pinned := strings.Cut(text, "@")
 	if pinned {
-		if !goodDigest(digest) {
+		if !GoodDigest(digest) {
 			return r, "after @ stands sha256: and 64 digits"
 		}
 		r.Digest = digest
@@ -113,7 +114,8 @@ func goodTag(text string) bool {
 		strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
 
-func goodDigest(text string) bool {
+// GoodDigest tells whether a text is a digest: sha256: and 64 digits.
+func GoodDigest(text string) bool {
 	hex, ok := strings.CutPrefix(text, "sha256:")
 	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }
@@ -129,19 +131,20 @@ func (r Reference) String() string {
 	return text
 }
 
-// server is where the registry answers.
-func (r Reference) server() string {
+// Server is where the registry answers.
+func (r Reference) Server() string {
 	if r.Host == usualHost {
 		return usualServer
 	}
 	return r.Host
 }
 
-// plain tells whether the registry is this machine's own, with which HTTP is
+// Plain tells whether the registry is this machine's own, with which HTTP is
 // spoken: the traffic leaves no machine.
-func (r Reference) plain() bool { return loopback(r.Host) }
+func (r Reference) Plain() bool { return Loopback(r.Host) }
 
-func loopback(hostport string) bool {
+// Loopback tells whether a host, with or without a port, is this machine.
+func Loopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = hostport
