@@ -15,6 +15,10 @@ func openRecorded(state, journal string) (paddock.Driver, error) {
 	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Steps: journal})
 }
 
+func TestInfoTellsWhatAMonitorSees(t *testing.T) {
+	steptest.Seen(t, openRecorded, false)
+}
+
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
 	t.Run("each step", func(t *testing.T) { steptest.Undo(t, spec, openRecorded) })

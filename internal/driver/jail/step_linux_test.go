@@ -14,6 +14,10 @@ func openRecorded(state, journal string) (paddock.Driver, error) {
 	return New(Options{State: state, Environ: os.Environ(), Steps: journal})
 }
 
+func TestInfoTellsWhatAMonitorSees(t *testing.T) {
+	steptest.Seen(t, openRecorded, true)
+}
+
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
 	t.Run("each step", func(t *testing.T) { steptest.Undo(t, spec, openRecorded) })

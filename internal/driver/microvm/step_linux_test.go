@@ -19,6 +19,11 @@ func openRecorded(state, journal string) (paddock.Driver, error) {
 	return microvm.New(o)
 }
 
+func TestInfoTellsWhatAMonitorSees(t *testing.T) {
+	microvmtest.Need(t)
+	steptest.Seen(t, openRecorded, false)
+}
+
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	microvmtest.Need(t)
 	spec := base(t)
