@@ -52,13 +52,8 @@ func TestWhatIsAskedOfThePastIsRecorded(t *testing.T) {
 	if _, err := paddock.PastJournal(ctx, d, "one"); paddock.KindOf(err) != paddock.Unavailable {
 		t.Errorf("the past is told where nothing can be recorded: %v", err)
 	}
-	var got []string
-	for _, e := range l.all() {
-		if a := e.Action; a != nil {
-			got = append(got, e.Sandbox+" "+a.What+" "+a.Target+" "+a.Who)
-		}
-	}
-	want := []string{"one step.list  alice", "one step.undo 10.. alice"}
+	got := l.take()
+	want := []string{"alice|one|step.list||ok", "alice|one|step.undo|10..|ok"}
 	if !slices.Equal(got[max(0, len(got)-2):], want) {
 		t.Errorf("recorded %q, not %q at the end", got, want)
 	}
