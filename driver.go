@@ -119,8 +119,11 @@ const (
 	CanAudit          Capability = "audit"           // Policy.Audit, of kinds with OfProcess
 	CanForwardAgent   Capability = "forward-agent"   // Policy.KeyAgents
 	CanUndo           Capability = "undo"            // Spec.Undo
+)
 
-	// These are of ephemeral sandboxes, and for the process that opened the driver: a server's clients do not have them.
+// Capabilities of ephemeral sandboxes that only the process has which opened the driver, by the driver's options. A server's
+// clients do not have them.
+const (
 	CanReview         Capability = "review"          // changes of writable mounts can go to a layer, to be proposed
 	CanMonitorFiles   Capability = "monitor-files"   // a monitor can refuse changes of writable mounts before they are made
 	CanMonitorNetwork Capability = "monitor-network" // a monitor can refuse connections and uses of secrets
