@@ -122,6 +122,30 @@ const (
 	CanUndo           Capability = "undo"            // Spec.Undo
 )
 
+// Capabilities of ephemeral sandboxes that only the process has which opened the driver, by the driver's options. A server's
+// clients do not have them.
+const (
+	CanReview         Capability = "review"          // changes of writable mounts can go to a layer, to be proposed
+	CanMonitorFiles   Capability = "monitor-files"   // a monitor can refuse changes of writable mounts before they are made
+	CanMonitorNetwork Capability = "monitor-network" // a monitor can refuse connections and uses of secrets
+	CanMonitorFreeze  Capability = "monitor-freeze"  // while a monitor's question about a connection waits, no process runs
+)
+
+// ForClients returns the info as a server tells it to its clients, whose sandboxes are not of their own process: without
+// reviews and monitors. It shares no list of capabilities with i.
+func (i Info) ForClients() Info {
+	var list []Capability
+	for _, c := range i.Capabilities {
+		switch c {
+		case CanReview, CanMonitorFiles, CanMonitorNetwork, CanMonitorFreeze:
+		default:
+			list = append(list, c)
+		}
+	}
+	i.Capabilities = list
+	return i
+}
+
 // A Control is one mechanism that separates guest and host.
 type Control string
 

@@ -23,7 +23,23 @@ func JournalOf(sb Sandbox) (Journal, error) {
 	return nil, fmt.Errorf("the sandbox records no steps: make it with undo: %w", Unsupported)
 }
 
-// A Journal has the steps of one sandbox, as long as the sandbox is there: also if it is paused or dead. All paths are
+// A Historian is a [Driver] whose journals outlive its sandboxes. A wrapper that has no Unwrap passes them on with its own
+// checks.
+type Historian interface {
+	// PastJournal returns the journal of a sandbox that is gone. If several had the ID, it is that of the one with the newest
+	// step. If none has steps, the error is [NotFound]. The sandbox must have been the caller's.
+	PastJournal(ctx context.Context, id ID) (Journal, error)
+}
+
+// PastJournal asks the outermost layer of d that is a [Historian]. Without one, the error is [Unsupported].
+func PastJournal(ctx context.Context, d Driver, id ID) (Journal, error) {
+	if h, ok := As[Historian](d); ok {
+		return h.PastJournal(ctx, id)
+	}
+	return nil, fmt.Errorf("steps of sandboxes that are gone: %w", Unsupported)
+}
+
+// A Journal has the steps of one sandbox: also if it is paused or dead, and by a [Historian] if it is gone. All paths are
 // those inside the sandbox.
 type Journal interface {
 	// Begin begins a step that is neither a command of Start nor a call of FS, such as a cell of an interpreter. What

@@ -14,6 +14,18 @@ import (
 // Journal implements paddock.Journaled. The server tells whether it records the steps of the sandbox.
 func (s *sandbox) Journal() paddock.Journal { return journal{s} }
 
+// PastJournal implements paddock.Historian. Only a server with one user answers for sandboxes that are gone.
+func (d *Driver) PastJournal(ctx context.Context, id paddock.ID) (paddock.Journal, error) {
+	if !id.Valid() {
+		return nil, fmt.Errorf("steps of sandbox %q: invalid name: %w", string(id), paddock.Invalid)
+	}
+	j := journal{&sandbox{d: d, id: id}}
+	if _, err := j.Steps(ctx, paddock.StepFilter{Last: 1}); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
 type journal struct{ s *sandbox }
 
 // Begin returns Unsupported: a server records what its clients ask for by itself.

@@ -55,4 +55,20 @@ func TestAJournalOfAServerAnswersAsThatOfTheDriver(t *testing.T) {
 	if _, err := there.Begin(ctx, "cell", nil); !errors.Is(err, paddock.Unsupported) {
 		t.Errorf("begin: %v", err)
 	}
+
+	if _, err := paddock.PastJournal(ctx, d, "nobody"); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("the past of nobody: %v", err)
+	}
+	if err := sb.Remove(ctx); err != nil {
+		t.Fatal(err)
+	}
+	past, err := paddock.PastJournal(ctx, d, sb.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotSteps, gotErr := past.Steps(ctx, paddock.StepFilter{})
+	wantSteps, wantErr := here.Steps(ctx, paddock.StepFilter{})
+	same("steps of the past", gotSteps, gotErr, wantSteps, wantErr)
+	done, gotErr = past.Undo(ctx, paddock.Undo{To: 10})
+	same("undo of the past", done, gotErr, wanted, nil)
 }

@@ -155,7 +155,10 @@ func infoSane(t *testing.T, s *suite) {
 	if info.Tier == paddock.Auto || info.Version == "" {
 		t.Errorf("tier %q, version %q", info.Tier, info.Version)
 	}
-	known := []paddock.Capability{paddock.CanOutlive, paddock.CanWatchHost}
+	known := []paddock.Capability{
+		paddock.CanOutlive, paddock.CanWatchHost,
+		paddock.CanReview, paddock.CanMonitorFiles, paddock.CanMonitorNetwork, paddock.CanMonitorFreeze, // of options of the driver
+	}
 	for c := range refusals(t, s) {
 		known = append(known, c)
 	}

@@ -19,17 +19,46 @@ func (s *Sandbox) Journal() paddock.Journal {
 	if s.about.Undo == nil {
 		return nil
 	}
-	return &journal{s: s, how: s.about.Undo}
+	return &journal{id: s.id, driver: s.driver, s: s, how: s.about.Undo}
+}
+
+// PastJournal implements paddock.Historian. The rules about names of the sandbox are gone with it, so an undo keeps to the
+// built-in ones.
+func (d *Driver) PastJournal(ctx context.Context, id paddock.ID) (paddock.Journal, error) {
+	switch {
+	case !id.Valid():
+		return nil, fmt.Errorf("sandbox %.64q: 1 to 63 lower-case letters, digits and dashes: %w", string(id), paddock.Invalid)
+	case d.site.o.Steps == "":
+		return nil, fmt.Errorf("this driver has no journal of steps: %w", paddock.Unsupported)
+	}
+	j := &journal{id: id, driver: d, how: &recording{Journal: d.site.o.Steps, Tier: d.tier.Name}}
+	err := j.with(ctx, func(kept *step.Journal) error {
+		list, err := kept.List(ctx, step.Filter{Sandbox: string(id), Lean: true, Last: 1})
+		if len(list) == 1 && list[0].Life != "" && list[0].Tier == d.tier.Name {
+			j.how.Life = list[0].Life
+			return nil
+		}
+		return cmp.Or(err, error(paddock.NotFound))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
 }
 
 // A journal is that of one sandbox. It shows the records of this sandbox alone, by the paths that the sandbox sees.
 type journal struct {
-	s   *Sandbox
-	how *recording
+	id     paddock.ID
+	driver *Driver
+	s      *Sandbox // nil if it is gone
+	how    *recording
 }
 
 // Begin implements paddock.Journal.
 func (j *journal) Begin(ctx context.Context, kind string, command []string) (end func(exit int), err error) {
+	if j.s == nil {
+		return nil, fmt.Errorf("sandbox %s: %w", j.id, paddock.NotFound)
+	}
 	if _, err := j.s.running(ctx); err != nil {
 		return nil, err
 	}
@@ -50,10 +79,10 @@ func (j *journal) Begin(ctx context.Context, kind string, command []string) (end
 func (j *journal) with(ctx context.Context, do func(*step.Journal) error) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("sandbox %s: %w", j.s.id, err)
+			err = fmt.Errorf("sandbox %s: %w", j.id, err)
 		}
 	}()
-	leave, err := j.s.driver.reading.enter(ctx, j.how.Life) // records may be large, and many callers may ask
+	leave, err := j.driver.reading.enter(ctx, j.how.Life) // records may be large, and many callers may ask
 	if err != nil {
 		return err
 	}
@@ -207,7 +236,7 @@ func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) (
 		return nil, fmt.Errorf("steps %d to %d: %w", first, last, paddock.Invalid)
 	}
 	if err := named(paths); err != nil {
-		return nil, fmt.Errorf("sandbox %s: %w", j.s.id, err)
+		return nil, fmt.Errorf("sandbox %s: %w", j.id, err)
 	}
 	err = j.with(ctx, func(kept *step.Journal) error {
 		f := j.mine()
@@ -251,7 +280,7 @@ func (j *journal) Diff(ctx context.Context, first, last int64, paths []string) (
 // Undo implements paddock.Journal.
 func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone, err error) {
 	if err := named(u.Paths); err != nil {
-		return done, fmt.Errorf("sandbox %s: %w", j.s.id, err)
+		return done, fmt.Errorf("sandbox %s: %w", j.id, err)
 	}
 	if len(u.Steps) > maxUndoSteps {
 		return done, fmt.Errorf("%d steps; at most %d can be named: %w", len(u.Steps), maxUndoSteps, paddock.Invalid)
@@ -261,7 +290,7 @@ func (j *journal) Undo(ctx context.Context, u paddock.Undo) (done paddock.Undone
 		if err != nil {
 			return err
 		}
-		q := step.Request{Steps: u.Steps, To: u.To, Only: j.mine(), Protect: set, Sandbox: string(j.s.id), Life: j.how.Life, Tier: j.how.Tier}
+		q := step.Request{Steps: u.Steps, To: u.To, Only: j.mine(), Protect: set, Sandbox: string(j.id), Life: j.how.Life, Tier: j.how.Tier}
 		records, err := j.requested(ctx, kept, u)
 		if err != nil {
 			return err

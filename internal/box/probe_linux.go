@@ -39,7 +39,16 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite, paddock.CanForwardAgent}
 	info.Capabilities = append(info.Capabilities, d.tier.Probe.Capabilities(grouped)...)
 	if d.site.o.Steps != "" {
-		info.Capabilities = append(info.Capabilities, paddock.CanUndo)
+		info.Capabilities = append(info.Capabilities, paddock.CanUndo, paddock.CanMonitorFiles) // what is not recorded is not watched
+	}
+	if info.Can(paddock.CanNetworkList) {
+		info.Capabilities = append(info.Capabilities, paddock.CanMonitorNetwork)
+	}
+	if d.tier.Freezes && info.Can(paddock.CanPause) {
+		info.Capabilities = append(info.Capabilities, paddock.CanMonitorFreeze)
+	}
+	if unlayered() == nil {
+		info.Capabilities = append(info.Capabilities, paddock.CanReview)
 	}
 	if d.site.o.Images != nil {
 		info.Capabilities = append(info.Capabilities, paddock.CanRootImage)

@@ -61,6 +61,10 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("mount %s: changes either reach the host or stay inside: %w", m.Source, paddock.Invalid)
 		case m.Overlay && (!spec.Ephemeral || d.site.o.Layers[m.Source] == ""):
 			return fmt.Errorf("mount %s: this tier has an overlay only for a command whose changes are reviewed, as of paddock run --review: %w", m.Source, paddock.Unsupported)
+		case m.Overlay:
+			if err := unlayered(); err != nil {
+				return fmt.Errorf("mount %s: %w", m.Source, err)
+			}
 		}
 		if err := checkPath(m.Source); err != nil {
 			return fmt.Errorf("mount: %w", err)

@@ -38,6 +38,9 @@ type Tier struct {
 	// kernel. Otherwise the tier has such a layer itself, over the whole tree.
 	Overlay bool
 
+	// Freezes means that a pause stops the processes where they are. Other tiers write a machine to the disk.
+	Freezes bool
+
 	// Suspends means that a paused sandbox has no box, and that its connections end.
 	Suspends bool
 }

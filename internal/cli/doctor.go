@@ -304,6 +304,44 @@ func (d diagnosis) print(w io.Writer) {
 		}
 	}
 	fold(w, "  default limits: ", limitsInWords(d.Info.Defaults))
+	if d.Available {
+		fold(w, "  --review: ", reviewInWords(d.Info))
+		fold(w, "  --monitor: ", monitorInWords(d.Info))
+	}
+}
+
+// reviewInWords tells whether changes can be proposed.
+func reviewInWords(i *paddock.Info) string {
+	switch {
+	case i.Can(paddock.CanReview):
+		return "can be had"
+	case i.Tier == paddock.Sim:
+		return "refused, because nothing of this machine changes"
+	}
+	return "refused"
+}
+
+// monitorInWords tells what a monitor learns of a sandbox of the tier, and can refuse. Who starts the command asks about it, so
+// that is the same everywhere but for a server's clients, who can have no monitor.
+func monitorInWords(i *paddock.Info) string {
+	sees := []string{"the command"}
+	if i.Can(paddock.CanMonitorNetwork) {
+		sees = append(sees, "connections", "uses of secrets")
+	}
+	if i.Can(paddock.CanMonitorFiles) {
+		sees = append(sees, "changes of writable directories")
+	}
+	if len(sees) == 1 {
+		return "refused"
+	}
+	text := "sees " + Join(sees)
+	switch {
+	case i.Can(paddock.CanMonitorFreeze):
+		return text + "; a pause about a connection stops every process"
+	case i.Can(paddock.CanMonitorFiles):
+		return text + "; a pause holds changes and new connections"
+	}
+	return text + "; a pause holds new connections"
 }
 
 // columns is the width that every terminal has.

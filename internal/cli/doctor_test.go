@@ -156,3 +156,25 @@ func TestDoctorLooksAtAServer(t *testing.T) {
 		}
 	}
 }
+
+func TestDoctorTellsWhereReviewAndMonitorCanBeHad(t *testing.T) {
+	for want, c := range map[string]struct {
+		tier paddock.Tier
+		can  []paddock.Capability
+	}{
+		"  --review: refused\n  --monitor: refused\n": {paddock.Jail, nil}, // as a server tells it
+		"  --review: can be had\n  --monitor: sees the command, connections, uses of secrets, changes of writable\n             directories; a pause about a connection stops every process\n": {
+			paddock.Jail, []paddock.Capability{paddock.CanReview, paddock.CanMonitorNetwork, paddock.CanMonitorFiles, paddock.CanMonitorFreeze}},
+		"  --review: can be had\n  --monitor: sees the command, changes of writable directories; a pause holds\n             changes and new connections\n": {
+			paddock.GVisor, []paddock.Capability{paddock.CanReview, paddock.CanMonitorFiles}},
+		"  --review: refused, because nothing of this machine changes\n  --monitor: sees the command, connections, uses of secrets; a pause holds new\n             connections\n": {
+			paddock.Sim, []paddock.Capability{paddock.CanMonitorNetwork}},
+	} {
+		info := fake.GoodInfo()
+		info.Tier, info.Capabilities = c.tier, c.can
+		v := invoke("/", nil, []Tier{AsTier(&fake.Fake{About: info}, c.tier)}, "doctor", "--tier", string(c.tier))
+		if v.Run(t.Context()); !strings.Contains(v.Stdout.String(), want) {
+			t.Errorf("does not say:\n%s\nbut:\n%s", want, v.Stdout.String())
+		}
+	}
+}

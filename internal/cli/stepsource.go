@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -64,6 +65,13 @@ func (a *App) steps(ctx context.Context, f *stepFlags, do func(context.Context, 
 	}
 	return a.With(ctx, &f.RemoteFlags, func(ctx context.Context, r *Remote) error {
 		sb, err := r.Open(ctx, paddock.ID(f.sandbox))
+		if errors.Is(err, paddock.NotFound) {
+			if j, past := paddock.PastJournal(ctx, r.Driver, paddock.ID(f.sandbox)); past == nil {
+				return do(ctx, &serverSteps{j: j, id: paddock.ID(f.sandbox)}) // its directory is not known, so paths begin at /
+			} else if !errors.Is(past, paddock.NotFound) && !errors.Is(past, paddock.Unsupported) {
+				return past
+			}
+		}
 		if err != nil {
 			return err
 		}

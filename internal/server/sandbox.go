@@ -23,14 +23,16 @@ const (
 )
 
 // info handles GET /v1/info, with the parameter tier. It adds CanOutlive, because the
-// server owns the sandboxes, so they outlive the client that made them.
+// server owns the sandboxes, so they outlive the client that made them. For the same reason it leaves out what only the
+// process that opened a driver has.
 func (q *request) info() error {
 	info, err := q.caller.Driver.Info(q.Context(), paddock.Tier(q.URL.Query().Get("tier")))
 	if err != nil {
 		return err
 	}
+	info = info.ForClients()
 	if !info.Can(paddock.CanOutlive) {
-		info.Capabilities = append(slices.Clone(info.Capabilities), paddock.CanOutlive)
+		info.Capabilities = append(info.Capabilities, paddock.CanOutlive)
 	}
 	return q.json(http.StatusOK, info)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -410,5 +411,30 @@ func TestCallersDoNotSeeEachOthersStreams(t *testing.T) {
 	tr.want(204, "DELETE", "/v1/attachments/"+token, "")
 	if _, err := io.ReadAll(res.Body); err != nil {
 		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+// informed is a driver with an info of its own.
+type informed struct {
+	paddock.Driver
+	info paddock.Info
+}
+
+func (d informed) Info(context.Context, paddock.Tier) (paddock.Info, error) { return d.info, nil }
+
+func TestClientsAreNotToldOfWhatOnlyTheServersOwnRunsHave(t *testing.T) {
+	has := []paddock.Capability{paddock.CanReview, paddock.CanUndo, paddock.CanMonitorFiles, paddock.CanMonitorNetwork, paddock.CanMonitorFreeze}
+	tr := newTrial(t, func(c *Caller) {
+		c.Driver = informed{c.Driver, paddock.Info{Tier: paddock.Jail, Available: true, Version: "1", Capabilities: has}}
+	})
+	var info paddock.Info
+	if err := json.Unmarshal(tr.want(200, "GET", "/v1/info", ""), &info); err != nil {
+		t.Fatal(err)
+	}
+	if want := []paddock.Capability{paddock.CanUndo, paddock.CanOutlive}; !slices.Equal(info.Capabilities, want) {
+		t.Errorf("told of %v, not of %v", info.Capabilities, want)
+	}
+	if has[0] != paddock.CanReview {
+		t.Error("the driver's own list was changed")
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -9,15 +10,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// journal calls do with the journal of the sandbox that the path names.
+// journal calls do with the journal of the sandbox that the path names, which may be gone. do answers only if it succeeds.
 func (q *request) journal(do func(paddock.Journal) error) error {
-	return q.with(func(sb paddock.Sandbox) error {
+	err := q.with(func(sb paddock.Sandbox) error {
 		j, err := paddock.JournalOf(sb)
 		if err != nil {
 			return err
 		}
 		return do(j)
 	})
+	if !errors.Is(err, paddock.NotFound) {
+		return err
+	}
+	if _, open := q.sandbox(); !errors.Is(open, paddock.NotFound) { // the step is what there is not
+		return err
+	}
+	j, past := paddock.PastJournal(q.Context(), q.caller.Driver, paddock.ID(q.PathValue("id")))
+	switch {
+	case errors.Is(past, paddock.NotFound) || errors.Is(past, paddock.Unsupported):
+		return err
+	case past != nil:
+		return past
+	}
+	return do(j)
 }
 
 // stepNumber reads the number of the step that the path names.

@@ -41,3 +41,22 @@ func TestASandboxThatRecordsNoStepsSaysSo(t *testing.T) {
 	tr.want(501, "GET", "/v1/sandboxes/a/steps/1", "")
 	tr.want(501, "POST", "/v1/sandboxes/a/undo", `{"to":1}`)
 }
+
+func TestTheStepsOfARemovedSandboxAreAnswered(t *testing.T) {
+	tr := newTrial(t, func(c *Caller) { c.Driver = steptest.Journaled(c.Driver) })
+	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a","undo":"on"}`)
+	tr.want(404, "GET", "/v1/sandboxes/a/steps/21", "")
+	tr.want(200, "GET", "/v1/sandboxes/a/steps", "")
+	tr.want(204, "DELETE", "/v1/sandboxes/a", "")
+	tr.want(404, "GET", "/v1/sandboxes/a", "")
+	var page api.Steps
+	if err := json.Unmarshal(tr.want(200, "GET", "/v1/sandboxes/a/steps?limit=2", ""), &page); err != nil || len(page.Steps) != 2 || page.Before != 20 {
+		t.Errorf("the newest page is %+v, %v", page, err)
+	}
+	tr.want(200, "GET", "/v1/sandboxes/a/steps/20", "")
+	tr.want(404, "GET", "/v1/sandboxes/a/steps/21", "")
+	tr.want(200, "GET", "/v1/sandboxes/a/steps/10/diff?to=30", "")
+	tr.want(200, "POST", "/v1/sandboxes/a/undo", `{"steps":[10]}`)
+	tr.want(404, "GET", "/v1/sandboxes/b/steps", "")
+	tr.want(404, "POST", "/v1/sandboxes/b/undo", `{"to":1}`)
+}

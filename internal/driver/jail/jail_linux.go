@@ -20,7 +20,7 @@ func New(o Options) (*box.Driver, error) {
 	}
 	return box.New(site, box.Tier{
 		Name: paddock.Jail, Init: site.Open(o.Guest), Runtime: Runtime(),
-		Probe: probe{site}, Drafter: drafter{}, Client: client{}, Overlay: true,
+		Probe: probe{site}, Drafter: drafter{}, Client: client{}, Overlay: true, Freezes: true,
 	}), nil
 }
 

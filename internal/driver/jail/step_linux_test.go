@@ -14,6 +14,10 @@ func openRecorded(state, journal string) (paddock.Driver, error) {
 	return New(Options{State: state, Environ: os.Environ(), Steps: journal})
 }
 
+func TestInfoTellsWhatAMonitorSees(t *testing.T) {
+	steptest.Seen(t, openRecorded, true)
+}
+
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
 	t.Run("each step", func(t *testing.T) { steptest.Undo(t, spec, openRecorded) })
@@ -35,6 +39,7 @@ func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
 	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
 	t.Run("commands, file calls and the background", func(t *testing.T) { steptest.Kept(t, spec, openRecorded) })
+	t.Run("when the sandbox is gone", func(t *testing.T) { steptest.Past(t, spec, openRecorded) })
 	t.Run("what goes on after a pause", func(t *testing.T) { steptest.Paused(t, spec, openRecorded) })
 	t.Run("after its keeper was killed", func(t *testing.T) { steptest.Killed(t, spec, openRecorded) })
 	t.Run("refusals", func(t *testing.T) { steptest.Refused(t, spec, openRecorded) })

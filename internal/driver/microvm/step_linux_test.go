@@ -19,6 +19,11 @@ func openRecorded(state, journal string) (paddock.Driver, error) {
 	return microvm.New(o)
 }
 
+func TestInfoTellsWhatAMonitorSees(t *testing.T) {
+	microvmtest.Need(t)
+	steptest.Seen(t, openRecorded, false)
+}
+
 func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	microvmtest.Need(t)
 	spec := base(t)
@@ -38,6 +43,7 @@ func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
 	microvmtest.Need(t)
 	spec := base(t)
 	t.Run("commands, file calls and the background", func(t *testing.T) { steptest.Kept(t, spec, openRecorded) })
+	t.Run("when the sandbox is gone", func(t *testing.T) { steptest.Past(t, spec, openRecorded) })
 	t.Run("what goes on after a pause", func(t *testing.T) { steptest.Paused(t, spec, openRecorded) })
 	t.Run("after its keeper was killed", func(t *testing.T) { steptest.Killed(t, spec, openRecorded) })
 	t.Run("refusals", func(t *testing.T) { steptest.Refused(t, spec, openRecorded) })

@@ -43,6 +43,20 @@ func (d *journaled) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, e
 	return &journaledSandbox{sb, d.fakes[id]}, nil
 }
 
+// PastJournal implements paddock.Historian.
+func (d *journaled) PastJournal(ctx context.Context, id paddock.ID) (paddock.Journal, error) {
+	d.mu.Lock()
+	f := d.fakes[id]
+	d.mu.Unlock()
+	if f == nil {
+		return nil, fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
+	}
+	if _, err := d.Driver.Open(ctx, id); err == nil {
+		return nil, fmt.Errorf("sandbox %s is there: %w", id, paddock.NotFound)
+	}
+	return f, nil
+}
+
 type journaledSandbox struct {
 	paddock.Sandbox
 	f *Fake

@@ -395,3 +395,59 @@ func (s *session) keeper(t *testing.T) int {
 	}
 	return int(peer.Pid)
 }
+
+// Past promises that the steps of a removed sandbox are answered and undone by its ID, and those of no other sandbox.
+func Past(t *testing.T, base paddock.Spec, open Open) {
+	t.Helper()
+	s := create(t, base, open)
+	was := s.tree(t)
+	s.run(t, `rm -rf src; echo more >> text`)
+	id := s.sandbox.ID()
+	if j, err := paddock.PastJournal(t.Context(), s.driver, "nobody"); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("the journal of nobody is %v, %v", j, err)
+	}
+	if err := s.sandbox.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j, err := paddock.PastJournal(t.Context(), s.driver, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Begin(t.Context(), "cell", nil); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("a step begins in a sandbox that is gone: %v", err)
+	}
+	list, err := j.Steps(t.Context(), paddock.StepFilter{})
+	if err != nil || len(list) == 0 || list[0].Kind != "run" {
+		t.Fatalf("the steps are %+v, %v", list, err)
+	}
+	first := list[0].Number
+	if one, err := j.Step(t.Context(), first); err != nil || one.Changed == 0 || !strings.HasPrefix(one.Changes[0].Path, "/work/") {
+		t.Errorf("the step is %+v, %v", one, err)
+	}
+	if d, err := j.Diff(t.Context(), first, first, []string{"/work/text"}); err != nil || len(d) != 1 || !strings.Contains(d[0].Text, "+more") {
+		t.Errorf("the difference is %+v, %v", d, err)
+	}
+	done, err := j.Undo(t.Context(), paddock.Undo{To: first})
+	if err != nil || len(done.Conflicts) > 0 || done.Step == 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	differ(t, "after the undo", s.tree(t), was)
+
+	// Another sandbox of the name hides it while it is there, and has no steps of it.
+	s.spec.ID = id
+	next, err := s.driver.Create(t.Context(), s.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = next.Remove(context.Background()) })
+	own, err := paddock.JournalOf(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := own.Steps(t.Context(), paddock.StepFilter{}); err != nil || len(list) != 0 {
+		t.Errorf("a new sandbox has steps of an earlier one: %+v, %v", list, err)
+	}
+	if _, err := own.Step(t.Context(), first); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("a new sandbox reads a step of an earlier one: %v", err)
+	}
+}

@@ -29,6 +29,7 @@ type session struct {
 	state   string // directory of the driver
 	driver  paddock.Driver
 	sandbox paddock.Sandbox
+	spec    paddock.Spec
 	states  []map[string]string // of the workspace: before the first command, and after each
 }
 
@@ -216,6 +217,7 @@ func create(t *testing.T, spec paddock.Spec, open Open) *session {
 	s.driver = d
 	spec.Dir, spec.Undo = "/work", paddock.UndoOn
 	spec.Mounts = append(slices.Clone(spec.Mounts), paddock.Mount{Source: s.work, Target: "/work", Write: true})
+	s.spec = spec
 	if s.sandbox, err = d.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,34 @@ func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (most int64, kn
 	return most, known
 }
 
+// PastJournal implements [paddock.Historian]. A name is unique among all tiers as long as its sandbox is there. So if
+// sandboxes of several tiers had it one after the other, it is that of the one with the newest step.
+func (d *Driver) PastJournal(ctx context.Context, id paddock.ID) (newest paddock.Journal, err error) {
+	var last int64
+	var errs []error
+	for _, t := range d.tiers {
+		j, err := paddock.PastJournal(ctx, t.Driver, id)
+		var list []paddock.Step
+		if err == nil {
+			list, err = j.Steps(ctx, paddock.StepFilter{Last: 1})
+		}
+		switch {
+		case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unsupported):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("tier %s: %w", t.Name, err))
+		case len(list) > 0 && list[0].Number > last:
+			newest, last = j, list[0].Number
+		}
+	}
+	if newest == nil && len(errs) == 0 {
+		return nil, fmt.Errorf("sandbox %s: no steps of it: %w", id, paddock.NotFound)
+	}
+	if len(errs) > 0 { // a tier that does not answer may have the newest
+		return nil, errors.Join(errs...)
+	}
+	return newest, nil
+}
+
 func (d *Driver) usual(ctx context.Context) (paddock.Info, error) {
 	info, _, err := Choose(d.candidates(), func(name paddock.Tier) (paddock.Info, error) {
 		info, err := d.info(ctx, name)

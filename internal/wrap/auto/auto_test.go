@@ -269,3 +269,52 @@ func TestTheMemoryOfTheHostIsThatOfTheTierThatTakesMost(t *testing.T) {
 		t.Errorf("%d", got)
 	}
 }
+
+// past is the journal of a sandbox that is gone, with a last step.
+type past struct {
+	paddock.Journal
+	last int64
+}
+
+func (p past) Steps(context.Context, paddock.StepFilter) ([]paddock.Step, error) {
+	return []paddock.Step{{Number: p.last}}, nil
+}
+
+// A historian is a tier with journals of sandboxes that are gone.
+type historian struct {
+	fake
+	journal paddock.Journal
+	err     error
+}
+
+func (h *historian) PastJournal(context.Context, paddock.ID) (paddock.Journal, error) {
+	return h.journal, h.err
+}
+
+func TestThePastOfANameIsThatOfTheTierWithTheNewestStep(t *testing.T) {
+	none := &historian{err: paddock.NotFound}
+	older, newer := &historian{journal: past{last: 3}}, &historian{journal: past{last: 7}}
+	late := &historian{err: paddock.Timeout}
+	for name, c := range map[string]struct {
+		tiers []paddock.Driver
+		last  int64
+		err   error
+	}{
+		"the newer one": {[]paddock.Driver{newer, older, &fake{}}, 7, nil},
+		"in any order":  {[]paddock.Driver{none, older, newer}, 7, nil},
+		"none":          {[]paddock.Driver{none, &fake{}}, 0, paddock.NotFound},
+		"not known":     {[]paddock.Driver{newer, late}, 0, paddock.Timeout},
+	} {
+		var list []auto.Tier
+		for _, d := range c.tiers {
+			list = append(list, auto.Tier{Candidate: auto.Candidate{Name: paddock.Jail}, Driver: d})
+		}
+		j, err := paddock.PastJournal(t.Context(), auto.New(list...), "one")
+		if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p, ok := j.(past); err == nil && (!ok || p.last != c.last) {
+			t.Errorf("%s: %+v", name, j)
+		}
+	}
+}

@@ -51,6 +51,11 @@ type question struct {
 	ends time.Time // until then it answers further calls
 }
 
+// PastJournal implements paddock.Historian.
+func (d *driver) PastJournal(ctx context.Context, id paddock.ID) (paddock.Journal, error) {
+	return paddock.PastJournal(ctx, d.Driver, id)
+}
+
 // Info returns an answer that is at most keepTime old. It waits for the wrapped driver only as
 // long as ctx allows.
 func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {

@@ -105,6 +105,11 @@ func (d *Driver) HostMemory(tier paddock.Tier, l paddock.Limits) (int64, bool) {
 	return paddock.HostMemory(d.inner, tier, l)
 }
 
+// PastJournal implements [paddock.Historian].
+func (d *Driver) PastJournal(ctx context.Context, id paddock.ID) (paddock.Journal, error) {
+	return paddock.PastJournal(ctx, d.inner, id)
+}
+
 // Check returns the error that New would return for these options.
 func (o Options) Check() error {
 	if o.Longest < 0 || o.Grace < 0 {

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"context"
+	"errors"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -14,6 +15,25 @@ func (s *sandbox) Journal() paddock.Journal {
 		return nil
 	}
 	return &journal{s, j}
+}
+
+// PastJournal implements paddock.Historian. Records tell no tenant, and the name of a sandbox that is gone may have been
+// another one's, so only the user who owns the driver has them.
+func (d *driver) PastJournal(ctx context.Context, id paddock.ID) (paddock.Journal, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	if !d.ts.o.Whole {
+		return nil, missing("sandbox", string(id))
+	}
+	_, err := d.ts.o.Store.Sandbox(ctx, d.tenant, id)
+	if err == nil { // it is there, or it is being made
+		return nil, missing("past sandbox", string(id))
+	}
+	if !errors.Is(err, paddock.NotFound) {
+		return nil, err
+	}
+	return paddock.PastJournal(ctx, d.ts.d, id)
 }
 
 type journal struct {

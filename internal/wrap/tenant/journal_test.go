@@ -46,3 +46,31 @@ func TestAJournalEndsWithItsSandbox(t *testing.T) {
 		wantKind(t, err, paddock.NotFound)
 	}
 }
+
+// The name of a sandbox that is gone says nothing of whose it was, so only the user who owns the whole driver gets its steps.
+func TestThePastIsForTheOwnerOfTheDriverAlone(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		s := storetest.Open(t, filepath.Join(t.TempDir(), "state", "paddock.db"))
+		must(t, s.AddTenant(t.Context(), store.Tenant{ID: "acme", Quota: unbounded()}))
+		inner, err := sim.New(sim.Options{})
+		must(t, err)
+		set, err := tenant.New(steptest.Journaled(inner), tenant.Options{Store: s, Place: "here", Whole: whole})
+		must(t, err)
+		t.Cleanup(func() { must(t, set.Close()) })
+		ctx, d := t.Context(), set.Driver("acme")
+		sb, err := d.Create(ctx, paddock.Spec{ID: "one"})
+		must(t, err)
+		_, err = paddock.PastJournal(ctx, d, "one")
+		wantKind(t, err, paddock.NotFound) // it is there
+		must(t, sb.Remove(ctx))
+		j, err := paddock.PastJournal(ctx, d, "one")
+		if !whole {
+			wantKind(t, err, paddock.NotFound)
+			continue
+		}
+		must(t, err)
+		if list, err := j.Steps(ctx, paddock.StepFilter{}); err != nil || len(list) == 0 {
+			t.Errorf("the steps of the past are %+v, %v", list, err)
+		}
+	}
+}

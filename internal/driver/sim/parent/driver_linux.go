@@ -101,6 +101,7 @@ func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error
 	if err != nil {
 		return info, err
 	}
+	info.Capabilities = append(info.Capabilities, paddock.CanMonitorNetwork) // the gateway asks, as on each tier
 	if d.lacks() != nil {
 		info.Available, info.Capabilities = false, nil
 	}
