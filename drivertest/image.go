@@ -49,10 +49,17 @@ func imageTree(t *testing.T, s *suite) string {
 		"etc/group":       "root:x:0:\nfarmer:x:1234:\nmiller:x:1235:\n",
 		"etc/marker":      "marker",
 		"opt/work/marker": "work",
+		"var/lib/marker":  "var",
 	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink("/run", filepath.Join(dir, "var/run")); err != nil { // as distributions have it
+		t.Fatal(err)
 	}
 	return dir
 }

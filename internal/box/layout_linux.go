@@ -231,13 +231,16 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		return err
 	}
 	for _, dir := range append(hostroot.PrivateDirs(), l.Config.User.Home) {
+		if !l.placeable(spec, dir) {
+			continue
+		}
 		mode := uint32(0o1777)
 		if dir == l.Config.User.Home {
 			mode = 0o700
 		}
 		l.Add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: dir, Mode: mode, Write: true})
 	}
-	if !inFile(spec.Root) {
+	if _, own := ownTree(spec.Root); !own || l.placeable(spec, "/var/run") && !l.has(spec, "/var/run") {
 		l.Add(boxinit.Mount{Kind: boxinit.MountLink, Target: "/var/run", Source: "/run"})
 	}
 	if spec.Root.Kind == paddock.RootHost {
@@ -254,6 +257,33 @@ func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		}
 	}
 	return nil
+}
+
+// placeable reports whether a mount can be made at a path of the box: in the files of a root it has to be there, or its
+// first directory is the box's own.
+func (l *Layout) placeable(spec *paddock.Spec, name string) bool {
+	if _, own := ownTree(spec.Root); !own || inFile(spec.Root) {
+		return true
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	return slices.Contains(ownEntries(), first) || !l.has(spec, "/"+first) || l.has(spec, name)
+}
+
+// has reports whether the root's own tree has a name.
+func (l *Layout) has(spec *paddock.Spec, name string) bool {
+	dir, _ := ownTree(spec.Root)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false // the layout reads it, and says so
+	}
+	defer root.Close()
+	_, err = root.Lstat(strings.TrimPrefix(name, "/"))
+	return err == nil
+}
+
+// ownEntries are directories of a root that each box has for itself.
+func ownEntries() []string {
+	return []string{"proc", "sys", "dev", "tmp", "run", "home", "mnt", "media", "lost+found"}
 }
 
 // system shows one of the host's system directories in the host's form, including a link.
@@ -284,7 +314,7 @@ func (l *Layout) entries(path string, layer bool) error {
 	if err != nil {
 		return fmt.Errorf("root %s: %w", path, notThere(err))
 	}
-	own := []string{"proc", "sys", "dev", "tmp", "run", "home", "mnt", "media", "lost+found"}
+	own := ownEntries()
 	found := 0
 	for _, e := range entries {
 		if slices.Contains(own, e.Name()) {
