@@ -6,6 +6,6 @@
 // there are none. File capabilities of an image thus have no effect.
 //
 // A layer is hostile input. Nothing of it is a name on this machine: the tree is made in memory, and only the file that
-// the caller opened is written. Names, bytes, depth and links are bounded. Owners, modes with their set-id bits, times,
-// devices, pipes and hard links are those of the image. The same layers give the same bytes.
+// the caller opened is written. Names, bytes, memory, depth and links are bounded. Owners, modes with their set-id bits, times,
+// devices, pipes and hard links are those of the image; a device 0:0 is a removed file, as overlays have it. The same layers give the same bytes.
 package erofs

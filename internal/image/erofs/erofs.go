@@ -150,6 +150,9 @@ func (t *tree) lay() ([]*node, error) {
 		case kindLink:
 			i.inline = i.size <= blockSize-inodeLen
 			if !i.inline && i.block == 0 {
+				if err := t.chargeBlocks(int64(i.size)); err != nil {
+					return nil, err
+				}
 				at, err := t.data.put(bytes.NewReader([]byte(i.target)), int64(i.size))
 				if err != nil {
 					return nil, err

@@ -117,6 +117,8 @@ func TestWhatIsHostileIsRefused(t *testing.T) {
 		"a whiteout of no name":      {[][]byte{archive(t, []entry{file(".wh...", "")})}, usual, paddock.Invalid},
 		"too much":                   {[][]byte{archive(t, []entry{file("a", strings.Repeat("x", 70_000))})}, erofs.Bounds{Bytes: 65_000, Names: 10}, paddock.Exhausted},
 		"too many":                   {[][]byte{archive(t, []entry{file("a", ""), file("b", ""), file("c/d", "")})}, erofs.Bounds{Bytes: 1 << 20, Names: 3}, paddock.Exhausted},
+		"links that fill memory":     {[][]byte{archive(t, longLinks(3000))}, erofs.Bounds{Bytes: 4 << 20, Names: 10_000}, paddock.Exhausted},
+		"small files":                {[][]byte{archive(t, smallFiles(300))}, erofs.Bounds{Bytes: 1 << 20, Names: 10_000}, paddock.Exhausted},
 		"an owner":                   {[][]byte{archive(t, []entry{{name: "a", kind: tar.TypeReg, uid: 1<<32 - 1}})}, usual, paddock.Invalid},
 		"a device":                   {[][]byte{archive(t, []entry{device("a", "5000:1")})}, usual, paddock.Invalid},
 	} {
@@ -139,5 +141,33 @@ func TestTheSameLayersGiveTheSameBytes(t *testing.T) {
 	b, _ := os.ReadFile(two)
 	if len(a) == 0 || !bytes.Equal(a, b) {
 		t.Errorf("%d and %d bytes differ", len(a), len(b))
+	}
+}
+
+// longLinks are links of which each takes a block.
+func longLinks(n int) []entry {
+	list := make([]entry, n)
+	for i := range list {
+		list[i] = symlink(fmt.Sprint("l", i), strings.Repeat("n/", 2040))
+	}
+	return list
+}
+
+// smallFiles are files of a byte, of which each takes a block.
+func smallFiles(n int) []entry {
+	list := make([]entry, n)
+	for i := range list {
+		list[i] = file(fmt.Sprint("f", i), "x")
+	}
+	return list
+}
+
+func TestTheRootHasTheAttributesOfTheImage(t *testing.T) {
+	name, err := convert(t, usual, archive(t, []entry{{name: "./", kind: tar.TypeDir, mode: 0o700, uid: 7}, file("a", "")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := root(t, name); got != "dir 755 7:7" {
+		t.Errorf("the root is %s", got)
 	}
 }

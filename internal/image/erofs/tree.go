@@ -33,7 +33,8 @@ const (
 	maxName   = 255
 	maxDepth  = 200
 	maxLooks  = 4_000_000 // of whiteouts
-	nameCosts = 512       // bytes that a name takes, however little is in the file
+	maxMeta   = 512 << 20 // bytes of memory that the tree takes, without the contents of files
+	nameCosts = 512       // of them each name, beside its text and that of a link
 )
 
 // Bounds of an image.
@@ -77,13 +78,14 @@ type tree struct {
 	layer int
 	data  *blocks
 
-	bytes int64
+	bytes int64 // that the file may still take
+	meta  int64 // that the tree may still take
 	names int
 	looks int
 }
 
 func newTree(b Bounds, data *blocks) *tree {
-	t := &tree{data: data, bytes: b.Bytes, names: b.Names}
+	t := &tree{data: data, bytes: b.Bytes, meta: maxMeta, names: b.Names}
 	t.root = &node{inode: &inode{mode: kindDir | 0o755, children: map[string]*node{}}}
 	t.root.parent = t.root
 	return t
@@ -99,6 +101,14 @@ func (t *tree) charge(n int64) error {
 	}
 	t.bytes -= n
 	return nil
+}
+
+// chargeBlocks takes the blocks of a file.
+func (t *tree) chargeBlocks(size int64) error {
+	if size < 0 || size > t.bytes {
+		return tooLarge()
+	}
+	return t.charge((size + blockSize - 1) / blockSize * blockSize)
 }
 
 // A meter counts what is read of a layer that is not charged as a file: much of an archive need not become files.
@@ -136,7 +146,7 @@ func (t *tree) add(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("the layer is no archive: %w: %w", err, paddock.Invalid)
 		}
-		if err := t.count(); err != nil {
+		if err := t.count(len(h.Name) + len(h.Linkname)); err != nil {
 			return err
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
@@ -148,12 +158,15 @@ func (t *tree) add(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// count takes one of the names that there may be.
-func (t *tree) count() error {
+// count takes one of the names that there may be, with the bytes of its texts.
+func (t *tree) count(texts int) error {
 	if t.names--; t.names < 0 {
 		return fmt.Errorf("it has too many files: %w", paddock.Exhausted)
 	}
-	return t.charge(nameCosts)
+	if t.meta -= nameCosts + int64(texts); t.meta < 0 {
+		return fmt.Errorf("its names and links are more than %d MiB: %w", maxMeta>>20, paddock.Exhausted)
+	}
+	return nil
 }
 
 func clip(name string) string {
@@ -177,8 +190,11 @@ func clean(name string) ([]string, error) {
 
 func (t *tree) entry(h *tar.Header, in io.Reader) error {
 	parts, err := clean(h.Name)
-	if err != nil || len(parts) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(parts) == 0 {
+		return t.top(h)
 	}
 	base := parts[len(parts)-1]
 	if strings.HasPrefix(base, whiteout) {
@@ -192,6 +208,17 @@ func (t *tree) entry(h *tar.Header, in io.Reader) error {
 		return err
 	}
 	return t.put(dir, base, h, in)
+}
+
+// top gives the root the attributes that a layer has for it. Everybody may read it and look into it, because an archive of
+// a directory of somebody's own says otherwise.
+func (t *tree) top(h *tar.Header) error {
+	if h.Typeflag != tar.TypeDir {
+		return nil
+	}
+	i := t.root.inode
+	i.mode = uint16(h.Mode&permission) | 0o755 | kindDir
+	return i.owned(h)
 }
 
 // remove does what a whiteout says. In a directory that is not there, it removes nothing.
@@ -240,7 +267,7 @@ func (t *tree) put(dir *node, base string, h *tar.Header, in io.Reader) error {
 	case tar.TypeReg, tar.TypeGNUSparse, '\x00':
 		i.mode |= kindFile
 		i.size = uint64(h.Size)
-		if err := t.charge(h.Size); err != nil {
+		if err := t.chargeBlocks(h.Size); err != nil {
 			return err
 		}
 		var err error
@@ -257,7 +284,8 @@ func (t *tree) put(dir *node, base string, h *tar.Header, in io.Reader) error {
 			return fmt.Errorf("it is a device that no kernel has: %w", paddock.Invalid)
 		}
 		if h.Devmajor == 0 && h.Devminor == 0 {
-			return nil // an overlay would take it for a removed file
+			delete(dir.inode.children, base) // an overlay takes it for a removed file, and so does this
+			return nil
 		}
 		i.device = uint32(h.Devminor&0xff | h.Devmajor<<8 | (h.Devminor&^0xff)<<12)
 		i.mode |= kindChar
@@ -390,7 +418,7 @@ func (t *tree) directory(parts []string) (*node, error) {
 		return nil, fmt.Errorf("it is in what is no directory: %w", paddock.Invalid)
 	}
 	for _, name := range missing {
-		if err := t.count(); err != nil {
+		if err := t.count(len(name)); err != nil {
 			return nil, err
 		}
 		at = t.set(at, name, &inode{mode: kindDir | 0o755, children: map[string]*node{}})

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 )
 
 // Bounds of requests.

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/image/layer"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 )
 
 // maxEntries bounds the entries of an archive that holds images.

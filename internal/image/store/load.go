@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/reference"
-	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
@@ -20,7 +18,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"github.com/paddock-sandbox/paddock/internal/image/registry"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 )
 
 // Bounds of what is loaded.

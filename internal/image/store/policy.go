@@ -3,11 +3,11 @@ package store
 import (
 	"crypto"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"github.com/paddock-sandbox/paddock/internal/image/signature"
 )
 

@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/reference"
-	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"hash"
 	"io"
 	"io/fs"
@@ -23,7 +21,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"github.com/paddock-sandbox/paddock/internal/image/registry"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"github.com/paddock-sandbox/paddock/internal/image/signature"
 )
 

@@ -6,14 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/reference"
-	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 )
 
 // What a shelf and a store have in common.

@@ -15,7 +15,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io/fs"
 	"math"
 	"net"
@@ -27,6 +26,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 )
 
 // Options configure a Store.

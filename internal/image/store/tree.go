@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"io"
 	"io/fs"
 	"os"
@@ -17,10 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/image/erofs"
 	"github.com/paddock-sandbox/paddock/internal/image/layer"
+	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 )
-
-// A form stands in a directory of its own, named by the form and the version of its converter.
-const ()
 
 // A Converter makes one form of images.
 type Converter struct {
