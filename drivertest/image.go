@@ -95,8 +95,10 @@ func rootImage(t *testing.T, s *suite) {
 	if got := string(b.get(t, "/etc/marker")); got != "marker" {
 		t.Errorf("%q", got)
 	}
-	if r := b.run(t, paddock.Cmd{Args: []string{"/bin/probe", "hello"}}); r.out != "hello\n" {
-		t.Errorf("%+v", r)
+	for _, program := range []string{"/bin/probe", "probe"} { // by the tier's own PATH too
+		if r := b.run(t, paddock.Cmd{Args: []string{program, "hello"}}); r.out != "hello\n" {
+			t.Errorf("%s: %+v", program, r)
+		}
 	}
 	if st, err := b.Status(bounded(t)); err != nil || st.User != "farmer" {
 		t.Errorf("%+v, %v", st, err)

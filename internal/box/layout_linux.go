@@ -45,6 +45,7 @@ type Layout struct {
 	// means that the sandbox may be saved.
 	overlay, saves bool
 	inFile         bool // the tree is in a file, of an image
+	ownTree        bool // the root has a file tree of its own, in which nothing of the host is found
 
 	// Reserve is how much memory the host allows in addition to the limit, in bytes, for
 	// the tier's own needs, until the configuration says so.
@@ -71,7 +72,7 @@ func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, 
 		if err := l.private.Refuse("root", private.RealPath(dir)); err != nil {
 			return nil, err
 		}
-		l.paths = append(l.paths, dir)
+		l.paths, l.ownTree = append(l.paths, dir), true
 	}
 	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
 	return l, l.placeKeyAgents(spec)
@@ -720,7 +721,7 @@ func (l *Layout) environment(spec *paddock.Spec) map[string]string {
 // they lead to.
 func (l *Layout) path() string {
 	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	if l.inFile || slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
+	if l.ownTree {
 		return plain
 	}
 	var dirs []string
