@@ -30,6 +30,7 @@ func Suites() []Suite {
 		{Name: "observe", Package: "internal/wrap/observe", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "jobs", Package: command, Test: "TestJobs", Cost: 200, Sampled: "an eighth of the jobs, chosen by the commit"},
+		{Name: "packages", Package: command, Test: "TestPackagesInAnImage", Cost: 90, Sampled: oneTest},
 		{Name: "abuses of sim", Package: "internal/driver/sim", Test: "TestAbuseEndsAndTheComputerLivesOn", Cost: 70, Sampled: "an eighth of the scripts, chosen by the commit"},
 		{Name: "memory of sim", Package: "internal/driver/sim/parent", Test: "TestNoScriptTakesMoreMemoryThanItsSandboxMay", Programs: []string{"cmd/paddock-sim"}, Cost: 60, Sampled: "a quarter of the scripts, chosen by the commit"},
 		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 240, Sampled: aSixth},
