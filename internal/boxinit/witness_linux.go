@@ -71,8 +71,61 @@ func (w *witness) tell(c Change) error {
 	return nil
 }
 
-// tellable reports whether a report can have the path of a place. What the host cannot be told is not changed.
-func (p *place) tellable() bool { return p.tree == nil || p.tree.private() || plainPath(p.rel()) }
+// observe begins to report to a witness, which may be nil.
+func (b *broker) observe(w *witness) error {
+	if b.witness = w; w == nil {
+		return nil
+	}
+	for i := range b.trees {
+		t := &b.trees[i]
+		if t.private() {
+			continue
+		}
+		fd, err := sys.ResolvePlain(t.path)
+		if err != nil {
+			return fmt.Errorf("report changes of %q: %w", t.path, err)
+		}
+		t.top = os.NewFile(uintptr(fd), t.path) // as long as the box
+	}
+	return nil
+}
+
+// tellable returns an error unless a report can have the path of a place, and the host finds the place by it: a command may
+// keep a directory open, and take away the right to search one above. What the host cannot be told, or cannot look at, is
+// not changed.
+func (b *broker) tellable(p *place) error {
+	switch {
+	case p.tree == nil || p.tree.private():
+		return nil
+	case !plainPath(p.rel()):
+		return syscall.ENAMETOOLONG
+	case b.witness == nil || p.rel() == "":
+		return nil
+	}
+	is, err := sys.StatAt(p.dir, "")
+	if err != nil {
+		return err
+	}
+	above, _ := split(p.rel())
+	at, err := p.tree.stat(above)
+	if err != nil || at.Dev != is.Dev || at.Ino != is.Ino {
+		return syscall.EACCES
+	}
+	return nil
+}
+
+// stat looks at a path below a reported tree, as the host does: from its top, and through no link.
+func (t *tree) stat(path string) (sys.FileStat, error) {
+	if path == "" {
+		return sys.StatAt(int(t.top.Fd()), "")
+	}
+	fd, err := sys.OpenPlaceBeneath(int(t.top.Fd()), path)
+	if err != nil {
+		return sys.FileStat{}, err
+	}
+	defer sys.Close(fd)
+	return sys.StatAt(fd, "")
+}
 
 // before reports a change of a place that is about to be made. It fails if nothing may change there now.
 func (b *broker) before(kind ChangeKind, p *place) error {
@@ -134,8 +187,8 @@ func (b *broker) replaced(dir int, base string) (after func(error) error, err er
 		return nil, err
 	}
 	p := &place{dir: dir, base: base, full: full, tree: b.treeOf(full)}
-	if !p.tellable() {
-		return nil, syscall.ENAMETOOLONG
+	if err := b.tellable(p); err != nil {
+		return nil, err
 	}
 	was := p.there()
 	if was {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -257,6 +258,88 @@ func TestWhatNoReportCanNameIsNotChanged(t *testing.T) {
 	}
 }
 
+// A command keeps a directory open, and takes away the right to search one above.
+func TestWhatTheHostCannotLookAtIsNotChanged(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread ends without capabilities
+	if err := sys.DropThreadCapabilities(); err != nil {
+		t.Fatal(err)
+	}
+	b, full := bareTree(t, "a/b", "c")
+	if err := os.WriteFile(filepath.Join(full, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, reports := witnessed(t, func(Change) syscall.Errno { return 0 })
+	if err := b.observe(w); err != nil {
+		t.Fatal(err)
+	}
+	d, err := os.Open(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	f, err := os.Open(filepath.Join(full, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := &call{broker: b}
+	st, err := sys.StatAt(int(f.Fd()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(when string, want error) {
+		t.Helper()
+		p, err := c.resolve(int(d.Fd()), "f", false)
+		if err == nil {
+			p.close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s, by name: %v, want %v", when, err, want)
+		}
+		if err := c.findable(full+"/f", st); !errors.Is(err, want) {
+			t.Errorf("%s, an open file: %v, want %v", when, err, want)
+		}
+		if _, err := b.placeAt("write", d, "f"); (err == nil) != (want == nil) {
+			t.Errorf("%s, by the agent: %v", when, err)
+		}
+		if _, err := b.replaced(int(d.Fd()), "new"); !errors.Is(err, want) {
+			t.Errorf("%s, a file of the broker's: %v, want %v", when, err, want)
+		}
+	}
+	top := b.trees[0].path
+	for _, dir := range []string{filepath.Join(top, "a"), top} {
+		if err := os.Chmod(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+		try(dir, syscall.EACCES)
+		at, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, ok := at.Sys().(*syscall.Stat_t)
+		if !ok {
+			t.Fatal("no inode")
+		}
+		if err := c.findable(dir, sys.FileStat{Dev: is.Dev, Ino: is.Ino, Links: 1}); err != nil {
+			t.Errorf("the mode of %s cannot be given back: %v", dir, err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // it is a directory
+			t.Fatal(err)
+		}
+		try("with a mode again", nil)
+	}
+	if r := c.chmodFile(int(f.Fd()), 0o200); r != done {
+		t.Errorf("%+v", r)
+	}
+	if r := c.chmodFile(int(f.Fd()), 0o600); r != done {
+		t.Errorf("%+v", r)
+	}
+	got := reports()
+	if want := []Change{{Kind: ChangeContent, Path: "a/b/f"}, {Kind: ChangeMode, Path: "a/b/f"}}; !slices.Equal(got, want) {
+		t.Errorf("the host was told %+v, not %+v", got, want)
+	}
+}
+
 // The mode of a file changes under all its names, and so does what another name of it can do.
 func TestAnOpenFileIsChangedOnlyByANameThatItHas(t *testing.T) {
 	b, full := bareTree(t, "d")
@@ -269,7 +352,9 @@ func TestAnOpenFileIsChangedOnlyByANameThatItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	b.witness = &witness{}
+	if err := b.observe(&witness{}); err != nil {
+		t.Fatal(err)
+	}
 	c := &call{broker: b}
 	try := func(want error) {
 		t.Helper()
