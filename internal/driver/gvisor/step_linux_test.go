@@ -31,7 +31,7 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 }
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
-	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 6)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 7)
 }
 
 func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {

@@ -32,7 +32,7 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
 	microvmtest.Need(t)
-	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 5)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 6)
 }
 
 func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
