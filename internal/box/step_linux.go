@@ -358,7 +358,7 @@ func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
 		case err == nil, errors.Is(err, paddock.Exhausted):
 		case step.Refused(err):
 			_ = o.recorder.Missed(err.Error()) // as above
-		case errors.Is(err, paddock.Conflict): // it was moved or removed since
+		case step.Elsewhere(err): // it was moved or removed since
 			_ = o.recorder.Unseen(err.Error(), true) // as above
 		default:
 			_ = s.unseen(o, err.Error(), true) // as above

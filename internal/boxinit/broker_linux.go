@@ -114,8 +114,11 @@ func newBroker(c *Config) (*broker, error) {
 		b.trees = append(b.trees, bt)
 	}
 	for _, w := range c.Writable {
-		if b.treeOf(w) == nil {
+		switch t := b.treeOf(w); {
+		case t == nil:
 			b.writable = append(b.writable, w)
+		case !t.private() && t.path != w: // such as a home below a directory of the host: what is there is not the host's
+			b.trees = append(b.trees, tree{number: -1, path: w})
 		}
 	}
 	return b, nil

@@ -169,7 +169,11 @@ func (c *call) openSeen(p *place, flags int, mode uint32, there bool) (fd int, e
 	for range most {
 		if there {
 			if flags&(syscall.O_ACCMODE|syscall.O_TRUNC) != 0 {
-				if err := c.before(ChangeContent, p); err != nil {
+				if err = c.before(ChangeContent, p); errors.Is(err, syscall.ENOENT) && flags&syscall.O_CREAT != 0 {
+					there = false
+					continue
+				}
+				if err != nil {
 					return -1, err
 				}
 			}

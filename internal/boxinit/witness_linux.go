@@ -2,6 +2,7 @@ package boxinit
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -132,7 +133,11 @@ func (b *broker) before(kind ChangeKind, p *place) error {
 	if b.witness == nil || p.tree == nil || p.tree.private() {
 		return nil
 	}
-	return b.witness.tell(Change{Kind: kind, Tree: p.tree.number, Path: p.rel()})
+	err := b.witness.tell(Change{Kind: kind, Tree: p.tree.number, Path: p.rel()})
+	if errors.Is(err, syscall.EBUSY) && !p.there() { // another sandbox was faster
+		return syscall.ENOENT
+	}
+	return err
 }
 
 // undone reports that a change of a place was not made after before, and returns the error with which it failed.

@@ -87,6 +87,57 @@ func TestAChangeThatIsNotRecordedIsNotMade(t *testing.T) {
 	}
 }
 
+// The host found nothing where the change was to be: another sandbox moved it, or was faster.
+func TestAChangeThatTheHostDoesNotFindIsNotMade(t *testing.T) {
+	b, full := bareTree(t, "d")
+	if err := os.WriteFile(filepath.Join(full, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, reports := witnessed(t, func(Change) syscall.Errno { return syscall.EBUSY })
+	if err := b.observe(w); err != nil {
+		t.Fatal(err)
+	}
+	d, err := sys.ResolvePlain(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(d)
+	c := &call{broker: b}
+	for name, want := range map[string]error{"f": syscall.EBUSY, "g": syscall.ENOENT} {
+		p, err := c.resolve(d, name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.before(ChangeRemoved, p); !errors.Is(err, want) {
+			t.Errorf("the removal of %s: %v, want %v", name, err, want)
+		}
+		fd, err := c.openSeen(p, syscall.O_WRONLY|syscall.O_CREAT, 0o600, true)
+		if made := name == "g"; made != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			sys.Close(fd)
+		}
+		p.close()
+	}
+	if got := reports(); len(got) != 5 || !slices.Contains(got, Change{Kind: ChangeMade, Path: "d/g"}) {
+		t.Errorf("the host was told %+v", got)
+	}
+}
+
+// A private directory, such as the home, may be below one of the host's.
+func TestWhatIsPrivateInATreeIsNotReported(t *testing.T) {
+	top := t.TempDir()
+	home := filepath.Join(top, "me")
+	b, err := newBroker(&Config{Trees: []Tree{{Path: top, Protected: true}}, Writable: []string{home, "/dev"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t1 := b.treeOf(home + "/f"); !t1.private() || !b.ours(home+"/f") || b.ours(top+"/f") || b.treeOf(top+"/f").private() {
+		t.Errorf("%+v", b.trees)
+	}
+}
+
 func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 	dir := t.TempDir()
 	b, err := newBroker(&Config{Trees: []Tree{{Path: dir, Protected: true}}})
