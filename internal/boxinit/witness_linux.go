@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -237,8 +238,8 @@ func (b *broker) Held() []Change {
 		}
 		st, err := sys.StatAt(sys.AtCWD, path)
 		switch {
-		case is != nil && (err != nil || st.Dev != is.Dev || st.Ino != is.Ino), !plainPath(t.rel(path)):
-			path = t.path // it has another name
+		case is != nil && (err != nil || st.Dev != is.Dev || st.Ino != is.Ino), !plainPath(t.rel(path)), err != nil && !errors.Is(err, syscall.ENOENT):
+			path = t.path // it has another name, or none that can be told
 		case err != nil: // it was removed, and the kernel says so in the name
 			return
 		}
@@ -272,8 +273,8 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 		return false // it ended
 	}
 	for _, fd := range fds {
-		path, err := os.Readlink(dir + "/fd/" + fd.Name())
-		if err != nil || b.treeOf(path) == nil {
+		path, unnamed := os.Readlink(dir + "/fd/" + fd.Name())
+		if errors.Is(unnamed, syscall.ENOENT) || unnamed == nil && b.treeOf(path) == nil {
 			continue
 		}
 		info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
@@ -284,7 +285,15 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 		if err != nil {
 			continue // it was closed
 		}
-		if st, ok := is.Sys().(*syscall.Stat_t); ok {
+		st, ok := is.Sys().(*syscall.Stat_t)
+		if ok && unnamed != nil { // the kernel gives no path that is too long
+			t := b.treeWith(st.Dev)
+			if t == nil || !is.Mode().IsRegular() {
+				continue
+			}
+			path = t.path + "/" + unnameable
+		}
+		if ok {
 			add(path, &sys.FileStat{Dev: st.Dev, Ino: st.Ino, Links: uint64(st.Nlink)}) //nolint:unconvert // it has 32 bits on arm64
 		}
 	}
@@ -295,6 +304,33 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 		}
 	}
 	return len(fds) > 0 || len(maps) > 0
+}
+
+// unnameable stands for a path that the kernel does not tell.
+const unnameable = ".."
+
+// treeWith returns a reported tree in which a file on a device may be. One on a device of which nothing is known may be in
+// any, below a mount.
+func (b *broker) treeWith(dev uint64) (some *tree) {
+	private := false
+	on := func(path string) bool {
+		st, err := sys.StatAt(sys.AtCWD, path)
+		return err == nil && st.Dev == dev
+	}
+	for i := range b.trees {
+		switch t := &b.trees[i]; {
+		case t.private():
+			private = private || on(t.path)
+		case on(t.path):
+			return t
+		default:
+			some = t
+		}
+	}
+	if private || slices.ContainsFunc(b.writable, on) {
+		return nil
+	}
+	return some
 }
 
 // writes reports whether the text of a file of /proc/PID/fdinfo is of a descriptor that is open for writing.

@@ -139,9 +139,10 @@ func TestWhatIsPrivateInATreeIsNotReported(t *testing.T) {
 }
 
 func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
-	dir := t.TempDir()
-	b, err := newBroker(&Config{Trees: []Tree{{Path: dir, Protected: true}}})
-	if err != nil {
+	top := t.TempDir()
+	dir := filepath.Join(top, "d")
+	b, err := newBroker(&Config{Trees: []Tree{{Path: top, Protected: true}}})
+	if err := errors.Join(err, os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	names := []string{"written", "read", "mapped", "private", "gone", "lost"}
@@ -179,16 +180,61 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var got []string
-	for _, c := range b.Held() {
-		if c.Kind != ChangeContent || c.Tree != 0 {
-			t.Errorf("%+v", c)
+	held := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range b.Held() {
+			if c.Kind != ChangeContent || c.Tree != 0 {
+				t.Errorf("%+v", c)
+			}
+			got = append(got, c.Path)
 		}
-		got = append(got, c.Path)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("held are %q, not %q", got, want)
+		}
 	}
-	slices.Sort(got)
-	if want := []string{"", "mapped", "written"}; !slices.Equal(got, want) {
-		t.Errorf("held are %q, not %q", got, want)
+	held("", "d/mapped", "d/written")
+	if err := os.Remove(filepath.Join(dir, "found")); err != nil { // and nobody finds it
+		t.Fatal(err)
+	}
+	held("d/mapped", "d/written")
+
+	// The kernel tells no path that is too long.
+	part := strings.Repeat("d", 200)
+	r2, err := os.OpenRoot(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := r2.Mkdir(part, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		below, err := r2.OpenRoot(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r2.Close()
+		r2 = below
+	}
+	defer r2.Close()
+	deep, err := r2.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deep.Close()
+	if err := sys.RenameAt(sys.AtCWD, dir, int(deep.Fd()), part); err != nil {
+		t.Fatal(err)
+	}
+	held("")
+	n := 0
+	b.heldBy(fmt.Sprint("/proc/", child.Pid), func(path string, is *sys.FileStat) {
+		if is != nil && is.Links > 0 && b.treeOf(path) != nil { // a descriptor, and no mapping
+			n++
+		}
+	})
+	if n != 1 {
+		t.Errorf("%d descriptors are found", n)
 	}
 }
 
