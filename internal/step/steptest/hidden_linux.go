@@ -19,7 +19,7 @@ func Hidden(t *testing.T, base paddock.Spec, open Open) {
 		exit 0`)
 	s.exec(t, `
 		chmod 0 emptied && rm -f emptied
-		chmod 200 replaced && echo evil > replaced
+		chmod 200 replaced && echo evil > replaced; chmod 644 replaced
 		find src/a deep -type f -exec chmod 0 {} + && rm -rf src/a
 		exit 0`)
 	s.close(t)
@@ -30,6 +30,9 @@ func Hidden(t *testing.T, base paddock.Spec, open Open) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if r := &list[i]; r.Missed > 0 || r.Incomplete {
 			t.Errorf("%+v", r)
+			if full, err := s.journal.Read(t.Context(), r.Number); err == nil {
+				t.Errorf("it has %+v, and left %+v", full.Changes, full.Left)
+			}
 		}
 		if list[i].Changed > 0 {
 			s.undo(t, list[i].Number)
