@@ -304,7 +304,7 @@ func TestAChangeThatTheHostCannotLookAtIsRefused(t *testing.T) {
 			if err := s.failed(); (err != nil) != (mode == paddock.UndoStrict) {
 				t.Errorf("the recording: %v", err)
 			}
-			if err := os.Chmod(filepath.Join(work, "d"), 0o700); err != nil { //nolint:gosec // it is a directory
+			if err := os.Chmod(filepath.Join(work, "d"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			end(t.Context(), nil)
