@@ -356,10 +356,8 @@ func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
 		}
 		switch err := o.recorder.Write(root, c.Path); {
 		case err == nil, errors.Is(err, paddock.Exhausted):
-		case step.Refused(err):
+		case step.Refused(err), step.Elsewhere(err): // it was moved or removed since, which the watcher was told by its names
 			_ = o.recorder.Missed(err.Error()) // as above
-		case step.Elsewhere(err): // it was moved or removed since
-			_ = o.recorder.Unseen(err.Error(), true) // as above
 		default:
 			_ = s.unseen(o, err.Error(), true) // as above
 		}
