@@ -124,7 +124,16 @@ func (s *stepping) Change(c boxinit.Change) error {
 		return s.unrecordedChange(&c, root, to)
 	}
 	err := told(o.recorder, &c, root, to)
-	if err == nil || s.how.strict() || step.Refused(err) {
+	unknown := err != nil && !step.Refused(err) && c.Kind != boxinit.ChangeFailed
+	if kind := paddock.KindOf(err); kind == paddock.Exhausted || kind == paddock.NotFound { // the directory itself is gone
+		unknown = false
+	}
+	switch {
+	case unknown && c.Kind.Waits(): // what the host cannot look at is not changed
+		return err
+	case unknown:
+		return s.unseen(o, err.Error(), true)
+	case err == nil, s.how.strict(), step.Refused(err):
 		return err
 	}
 	_ = o.recorder.Missed(err.Error()) // if that fails the record is incomplete anyway
@@ -180,6 +189,11 @@ func (s *stepping) Unseen(why string, made bool) error {
 		}
 		return step.Tell(s.watcher, step.Watched{Verb: step.Unseen, Done: made})
 	}
+	return s.unseen(o, why, made)
+}
+
+// unseen notes a change that cannot be told for a step. The caller holds s.mu.
+func (s *stepping) unseen(o *openStep, why string, made bool) error {
 	err := o.recorder.Unseen(why, made)
 	if made && s.how.strict() {
 		s.lose(fmt.Errorf("record a step: something changed that cannot be told: %s: %w", why, paddock.Conflict))
@@ -340,8 +354,12 @@ func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
 		if !ok {
 			continue
 		}
-		if err := o.recorder.Write(root, c.Path); err != nil && !errors.Is(err, paddock.Exhausted) {
+		switch err := o.recorder.Write(root, c.Path); {
+		case err == nil, errors.Is(err, paddock.Exhausted):
+		case step.Refused(err), step.Elsewhere(err): // it was moved or removed since, which the watcher was told by its names
 			_ = o.recorder.Missed(err.Error()) // as above
+		default:
+			_ = s.unseen(o, err.Error(), true) // as above
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -265,3 +266,58 @@ func TestOneSandboxHasOnePlaceAmongReaders(t *testing.T) {
 		t.Errorf("%d sandboxes and %d places are left", len(r.one), len(r.all))
 	}
 }
+
+// What the host cannot look at is not changed. If it was, that is told as what nobody can name.
+func TestAChangeThatTheHostCannotLookAtIsRefused(t *testing.T) {
+	for _, mode := range []paddock.UndoMode{paddock.UndoOn, paddock.UndoStrict} {
+		t.Run(string(mode), func(t *testing.T) {
+			runtime.LockOSThread() // never unlocked: the thread ends without capabilities
+			if err := sys.DropThreadCapabilities(); err != nil {
+				t.Fatal(err)
+			}
+			var told []step.Watched
+			s := recordedDir(t, mode, watcherOf(func(w step.Watched) { told = append(told, w) }))
+			work := string(s.roots[0].Path)
+			if err := errors.Join(os.Mkdir(filepath.Join(work, "d"), 0o700), os.WriteFile(filepath.Join(work, "d/f"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			end, err := s.command(t.Context(), runStep, []string{"true"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Join(work, "d"), 0); err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range []boxinit.ChangeKind{boxinit.ChangeContent, boxinit.ChangeMode, boxinit.ChangeRemoved} {
+				if err := s.Change(boxinit.Change{Kind: kind, Path: "d/f"}); !errors.Is(err, paddock.Denied) {
+					t.Errorf("a change of the kind %d: %v", kind, err)
+				}
+			}
+			if err := s.failed(); err != nil {
+				t.Error(err)
+			}
+			told = nil
+			_ = s.Change(boxinit.Change{Kind: boxinit.ChangeMoved, Path: "d/f", To: "g"}) // it was made already
+			if !slices.ContainsFunc(told, func(w step.Watched) bool { return w.Verb == step.Unseen && w.Done }) {
+				t.Errorf("the watcher was told %+v", told)
+			}
+			if err := s.failed(); (err != nil) != (mode == paddock.UndoStrict) {
+				t.Errorf("the recording: %v", err)
+			}
+			if err := os.Chmod(filepath.Join(work, "d"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			end(t.Context(), nil)
+		})
+	}
+}
+
+// watcherOf is a watcher that permits everything.
+type watcherOf func(step.Watched)
+
+func (f watcherOf) Change(w step.Watched) error {
+	f(w)
+	return nil
+}
+
+func (watcherOf) Ended(*step.Record) {}

@@ -153,6 +153,8 @@ func errnoFor(err error) syscall.Errno {
 		return syscall.EDQUOT
 	case step.Refused(err):
 		return syscall.EACCES
+	case step.Elsewhere(err):
+		return syscall.EBUSY
 	}
 	return syscall.EIO
 }

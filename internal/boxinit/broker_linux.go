@@ -79,6 +79,7 @@ type tree struct {
 	protected *protect.Set // nil protects nothing: a private directory
 	above     string       // the host path of the mount, where a protected name may begin
 	cache     bool         // of build tools, which sandboxes alone write
+	top       *os.File     // of what is reported, the tree itself; nil if nothing is
 }
 
 const (
@@ -113,8 +114,11 @@ func newBroker(c *Config) (*broker, error) {
 		b.trees = append(b.trees, bt)
 	}
 	for _, w := range c.Writable {
-		if b.treeOf(w) == nil {
+		switch t := b.treeOf(w); {
+		case t == nil:
 			b.writable = append(b.writable, w)
+		case !t.private() && t.path != w: // such as a home below a directory of the host: what is there is not the host's
+			b.trees = append(b.trees, tree{number: -1, path: w})
 		}
 	}
 	return b, nil
@@ -390,9 +394,9 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 			p.close()
 			return nil, errGoOn
 		}
-		if !p.tellable() {
+		if err := c.tellable(p); err != nil {
 			p.close()
-			return nil, syscall.ENAMETOOLONG
+			return nil, err
 		}
 		return p, nil
 	}
@@ -899,8 +903,10 @@ func (b *broker) placeAt(op string, dir *os.File, base string) (*place, error) {
 		return nil, fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
 	}
 	p := &place{dir: at, base: base, full: full, tree: b.treeOf(full)}
-	if !p.tellable() {
+	if err := b.tellable(p); errors.Is(err, syscall.ENAMETOOLONG) {
 		return nil, fmt.Errorf("%s %q: its path is longer than %d bytes: %w", op, base, pathMax, paddock.Invalid)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s %q: the host cannot look there, so it cannot be recorded: %w: %w", op, base, err, paddock.Denied)
 	}
 	return p, nil
 }
@@ -955,8 +961,10 @@ func (b *broker) beforeAgent(op string, p *place) error {
 		return nil
 	case op == "remove":
 		return b.before(ChangeRemoved, p)
-	case op == "chmod":
+	case op == "chmod" && !p.plain():
 		return b.before(ChangeMode, p)
+	case op == "chmod": // to what is not known here
+		return b.before(ChangeContent, p)
 	case op == "write":
 		return b.before(ChangeContent, p)
 	}

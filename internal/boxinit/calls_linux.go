@@ -169,7 +169,11 @@ func (c *call) openSeen(p *place, flags int, mode uint32, there bool) (fd int, e
 	for range most {
 		if there {
 			if flags&(syscall.O_ACCMODE|syscall.O_TRUNC) != 0 {
-				if err := c.before(ChangeContent, p); err != nil {
+				if err = c.before(ChangeContent, p); errors.Is(err, syscall.ENOENT) && flags&syscall.O_CREAT != 0 {
+					there = false
+					continue
+				}
+				if err != nil {
 					return -1, err
 				}
 			}
@@ -650,7 +654,10 @@ func (c *call) findable(path string, st sys.FileStat) error {
 	if c.witness == nil {
 		return nil
 	}
-	at, err := sys.StatAt(sys.AtCWD, path)
+	at, err := t.stat(t.rel(path))
+	if errors.Is(err, syscall.EACCES) {
+		return err
+	}
 	if err != nil || at.Dev != st.Dev || at.Ino != st.Ino {
 		return syscall.ENOENT
 	}
@@ -759,7 +766,11 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		if st.Links == 0 { // nobody finds it any more
 			return result(sys.ChmodFile(fd, mode&0o1777))
 		}
-		if err := c.before(ChangeMode, p); err != nil {
+		kind := ChangeMode
+		if isPlain(st) && mode&0o400 == 0 {
+			kind = ChangeContent // the host may not be able to read it afterwards, and nothing could bring it back
+		}
+		if err := c.before(kind, p); err != nil {
 			return fails(err)
 		}
 		return result(c.undone(p, sys.ChmodFile(fd, mode&0o1777)))
@@ -930,8 +941,8 @@ func (c *call) bind() reply {
 			c.refuse("bind", full, foreignSocket)
 			return reply{err: syscall.EACCES}
 		}
-		if !p.tellable() {
-			return fails(syscall.ENAMETOOLONG)
+		if err := c.tellable(p); err != nil {
+			return fails(err)
 		}
 		if err := c.claim(p); err != nil {
 			return fails(err)

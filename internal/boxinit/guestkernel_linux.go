@@ -191,8 +191,8 @@ func (p *initProcess) confineGuestKernel() error {
 		return err
 	}
 	p.broker.fail = p.brokerFailed
-	p.broker.ledger.file, p.broker.witness = p.ledger, p.witness
-	return nil
+	p.broker.ledger.file = p.ledger
+	return p.broker.observe(p.witness)
 }
 
 // tell sends the host's decisions to the agent, and returns its answer. With

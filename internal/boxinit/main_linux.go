@@ -246,7 +246,10 @@ func (p *initProcess) confineCommands() error {
 	if err != nil {
 		return err
 	}
-	br.ledger.file, br.view, br.fail, br.witness = p.ledger, p.view, p.brokerFailed, p.witness
+	br.ledger.file, br.view, br.fail = p.ledger, p.view, p.brokerFailed
+	if err := br.observe(p.witness); err != nil {
+		return err
+	}
 	br.noFile = func() { p.reached.add(filesReached(c.Files)) }
 	var listener *os.File
 	err = p.spawn.do(func() error {

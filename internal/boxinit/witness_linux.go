@@ -2,10 +2,12 @@ package boxinit
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,15 +73,72 @@ func (w *witness) tell(c Change) error {
 	return nil
 }
 
-// tellable reports whether a report can have the path of a place. What the host cannot be told is not changed.
-func (p *place) tellable() bool { return p.tree == nil || p.tree.private() || plainPath(p.rel()) }
+// observe begins to report to a witness, which may be nil.
+func (b *broker) observe(w *witness) error {
+	if b.witness = w; w == nil {
+		return nil
+	}
+	for i := range b.trees {
+		t := &b.trees[i]
+		if t.private() {
+			continue
+		}
+		fd, err := sys.ResolvePlain(t.path)
+		if err != nil {
+			return fmt.Errorf("report changes of %q: %w", t.path, err)
+		}
+		t.top = os.NewFile(uintptr(fd), t.path) // as long as the box
+	}
+	return nil
+}
+
+// tellable returns an error unless a report can have the path of a place, and the host finds the place by it: a command may
+// keep a directory open, and take away the right to search one above. What the host cannot be told, or cannot look at, is
+// not changed.
+func (b *broker) tellable(p *place) error {
+	switch {
+	case p.tree == nil || p.tree.private():
+		return nil
+	case !plainPath(p.rel()):
+		return syscall.ENAMETOOLONG
+	case b.witness == nil || p.rel() == "":
+		return nil
+	}
+	is, err := sys.StatAt(p.dir, "")
+	if err != nil {
+		return err
+	}
+	above, _ := split(p.rel())
+	at, err := p.tree.stat(above)
+	if err != nil || at.Dev != is.Dev || at.Ino != is.Ino {
+		return syscall.EACCES
+	}
+	return nil
+}
+
+// stat looks at a path below a reported tree, as the host does: from its top, and through no link.
+func (t *tree) stat(path string) (sys.FileStat, error) {
+	if path == "" {
+		return sys.StatAt(int(t.top.Fd()), "")
+	}
+	fd, err := sys.OpenPlaceBeneath(int(t.top.Fd()), path)
+	if err != nil {
+		return sys.FileStat{}, err
+	}
+	defer sys.Close(fd)
+	return sys.StatAt(fd, "")
+}
 
 // before reports a change of a place that is about to be made. It fails if nothing may change there now.
 func (b *broker) before(kind ChangeKind, p *place) error {
 	if b.witness == nil || p.tree == nil || p.tree.private() {
 		return nil
 	}
-	return b.witness.tell(Change{Kind: kind, Tree: p.tree.number, Path: p.rel()})
+	err := b.witness.tell(Change{Kind: kind, Tree: p.tree.number, Path: p.rel()})
+	if errors.Is(err, syscall.EBUSY) && !p.there() { // another sandbox was faster
+		return syscall.ENOENT
+	}
+	return err
 }
 
 // undone reports that a change of a place was not made after before, and returns the error with which it failed.
@@ -134,8 +193,8 @@ func (b *broker) replaced(dir int, base string) (after func(error) error, err er
 		return nil, err
 	}
 	p := &place{dir: dir, base: base, full: full, tree: b.treeOf(full)}
-	if !p.tellable() {
-		return nil, syscall.ENAMETOOLONG
+	if err := b.tellable(p); err != nil {
+		return nil, err
 	}
 	was := p.there()
 	if was {
@@ -179,8 +238,8 @@ func (b *broker) Held() []Change {
 		}
 		st, err := sys.StatAt(sys.AtCWD, path)
 		switch {
-		case is != nil && (err != nil || st.Dev != is.Dev || st.Ino != is.Ino), !plainPath(t.rel(path)):
-			path = t.path // it has another name
+		case is != nil && (err != nil || st.Dev != is.Dev || st.Ino != is.Ino), !plainPath(t.rel(path)), err != nil && !errors.Is(err, syscall.ENOENT):
+			path = t.path // it has another name, or none that can be told
 		case err != nil: // it was removed, and the kernel says so in the name
 			return
 		}
@@ -214,8 +273,8 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 		return false // it ended
 	}
 	for _, fd := range fds {
-		path, err := os.Readlink(dir + "/fd/" + fd.Name())
-		if err != nil || b.treeOf(path) == nil {
+		path, unnamed := os.Readlink(dir + "/fd/" + fd.Name())
+		if errors.Is(unnamed, syscall.ENOENT) || unnamed == nil && b.treeOf(path) == nil {
 			continue
 		}
 		info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
@@ -226,7 +285,15 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 		if err != nil {
 			continue // it was closed
 		}
-		if st, ok := is.Sys().(*syscall.Stat_t); ok {
+		st, ok := is.Sys().(*syscall.Stat_t)
+		if ok && unnamed != nil { // the kernel gives no path that is too long
+			t := b.treeWith(st.Dev)
+			if t == nil || !is.Mode().IsRegular() {
+				continue
+			}
+			path = t.path + "/" + unnameable
+		}
+		if ok {
 			add(path, &sys.FileStat{Dev: st.Dev, Ino: st.Ino, Links: uint64(st.Nlink)}) //nolint:unconvert // it has 32 bits on arm64
 		}
 	}
@@ -237,6 +304,33 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 		}
 	}
 	return len(fds) > 0 || len(maps) > 0
+}
+
+// unnameable stands for a path that the kernel does not tell.
+const unnameable = ".."
+
+// treeWith returns a reported tree in which a file on a device may be. One on a device of which nothing is known may be in
+// any, below a mount.
+func (b *broker) treeWith(dev uint64) (some *tree) {
+	private := false
+	on := func(path string) bool {
+		st, err := sys.StatAt(sys.AtCWD, path)
+		return err == nil && st.Dev == dev
+	}
+	for i := range b.trees {
+		switch t := &b.trees[i]; {
+		case t.private():
+			private = private || on(t.path)
+		case on(t.path):
+			return t
+		default:
+			some = t
+		}
+	}
+	if private || slices.ContainsFunc(b.writable, on) {
+		return nil
+	}
+	return some
 }
 
 // writes reports whether the text of a file of /proc/PID/fdinfo is of a descriptor that is open for writing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -86,10 +87,62 @@ func TestAChangeThatIsNotRecordedIsNotMade(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
-	dir := t.TempDir()
-	b, err := newBroker(&Config{Trees: []Tree{{Path: dir, Protected: true}}})
+// The host found nothing where the change was to be: another sandbox moved it, or was faster.
+func TestAChangeThatTheHostDoesNotFindIsNotMade(t *testing.T) {
+	b, full := bareTree(t, "d")
+	if err := os.WriteFile(filepath.Join(full, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, reports := witnessed(t, func(Change) syscall.Errno { return syscall.EBUSY })
+	if err := b.observe(w); err != nil {
+		t.Fatal(err)
+	}
+	d, err := sys.ResolvePlain(full)
 	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(d)
+	c := &call{broker: b}
+	for name, want := range map[string]error{"f": syscall.EBUSY, "g": syscall.ENOENT} {
+		p, err := c.resolve(d, name, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.before(ChangeRemoved, p); !errors.Is(err, want) {
+			t.Errorf("the removal of %s: %v, want %v", name, err, want)
+		}
+		fd, err := c.openSeen(p, syscall.O_WRONLY|syscall.O_CREAT, 0o600, true)
+		if made := name == "g"; made != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			sys.Close(fd)
+		}
+		p.close()
+	}
+	if got := reports(); len(got) != 5 || !slices.Contains(got, Change{Kind: ChangeMade, Path: "d/g"}) {
+		t.Errorf("the host was told %+v", got)
+	}
+}
+
+// A private directory, such as the home, may be below one of the host's.
+func TestWhatIsPrivateInATreeIsNotReported(t *testing.T) {
+	top := t.TempDir()
+	home := filepath.Join(top, "me")
+	b, err := newBroker(&Config{Trees: []Tree{{Path: top, Protected: true}}, Writable: []string{home, "/dev"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t1 := b.treeOf(home + "/f"); !t1.private() || !b.ours(home+"/f") || b.ours(top+"/f") || b.treeOf(top+"/f").private() {
+		t.Errorf("%+v", b.trees)
+	}
+}
+
+func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "d")
+	b, err := newBroker(&Config{Trees: []Tree{{Path: top, Protected: true}}})
+	if err := errors.Join(err, os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	names := []string{"written", "read", "mapped", "private", "gone", "lost"}
@@ -127,16 +180,61 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var got []string
-	for _, c := range b.Held() {
-		if c.Kind != ChangeContent || c.Tree != 0 {
-			t.Errorf("%+v", c)
+	held := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, c := range b.Held() {
+			if c.Kind != ChangeContent || c.Tree != 0 {
+				t.Errorf("%+v", c)
+			}
+			got = append(got, c.Path)
 		}
-		got = append(got, c.Path)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("held are %q, not %q", got, want)
+		}
 	}
-	slices.Sort(got)
-	if want := []string{"", "mapped", "written"}; !slices.Equal(got, want) {
-		t.Errorf("held are %q, not %q", got, want)
+	held("", "d/mapped", "d/written")
+	if err := os.Remove(filepath.Join(dir, "found")); err != nil { // and nobody finds it
+		t.Fatal(err)
+	}
+	held("d/mapped", "d/written")
+
+	// The kernel tells no path that is too long.
+	part := strings.Repeat("d", 200)
+	r2, err := os.OpenRoot(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := r2.Mkdir(part, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		below, err := r2.OpenRoot(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r2.Close()
+		r2 = below
+	}
+	defer r2.Close()
+	deep, err := r2.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deep.Close()
+	if err := sys.RenameAt(sys.AtCWD, dir, int(deep.Fd()), part); err != nil {
+		t.Fatal(err)
+	}
+	held("")
+	n := 0
+	b.heldBy(fmt.Sprint("/proc/", child.Pid), func(path string, is *sys.FileStat) {
+		if is != nil && is.Links > 0 && b.treeOf(path) != nil { // a descriptor, and no mapping
+			n++
+		}
+	})
+	if n != 1 {
+		t.Errorf("%d descriptors are found", n)
 	}
 }
 
@@ -257,6 +355,88 @@ func TestWhatNoReportCanNameIsNotChanged(t *testing.T) {
 	}
 }
 
+// A command keeps a directory open, and takes away the right to search one above.
+func TestWhatTheHostCannotLookAtIsNotChanged(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread ends without capabilities
+	if err := sys.DropThreadCapabilities(); err != nil {
+		t.Fatal(err)
+	}
+	b, full := bareTree(t, "a/b", "c")
+	if err := os.WriteFile(filepath.Join(full, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, reports := witnessed(t, func(Change) syscall.Errno { return 0 })
+	if err := b.observe(w); err != nil {
+		t.Fatal(err)
+	}
+	d, err := os.Open(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	f, err := os.Open(filepath.Join(full, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := &call{broker: b}
+	st, err := sys.StatAt(int(f.Fd()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(when string, want error) {
+		t.Helper()
+		p, err := c.resolve(int(d.Fd()), "f", false)
+		if err == nil {
+			p.close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s, by name: %v, want %v", when, err, want)
+		}
+		if err := c.findable(full+"/f", st); !errors.Is(err, want) {
+			t.Errorf("%s, an open file: %v, want %v", when, err, want)
+		}
+		if _, err := b.placeAt("write", d, "f"); (err == nil) != (want == nil) {
+			t.Errorf("%s, by the agent: %v", when, err)
+		}
+		if _, err := b.replaced(int(d.Fd()), "new"); !errors.Is(err, want) {
+			t.Errorf("%s, a file of the broker's: %v, want %v", when, err, want)
+		}
+	}
+	top := b.trees[0].path
+	for _, dir := range []string{filepath.Join(top, "a"), top} {
+		if err := os.Chmod(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+		try(dir, syscall.EACCES)
+		at, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, ok := at.Sys().(*syscall.Stat_t)
+		if !ok {
+			t.Fatal("no inode")
+		}
+		if err := c.findable(dir, sys.FileStat{Dev: is.Dev, Ino: is.Ino, Links: 1}); err != nil {
+			t.Errorf("the mode of %s cannot be given back: %v", dir, err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		try("with a mode again", nil)
+	}
+	if r := c.chmodFile(int(f.Fd()), 0o200); r != done {
+		t.Errorf("%+v", r)
+	}
+	if r := c.chmodFile(int(f.Fd()), 0o600); r != done {
+		t.Errorf("%+v", r)
+	}
+	got := reports()
+	if want := []Change{{Kind: ChangeContent, Path: "a/b/f"}, {Kind: ChangeMode, Path: "a/b/f"}}; !slices.Equal(got, want) {
+		t.Errorf("the host was told %+v, not %+v", got, want)
+	}
+}
+
 // The mode of a file changes under all its names, and so does what another name of it can do.
 func TestAnOpenFileIsChangedOnlyByANameThatItHas(t *testing.T) {
 	b, full := bareTree(t, "d")
@@ -269,7 +449,9 @@ func TestAnOpenFileIsChangedOnlyByANameThatItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	b.witness = &witness{}
+	if err := b.observe(&witness{}); err != nil {
+		t.Fatal(err)
+	}
 	c := &call{broker: b}
 	try := func(want error) {
 		t.Helper()

@@ -21,6 +21,7 @@ const (
 // them meanwhile in any way: no link is followed, and the work is bounded.
 func countIn(mounts []paddock.Mount) (n int, whole bool) {
 	whole = true
+	read := 0
 	for _, m := range mounts {
 		if !m.Write || m.Cache {
 			continue
@@ -29,14 +30,15 @@ func countIn(mounts []paddock.Mount) (n int, whole bool) {
 		if err != nil {
 			continue // a single file
 		}
-		more, all := countBelow(root, maxCounted-n)
+		more, names, all := countBelow(root, maxCounted-read)
 		_ = root.Close() // only read
-		n, whole = n+more, whole && all
+		n, read, whole = n+more, read+names, whole && all
 	}
 	return n, whole
 }
 
-func countBelow(root *os.Root, most int) (n int, whole bool) {
+// countBelow reads at most so many names, also of those that do not count.
+func countBelow(root *os.Root, most int) (n, read int, whole bool) {
 	dirs := []string{"."}
 	for len(dirs) > 0 {
 		dir := dirs[len(dirs)-1]
@@ -52,14 +54,15 @@ func countBelow(root *os.Root, most int) (n int, whole bool) {
 			list, err := f.ReadDir(countPiece)
 			for _, e := range list {
 				name := filepath.Join(dir, e.Name())
-				if monitor.Rebuildable(name) {
-					continue
+				counts := !monitor.Rebuildable(name)
+				if counts {
+					n++
 				}
-				if n++; n >= most {
+				if read++; read >= most {
 					_ = f.Close() // only read
-					return n, false
+					return n, read, false
 				}
-				if e.IsDir() {
+				if counts && e.IsDir() {
 					dirs = append(dirs, name)
 				}
 			}
@@ -69,5 +72,5 @@ func countBelow(root *os.Root, most int) (n int, whole bool) {
 		}
 		_ = f.Close() // only read
 	}
-	return n, true
+	return n, read, true
 }

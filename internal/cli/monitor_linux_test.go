@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -37,7 +38,21 @@ func TestFilesAreCountedWithoutFollowingAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if n, whole := countBelow(root, 3); n != 3 || whole {
-		t.Errorf("%d, %t", n, whole)
+	if n, read, whole := countBelow(root, 3); n > 3 || read != 3 || whole {
+		t.Errorf("%d, %d, %t", n, read, whole)
+	}
+	many := filepath.Join(dir, "many")
+	for i := range 20 { // which do not count, and are read all the same
+		if err := os.MkdirAll(filepath.Join(many, fmt.Sprint("cmake-build-", i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	below, err := root.OpenRoot("many")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer below.Close()
+	if n, read, whole := countBelow(below, 10); n != 0 || read != 10 || whole {
+		t.Errorf("%d, %d, %t", n, read, whole)
 	}
 }

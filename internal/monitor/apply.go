@@ -91,7 +91,7 @@ func (f *Files) add(c *Change) {
 	switch {
 	case c.What == Created:
 		f.Created++
-	case c.What == Removed && rebuildable(c.Path):
+	case c.What == Removed && c.rebuilt():
 		f.Rebuilt++
 	case c.What == Removed:
 		f.Removed++

@@ -202,7 +202,7 @@ func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, removed bool) {
 		switch {
 		case made:
 			return nil, false // nothing that was there before the step
-		case rebuildable(c.Path):
+		case c.rebuilt():
 			files.Rebuilt++
 		default:
 			files.Removed++
@@ -228,6 +228,9 @@ func (m *Monitor) tally(p *present, c *Change) (fresh *Notable, removed bool) {
 	}
 	return fresh, removed
 }
+
+// rebuilt reports whether tools rebuild a file by all its names that are known.
+func (c *Change) rebuilt() bool { return rebuildable(c.Path) && (c.Was == "" || rebuildable(c.Was)) }
 
 // moved counts a move. The caller holds m.mu.
 func (m *Monitor) moved(p *present, c *Change) {

@@ -45,6 +45,42 @@ func TestWhatWasRefusedIsRefusedAgain(t *testing.T) {
 	}
 }
 
+// What is moved into a directory that tools rebuild is not rebuilt.
+func TestFilesCountByAllTheirNames(t *testing.T) {
+	for was, want := range map[string]Verdict{"src/%d": Pause, "dist/%d": Allow, "": Allow} {
+		m := measured(Options{})
+		worst := Allow
+		for i := range 6000 {
+			c := Change{Path: fmt.Sprintf("node_modules/src/%d", i), Old: true, What: Removed}
+			if was != "" {
+				c.Was = fmt.Sprintf(was, i)
+			}
+			if d := m.Change(t.Context(), c); d.Verdict != Allow {
+				worst = d.Verdict
+			}
+		}
+		if worst != want {
+			t.Errorf("files that were at %q: %s, want %s", was, worst, want)
+		}
+	}
+}
+
+// A directory that the step made comes into the place of the user's by an exchange.
+func TestWhatIsBackInAnExchangedDirectoryIsTheUsers(t *testing.T) {
+	m := measured(Options{})
+	for _, c := range []Change{
+		{Path: "e", What: Created}, {Path: "e", From: "a", Was: "a", Old: true, What: Moved, Half: FirstHalf}, {Path: "a", From: "e", What: Moved, Half: SecondHalf},
+		{Path: "a/sub", From: "e/sub", Was: "a/sub", Old: true, What: Moved},
+	} {
+		if d := m.Change(t.Context(), c); d.Verdict != Allow {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+	if d := m.Change(t.Context(), Change{Path: "a/sub/.github/workflows/ci.yml", Old: true, What: Edited}); d.Verdict != Ask {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestThePersonsAnswerHolds(t *testing.T) {
 	a, b := Change{Path: ".github/workflows/a.yml", What: Edited}, Change{Path: ".github/workflows/b.yml", What: Edited}
 	m := measured(Options{})

@@ -87,8 +87,12 @@ func rules() []rule {
 			about: "a step wrote instructions or settings of coding agents or editors, and the task does not speak of them",
 		},
 		{
+			name: "write-unseen", moments: []Moment{Effect}, files: true, judge: writesUnseen,
+			about: "a step changed something that cannot be named",
+		},
+		{
 			name: "write-unknown", moments: []Moment{Effect}, files: true, judge: writesUnknown,
-			about: "a step changed something that cannot be named, or in place a file with other names that are not known",
+			about: "a step changed in place a file with other names that are not known",
 		},
 		{
 			name: "host-after-keys", moments: []Moment{Host}, network: true, judge: afterKeys,
@@ -172,13 +176,18 @@ func writes(kind string, v Verdict, score float64, words ...string) func(*facts)
 	}
 }
 
-// writesUnknown is about what may be any file: it counts as the worst that it can be.
-func writesUnknown(f *facts) (Verdict, float64, string) {
-	switch {
-	case f.fresh == nil:
-	case f.fresh.Kind == kindUnseen:
+// writesUnseen is about what may be any file: it counts as the worst that it can be. It is a rule of its own, because what a
+// person let go on by one rule is not asked again in that command.
+func writesUnseen(f *facts) (Verdict, float64, string) {
+	if f.fresh != nil && f.fresh.Kind == kindUnseen {
 		return Pause, 0.8, "it changed something of which the sandbox does not tell the name"
-	case f.fresh.Kind == kindLinked:
+	}
+	return Allow, 0, ""
+}
+
+// writesUnknown is about a file that may have any name too.
+func writesUnknown(f *facts) (Verdict, float64, string) {
+	if f.fresh != nil && f.fresh.Kind == kindLinked {
 		return Ask, 0.6, "it writes to " + f.fresh.Path + ", which has other names, and so to files that cannot be told"
 	}
 	return Allow, 0, ""

@@ -78,7 +78,7 @@ func TestEachRuleHasAGoodAndABadCase(t *testing.T) {
 		{"write-shell", change(Change{Path: "src/profile.go", What: Edited}), change(Change{Path: "home/.zshrc", What: Moved, From: "x"}), Pause},
 		{"write-agent", change(Change{Path: "AGENTS.txt", What: Edited}), change(Change{Path: "CLAUDE.md", What: Edited}), Ask},
 		{"write-unknown", change(Change{Path: "node_modules/a", What: Edited, Links: 2}), change(Change{Path: "a", What: Edited, Links: 2}), Ask},
-		{"write-unknown", change(Change{Path: "a", What: Removed, Links: 2}), change(Change{What: Unseen}), Pause},
+		{"write-unseen", change(Change{Path: "a", What: Removed, Links: 2}), change(Change{What: Unseen}), Pause},
 		{"upload-new-host", send(muchSent - 1), send(muchSent), Pause},
 	} {
 		tried[row.rule] = true

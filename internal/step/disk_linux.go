@@ -14,6 +14,7 @@ import (
 	"iter"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,6 +31,49 @@ type tree struct {
 	uid, gid uint32
 
 	holes atomic.Int64 // bytes of holes that were hashed
+
+	mu      sync.Mutex
+	refused map[[2]uint64]refusal // files with several names that were not read; guarded by mu
+	sought  atomic.Int64          // how often the pieces of a file were looked for
+}
+
+// A refusal is a file that was not read for its pieces, or its bytes. To find that out takes many calls, and a file may have
+// many names.
+type refusal struct {
+	change, size int64
+	data         int64 // bytes, or -1 of too many pieces
+}
+
+// maxRefused bounds how many files that were not read are remembered. Each of them has much room on the disk.
+const maxRefused = 10_000
+
+// refuses reports whether a file was not read before, and why, if not more than most bytes of it are wanted.
+func (t *tree) refuses(s *State, most int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, ok := t.refused[[2]uint64{s.Dev, s.Ino}]
+	switch {
+	case !ok || s.Racy || r.change != s.Change || r.size != s.Size:
+		return nil
+	case r.data < 0:
+		return errPieces
+	case r.data > most:
+		return errLarge
+	}
+	return nil
+}
+
+// refuse remembers a file that was not read.
+func (t *tree) refuse(s *State, data int64) {
+	if s.Links < 2 || s.Racy {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refused == nil || len(t.refused) >= maxRefused {
+		t.refused = map[[2]uint64]refusal{}
+	}
+	t.refused[[2]uint64{s.Dev, s.Ino}] = refusal{s.Change, s.Size, data}
 }
 
 // openTree opens a directory of the host.
@@ -222,11 +266,16 @@ func (t *tree) contents(path string, s State, most int64, keep func(iter.Seq2[sn
 	if s.Size > snapshot.MaxSize {
 		return s, errLarge
 	}
+	if err := t.refuses(&s, most); err != nil {
+		return s, err
+	}
+	t.sought.Add(1)
 	parts, err := sys.Extents(f, s.Size, maxPieces)
 	if err != nil {
 		return s, err
 	}
 	if len(parts) == maxPieces {
+		t.refuse(&s, -1)
 		return s, errPieces
 	}
 	n := int64(0)
@@ -234,6 +283,7 @@ func (t *tree) contents(path string, s State, most int64, keep func(iter.Seq2[sn
 		n += x.Length
 	}
 	if n > most {
+		t.refuse(&s, n)
 		return s, errLarge
 	}
 	var sum hash.Hash

@@ -12,6 +12,35 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
+// Another sandbox moves a directory while this one changes what is in it. What is about to change is not where it was seen, so
+// nobody knows what it is.
+func TestWhatIsNotWhereItWasSeenIsNotChanged(t *testing.T) {
+	for name, call := range map[string]func(*Recorder) error{
+		"write": func(r *Recorder) error { return r.Write(0, "d/f") }, "mode": func(r *Recorder) error { return r.Mode(0, "d/f") },
+		"removal": func(r *Recorder) error { return r.Remove(0, "d/f") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := workspace(t)
+			plant(t, dir, map[string]string{"d/f": "1"})
+			r := begin(t, journal(t, Options{}), dir)
+			must(t, os.Rename(dir+"/d", dir+"/e"))
+			if err := call(r); !Elsewhere(err) {
+				t.Errorf("it may change: %v", err)
+			}
+			must(t, os.Rename(dir+"/e", dir+"/d"))
+			must(t, call(r))
+			must(t, r.Remove(0, "d/f"))
+			must(t, os.Remove(dir+"/d/f"))
+			if err := call(r); !Elsewhere(err) {
+				t.Errorf("it may change after its removal: %v", err)
+			}
+			if rec := end(t, r); len(rec.Changes) != 1 || rec.Changes[0].Kept == 0 {
+				t.Errorf("%+v", rec.Changes)
+			}
+		})
+	}
+}
+
 // The recorder is killed, the user repairs a file, and only then is the step recovered.
 func TestWhatTheUserRepairedAfterAKillIsNotTheSteps(t *testing.T) {
 	dir, j := workspace(t), journal(t, Options{})

@@ -218,9 +218,15 @@ func (x *names) remove(at key) (back func()) {
 func (x *names) move(from, to key, how How, inos [2]uint64) (back func()) {
 	if how == Exchange {
 		a, b := x.take(from), x.take(to)
-		x.place(a, to, inos[0], a.over)
-		x.place(b, from, inos[1], b.over)
-		return func() { x.move(from, to, Exchange, [2]uint64{inos[1], inos[0]}) }
+		wasA, wasB := a.over, b.over
+		overA, overB := wasA || b.stands(), wasB || a.stands() // before either is changed
+		x.place(a, to, inos[0], overA)
+		x.place(b, from, inos[1], overB)
+		return func() {
+			a, b := x.take(to), x.take(from)
+			x.place(a, from, inos[0], wasA)
+			x.place(b, to, inos[1], wasB)
+		}
 	}
 	is, _, old := x.find(to)
 	over := is == gone || is == original && how == Replace || old != nil && old.over
@@ -244,6 +250,9 @@ func (x *names) move(from, to key, how How, inos [2]uint64) (back func()) {
 		x.place(a, from, had.ino, had.over)
 	}
 }
+
+// stands reports whether what takes the place of a node that was taken takes that of what was there before the step.
+func (n *node) stands() bool { return n.is == original || n.is == gone || n.is == unknown || n.over }
 
 // take cuts a node out, after its origin is written into it.
 func (x *names) take(at key) *node {

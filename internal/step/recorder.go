@@ -138,7 +138,7 @@ func (r *Recorder) change(at key, partial bool) error {
 			return err
 		}
 		if !s.Exists() {
-			return r.note(false, &entry{Op: opCreate, Root: at.root, Path: Text(at.path)})
+			return r.elsewhere(at)
 		}
 		if is, was, n, err = r.stray(at, is, &s); err != nil || is == gone || is == unknown {
 			return err
@@ -155,10 +155,21 @@ func (r *Recorder) change(at key, partial bool) error {
 		return err
 	}
 	if entry.Op == opCreate {
-		return r.note(false, entry)
+		return r.elsewhere(at)
 	}
 	return r.note(true, entry)
 }
+
+// elsewhere is the error of a change of a file that is not where it was told to be. Who told it has just seen it there, so
+// somebody else moved it, or a directory that it is in, and what is about to change is not known.
+func (r *Recorder) elsewhere(at key) error {
+	return fmt.Errorf("step %d: %q is not there any more, so it is not changed: %w", r.number, at.path, errElsewhere)
+}
+
+var errElsewhere = fmt.Errorf("another sandbox, or somebody on the host, moved it: %w", paddock.Conflict)
+
+// Elsewhere reports whether an error of a Recorder means that what is about to change is not where it was told to be.
+func Elsewhere(err error) bool { return errors.Is(err, errElsewhere) }
 
 // Remove notes that a file or an empty directory is about to be removed. Wait for it before the removal.
 func (r *Recorder) Remove(root int, path string) error {
@@ -174,8 +185,11 @@ func (r *Recorder) Remove(root int, path string) error {
 	var first *entry
 	if is == gone || is == unknown {
 		s, err := r.look(at)
-		if err != nil || !s.Exists() {
+		if err != nil {
 			return err
+		}
+		if !s.Exists() {
+			return r.elsewhere(at)
 		}
 		if is, was, _, err = r.stray(at, is, &s); err != nil || is == gone || is == unknown {
 			return err
@@ -189,8 +203,8 @@ func (r *Recorder) Remove(root int, path string) error {
 		if _, ok := r.cache(was, true); ok && r.saved[was] == nil {
 			return r.note(false, first)
 		}
-		if first != nil && first.Op == opCreate { // there is nothing
-			return nil
+		if first != nil && first.Op == opCreate {
+			return r.elsewhere(at)
 		}
 		if first != nil && first.Op == opLeft {
 			return r.note(false, first)
@@ -203,6 +217,9 @@ func (r *Recorder) Remove(root int, path string) error {
 		var err error
 		if now, err = r.look(at); err != nil {
 			return err
+		}
+		if !now.Exists() {
+			return r.elsewhere(at)
 		}
 	}
 	err := r.note(is == original, first, &entry{Op: opRemove, Root: root, Path: Text(path), Inos: [2]uint64{now.Ino}})

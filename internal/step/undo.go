@@ -168,6 +168,7 @@ type item struct {
 	seen State // that file, as it was checked
 	to   key   // where the file of Before was
 	over bool  // nothing is left to do
+	open bool  // a directory that has a mode by which it can be looked into
 	did  bool  // something was done
 	note string
 	with *item // directory that takes it along when that is moved back
@@ -268,10 +269,8 @@ func (u *undo) step(rec *Record) (err error) {
 			}
 		}
 	}
-	for i := range rec.Changes {
-		if err := u.take(&rec.Changes[i]); err != nil {
-			return err
-		}
+	if err := u.takeAll(rec); err != nil {
+		return err
 	}
 	if err := u.ask(); err != nil {
 		return err
@@ -439,6 +438,48 @@ func (u *undo) around(c *Change) bool {
 	return slices.ContainsFunc(u.q.Paths, func(q string) bool { return within(q, full) })
 }
 
+// takeAll makes the items. Directories that the step made unsearchable come first, those above others before them: what is in
+// one cannot be looked at until it has its mode again. An application of a proposal looks at layers, and asks before it changes
+// anything.
+func (u *undo) takeAll(rec *Record) error {
+	order := map[*Change]int{}
+	var first []*Change
+	for i := range rec.Changes {
+		c := &rec.Changes[i]
+		if order[c] = i; u.review == nil && c.opens() {
+			first = append(first, c)
+		}
+	}
+	slices.SortStableFunc(first, func(a, b *Change) int { return cmp.Compare(len(a.Path), len(b.Path)) })
+	early := map[*Change]bool{}
+	for _, c := range first {
+		early[c] = true
+		n := len(u.items)
+		if err := u.take(c); err != nil {
+			return err
+		}
+		for _, x := range u.items[n:] {
+			if err := u.openDir(x); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range rec.Changes {
+		if c := &rec.Changes[i]; !early[c] {
+			if err := u.take(c); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortStableFunc(u.items, func(a, b *item) int { return cmp.Compare(order[a.c], order[b.c]) })
+	return nil
+}
+
+// opens reports whether a change is that of a directory's mode, so that an undo opens it.
+func (c *Change) opens() bool {
+	return c.Before.Kind == Dir && c.After.Kind == Dir && !c.Moved && c.Before.Mode != c.After.Mode
+}
+
 // take makes an item of a change, and checks that the present is what the step left.
 func (u *undo) take(c *Change) error {
 	if err := context.Cause(u.ctx); err != nil {
@@ -563,28 +604,67 @@ func (x *item) touched(now *State) bool {
 	return !x.still(now) || now.Kind != Dir && !linked && now.Change != x.seen.Change
 }
 
-// open makes directories writable that the step made read-only.
+// open makes directories writable that the step made read-only, and files readable that it made unreadable: their contents
+// are kept before they change.
 func (u *undo) open() error {
 	for _, x := range u.items {
-		c := x.c
-		if x.over || c.Before.Kind != Dir || c.After.Kind != Dir || c.Moved || c.Before.Mode == c.After.Mode {
-			continue
+		var err error
+		switch {
+		case x.over:
+		case x.c.opens():
+			err = u.openDir(x)
+		case u.review == nil && x.c.After.Kind == File && x.seen.Kind == File && x.c.After.Mode&0o400 == 0:
+			err = u.openFile(x)
 		}
-		at := x.n.at()
-		if why := u.guard(x, at, &c.Before); why != "" {
-			u.conflict(x, why, byHand)
-			continue
-		}
-		if err := u.rec.Mode(at.root, at.path); err != nil {
-			return err
-		}
-		s := c.Before
-		s.Mode, s.ModTime = s.Mode|0o700, x.seen.ModTime
-		if err := u.failed(x, u.tree(at).settle(at.path, &x.seen, &s, -1, -1)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (u *undo) openDir(x *item) error {
+	if x.open || x.over {
+		return nil
+	}
+	x.open = true
+	c, at := x.c, x.n.at()
+	if why := u.guard(x, at, &c.Before); why != "" {
+		u.conflict(x, why, byHand)
+		return nil
+	}
+	if err := u.rec.Mode(at.root, at.path); err != nil {
+		return err
+	}
+	s := c.Before
+	s.Mode, s.ModTime = s.Mode|0o700, x.seen.ModTime
+	return u.failed(x, u.tree(at).settle(at.path, &x.seen, &s, -1, -1))
+}
+
+func (u *undo) openFile(x *item) error {
+	at := x.n.at()
+	why := u.mayRemove(at)
+	if x.c.Before.Exists() {
+		why = u.guard(x, at, &x.c.Before)
+	}
+	if why != "" {
+		u.conflict(x, why, byHand)
+		return nil
+	}
+	if err := u.rec.Mode(at.root, at.path); err != nil {
+		return err
+	}
+	s := x.seen
+	s.Mode |= 0o400
+	if err := u.tree(at).settle(at.path, &x.seen, &s, -1, -1); err != nil {
+		return u.failed(x, err)
+	}
+	now, err := u.stat(at)
+	if err == nil && (!sameFile(&now, &x.seen) || now.Size != x.seen.Size || now.ModTime != x.seen.ModTime || now.Mode != s.Mode) {
+		err = errMoving
+	}
+	x.seen = now
+	return u.failed(x, err)
 }
 
 // goes reports whether the file of After has to go, because there was none before or one of another kind.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/protect"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // recorded begins a step in a new directory with files, lets do change it, and ends the step.
@@ -169,7 +170,11 @@ func TestNothingOutsideIsReadOrChangedThroughLinks(t *testing.T) {
 			}
 			b := &box{r: r, dirs: []string{dir}}
 			for _, p := range []string{"d/f", "d/g", "d/sub/h"} {
-				must(t, r.Write(0, p))
+				if err := r.Write(0, p); moment != "before the report" {
+					must(t, err)
+				} else if !Elsewhere(err) {
+					t.Errorf("a change of what is not there: %v", err)
+				}
 			}
 			if moment != "before the report" {
 				must(t, os.WriteFile(dir+"/d/f", []byte("new"), 0o644))
@@ -572,6 +577,32 @@ func TestReadOnlyDirectoriesComeBackWithWhatWasInThem(t *testing.T) {
 	})
 	undoing(t, j, rec.Number)
 	same(t, "undo", map[string]string{"0:d": "drwxr-xr-x", "0:d/x": `-rw-r--r-- "1"`, "0:e": "drwxr-xr-x", "0:e/y": `-rw-r--r-- "2"`}, picture(t, dir))
+}
+
+// What a step made unsearchable or unreadable comes back at once.
+func TestWhatTheStepTookTheRightsOfComesBackToo(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread ends without capabilities, so that modes matter
+	if err := sys.DropThreadCapabilities(); err != nil {
+		t.Fatal(err)
+	}
+	j, dir, rec := recorded(t, map[string]string{"d/e/x": "1", "d/y": "2", "z": "3", "w": "4"}, func(b *box) {
+		must(t, b.remove(0, "d/e/x"))
+		must(t, b.remove(0, "d/y"))
+		must(t, b.r.Write(0, "z")) // as the init reports a mode by which nobody can read it
+		must(t, os.Chmod(b.full(0, "z"), 0o200))
+		must(t, b.write(0, "z", "evil", os.O_TRUNC))
+		must(t, b.r.Write(0, "w"))
+		must(t, os.Chmod(b.full(0, "w"), 0))
+		must(t, b.write(0, "made", "5", os.O_CREATE))
+		must(t, b.chmod(0, "made", 0))
+		must(t, b.chmod(0, "d/e", 0))
+	})
+	if res := undoing(t, j, rec.Number); len(res.Conflicts) > 0 || rec.Missed > 0 {
+		t.Errorf("%+v, of %+v", res.Conflicts, rec)
+	}
+	same(t, "undo", map[string]string{
+		"0:d": "drwxr-xr-x", "0:d/e": "drwxr-xr-x", "0:d/e/x": `-rw-r--r-- "1"`, "0:d/y": `-rw-r--r-- "2"`, "0:z": `-rw-r--r-- "3"`, "0:w": `-rw-r--r-- "4"`,
+	}, picture(t, dir))
 }
 
 func TestTimesOfFilesComeBack(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A telling is a step whose watcher keeps what it is told.
@@ -127,6 +129,46 @@ func TestAWatcherIsToldThatADirectoryTakesThePlaceOfOne(t *testing.T) {
 	x.told = nil
 	x.make("sub/" + workflow)
 	x.want("made in it", Watched{Path: "sub/" + workflow, Old: true, Verb: Created, Done: true})
+}
+
+func TestAWatcherIsToldThatADirectoryChangesPlacesWithOne(t *testing.T) {
+	x := tell(t, Options{}, map[string]string{"a/sub/" + workflow: "one", "b/x": "1"})
+	x.mkdir("e")
+	x.exchange("a", "e")
+	x.move("e/sub", "a/sub")
+	x.told = nil
+	must(t, x.r.Write(0, "a/sub/"+workflow))
+	x.want("back in its place", Watched{Path: "a/sub/" + workflow, Old: true, Verb: Edited})
+	x.move("a/sub", "e/sub")
+	must(t, x.r.Remove(0, "a"))
+	must(t, os.Remove(x.at("a")))
+	x.mkdir("a")
+	x.told = nil
+	x.make("a/new")
+	x.want("made again", Watched{Path: "a/new", Old: true, Verb: Created, Done: true})
+
+	x.mkdir("f")
+	x.mkdir("g")
+	x.exchange("f", "g")
+	x.told = nil
+	x.make("f/new")
+	x.want("both are the step's", Watched{Path: "f/new", Verb: Created, Done: true})
+	must(t, x.r.Move(0, "f", 0, "b", Exchange))
+	must(t, x.r.Failed(0, "b"))
+	x.told = nil
+	x.make("f/other")
+	x.want("it failed", Watched{Path: "f/other", Verb: Created, Done: true})
+	x.exchange("f", "b") // and one that stands for an original goes on
+	x.exchange("b", "g")
+	x.told = nil
+	x.make("b/new")
+	x.want("twice", Watched{Path: "b/new", Old: true, Verb: Created, Done: true})
+}
+
+func (x *telling) exchange(from, to string) {
+	x.t.Helper()
+	must(x.t, x.r.Move(0, from, 0, to, Exchange))
+	must(x.t, unix.Renameat2(unix.AT_FDCWD, x.at(from), unix.AT_FDCWD, x.at(to), unix.RENAME_EXCHANGE))
 }
 
 func TestAWatcherIsToldOfWhatTheRecordLost(t *testing.T) {

@@ -24,6 +24,7 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 	t.Run("files that an earlier command has open", func(t *testing.T) { steptest.Held(t, spec, openRecorded) })
 	t.Run("files that a process changes after its command", func(t *testing.T) { steptest.Late(t, spec, openRecorded) })
 	t.Run("no path that is too long for a record", func(t *testing.T) { steptest.Deep(t, spec, openRecorded) })
+	t.Run("no path that the host may not look at", func(t *testing.T) { steptest.Hidden(t, spec, openRecorded) })
 	t.Run("beside a single file", func(t *testing.T) { steptest.File(t, spec, openRecorded) })
 	t.Run("with an event of each step", func(t *testing.T) {
 		steptest.Vouched(t, spec, func(state, journal string, sink audit.Sink) (paddock.Driver, error) {
@@ -33,7 +34,7 @@ func TestWhatCommandsChangeCanBeUndone(t *testing.T) {
 }
 
 func TestWhatCommandsChangeCanBeUndoneAsUser(t *testing.T) {
-	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 6)
+	drivertest.SomeAsUser(t, "^TestWhatCommandsChangeCanBeUndone$", 7)
 }
 
 func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {

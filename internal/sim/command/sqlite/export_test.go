@@ -20,6 +20,7 @@ func Kept(s string, kept *string) command.Command {
 		defer release()
 		c.ctx = ctx
 		defer c.close()
+		c.file = "x.db" // if there is one
 		if err := c.open(); err != nil {
 			return 1
 		}

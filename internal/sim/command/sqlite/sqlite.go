@@ -210,16 +210,27 @@ func (c *console) open() error {
 	if err := c.watch(); err != nil {
 		return err
 	}
+	return c.bound()
+}
+
+// bound sets what a script may not change. The file is hostile, and a table or view of it goes before one of the engine's, so no
+// statement names a table here: it would run what the file says before the engine is bounded.
+func (c *console) bound() error {
+	notOne := func(err error) error { return fmt.Errorf("file is not a database: %w", err) }
+	if _, err := c.conn.ExecContext(c.ctx, "PRAGMA temp_store = MEMORY"); err != nil { // before the schema is read
+		return notOne(err)
+	}
 	// The engine knows the size of a file's pages when it has read the schema.
-	if err := c.conn.QueryRowContext(c.ctx, "SELECT count(*), (SELECT page_size FROM pragma_page_size) FROM sqlite_schema").Scan(new(int64), &c.page); err != nil {
-		return fmt.Errorf("file is not a database: %w", err)
+	if err := c.conn.QueryRowContext(c.ctx, "PRAGMA schema_version").Scan(new(int64)); err != nil {
+		return notOne(err)
+	}
+	if err := c.conn.QueryRowContext(c.ctx, "PRAGMA page_size").Scan(&c.page); err != nil {
+		return notOne(err)
 	}
 	pages := c.t.K.Limits.Database / max(c.page, 512)
-	for _, pragma := range []string{
-		"PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA max_page_count = %d", pages), fmt.Sprintf("PRAGMA query_only = %t", c.readOnly),
-	} {
+	for _, pragma := range []string{fmt.Sprintf("PRAGMA max_page_count = %d", pages), fmt.Sprintf("PRAGMA query_only = %t", c.readOnly)} {
 		if _, err := c.conn.ExecContext(c.ctx, pragma); err != nil {
-			return fmt.Errorf("file is not a database: %w", err)
+			return notOne(err)
 		}
 	}
 	return c.guard() // of what a script says

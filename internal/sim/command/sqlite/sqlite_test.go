@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -82,14 +83,64 @@ func FuzzPragmas(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+	var shadowed string
 	f.Fuzz(func(t *testing.T, s string) {
-		kept := ""
-		commandtest.RunWithin(t, []command.Command{sqlite.Kept(s, &kept)}, commandtest.Case{Args: []string{"sqlite3"}},
-			budget.Limits{Database: 1 << 20, ScriptTime: time.Second, Steps: 100_000})
-		if kept != "" && kept != "2 256 4096" { // the script may have ended the run
-			t.Errorf("%q: %s", s, kept)
+		if shadowed == "" {
+			shadowed = shadowing(t)
+		}
+		for _, files := range []map[string]string{nil, {"x.db": shadowed}} {
+			kept := ""
+			commandtest.RunWithin(t, []command.Command{sqlite.Kept(s, &kept)}, commandtest.Case{Args: []string{"sqlite3"}, Files: files},
+				budget.Limits{Database: 1 << 20, ScriptTime: time.Second, Steps: 100_000})
+			if kept != "" && kept != "2 256 4096" { // the script may have ended the run
+				t.Errorf("%q: %s", s, kept)
+			}
 		}
 	})
+}
+
+const endless = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c) SELECT count(*) FROM c"
+
+// database returns the file that a script makes.
+func database(t *testing.T, script string) string {
+	t.Helper()
+	r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", "x.db", script}, Look: []string{"x.db"}})
+	if r.Status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	return r.Files["x.db"]
+}
+
+// shadowing returns a database with a view of the name of each pragma's table, whose query does not end.
+func shadowing(t *testing.T) string {
+	t.Helper()
+	r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", "PRAGMA pragma_list"}})
+	var script strings.Builder
+	for name := range strings.FieldsSeq(r.Stdout) {
+		fmt.Fprintf(&script, "CREATE VIEW pragma_%s AS SELECT i AS %[1]s FROM (%[2]s);", name, strings.Replace(endless, "count(*)", "count(*) AS i", 1))
+	}
+	if script.Len() == 0 {
+		t.Fatalf("%+v", r)
+	}
+	return database(t, script.String())
+}
+
+// A table or view of the file goes before one of the engine's.
+func TestAFileSaysNothingToTheEngineBeforeItIsBounded(t *testing.T) {
+	files := map[string]string{"x.db": shadowing(t)}
+	r := commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", "x.db", "SELECT 'ended'"}, Files: files}, budget.Limits{Steps: 1_000_000})
+	if r.Status != 0 || r.Stdout != "ended\n" {
+		t.Errorf("%+v", r)
+	}
+	const grow = "CREATE TABLE t (x); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 7000) INSERT INTO t SELECT randomblob(1000) FROM c"
+	for _, size := range []string{"1", "512", "65536"} {
+		files["x.db"] = database(t, "CREATE TABLE pragma_page_size(page_size); INSERT INTO pragma_page_size VALUES("+size+")")
+		r = commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", "x.db", "PRAGMA page_size; " + grow}, Files: files},
+			budget.Limits{Database: 1 << 20})
+		if r.Status != 13 || r.Stdout != "4096\n" {
+			t.Errorf("%+v", r)
+		}
+	}
 }
 
 func TestADatabaseStaysWithinItsLimits(t *testing.T) {
