@@ -249,7 +249,7 @@ func (t tree) read(real string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	data, err := io.ReadAll(io.LimitReader(f, confMax+1))
 	if err == nil && len(data) > confMax {
 		err = errors.New("it is too large")

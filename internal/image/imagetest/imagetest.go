@@ -62,7 +62,12 @@ func convert(name, dir string) error {
 // archive writes the files of a directory.
 func archive(to io.Writer, dir string) error {
 	w := tar.NewWriter(to)
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err
 		}
@@ -86,7 +91,7 @@ func archive(to io.Writer, dir string) error {
 		if err := w.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
 			return err
 		}
-		f, err := os.Open(name)
+		f, err := root.Open(h.Name)
 		if err != nil {
 			return err
 		}
