@@ -1,6 +1,9 @@
 package agenthook
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhatBeatsAHook(t *testing.T) {
 	t.Parallel()
@@ -20,7 +23,25 @@ func TestWhatBeatsAHook(t *testing.T) {
 	}
 }
 
+// A parser without a bound would end the program, with a gigabyte of stack.
+func TestADeepFileIsRefused(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 1<<20)
+	for _, text := range []string{`{"a":` + deep, `{"b":"` + strings.Repeat("]", 1<<20) + `","a":` + deep, `{/*` + strings.Repeat("]", 1<<20) + `*/"a":` + deep, "{//" + strings.Repeat("]", 1<<20) + "\n\"a\":" + deep} {
+		if why := claude().Beats("settings.json", []byte(text)); why == "" {
+			t.Errorf("%.20s: nothing is said", text)
+		}
+		if _, err := claude().Install([]byte(text), program, nil, nil); err == nil {
+			t.Errorf("%.20s: it is edited", text)
+		}
+	}
+	if why := claude().Beats("settings.json", []byte(`{"a":"`+deep+`"}`)); why != "" {
+		t.Errorf("a text of brackets: %s", why)
+	}
+}
+
 func FuzzBeside(f *testing.F) {
+	f.Add([]byte(`{"a":` + strings.Repeat("[", 1000)))
 	f.Add([]byte(`{"disableAllHooks":true,"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"command":"x"}]}]}}`))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		for _, a := range Agents() {
