@@ -31,17 +31,21 @@ func (a Agent) Beside() (user, project []string) {
 var deciding = []string{"PreToolUse", "preToolUse", "PermissionRequest", "permissionRequest", "BeforeTool", "beforeShellExecution"}
 
 var (
-	offTOML    = regexp.MustCompile(`(?m)^[ \t]*"?(features"?[ \t]*\.[ \t]*"?)?(codex_)?hooks"?[ \t]*=[ \t]*false`)
+	offTOML    = regexp.MustCompile(`hooks["']?\s*=\s*false`)
+	escaped    = regexp.MustCompile(`\\[uUx]`)
 	hookedTOML = regexp.MustCompile(`hooks"?[ \t]*\.[ \t]*"?(PreToolUse|PermissionRequest)|PreToolUse"?[ \t]*=`)
 )
+
+// switchesTOML reports whether a file of TOML may switch hooks off: in whatever table, and by whatever spelling of the name.
+func switchesTOML(file []byte) bool { return offTOML.Match(file) || escaped.Match(file) }
 
 // Beats gives why our hooks have no effect, or may have none, beside what is in a file of Beside. Empty is no reason.
 func (a Agent) Beats(name string, file []byte) string {
 	switch {
 	case strings.HasSuffix(name, ".toml"):
 		switch {
-		case offTOML.Match(file):
-			return "it switches hooks off"
+		case switchesTOML(file):
+			return "it may switch hooks off"
 		case hookedTOML.Match(file):
 			return "it has another hook for the same tool"
 		}
@@ -63,6 +67,11 @@ func (a Agent) Beats(name string, file []byte) string {
 			if l, ok := v.Value.(hujson.Literal); ok && l.String() == fmt.Sprint(off) {
 				return fmt.Sprintf("%s is %t in it, so the agent calls no hook", strings.ReplaceAll(at[1:], "/", "."), off)
 			}
+		}
+	}
+	for _, name := range []string{"CLAUDE_CODE_SIMPLE", "CLAUDE_CONFIG_DIR"} {
+		if under(&root, "/env/"+name) != nil {
+			return "it sets " + name + ", with which the agent may call no hook"
 		}
 	}
 	for _, at := range []string{"/hooks/disabled", "/hooksConfig/disabled"} {
@@ -105,11 +114,8 @@ func (a Agent) rivals(v hujson.Value) bool {
 	}
 	if m := member(o, "matcher"); m != nil {
 		l, _ := m.Value.(hujson.Literal)
-		if text := l.String(); text != "" && text != "*" {
-			re, err := regexp.Compile("^(?:" + text + ")$")
-			if err == nil && !slices.ContainsFunc(shells, func(name string) bool { return a.tool(name) != passed && re.MatchString(name) }) {
-				return false
-			}
+		if !slices.ContainsFunc(shells, func(name string) bool { return a.tool(name) != passed && matches(l.String(), name) }) {
+			return false
 		}
 	}
 	if a.is(o) {
@@ -124,6 +130,24 @@ func (a Agent) rivals(v hujson.Value) bool {
 		h, ok := v.Value.(*hujson.Object)
 		return !ok || !a.is(h)
 	})
+}
+
+var (
+	nameOfTool = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	toolsOfMCP = regexp.MustCompile(`^mcp__[A-Za-z0-9_.*-]*$`)
+)
+
+// matches reports whether a matcher may match a tool. Some agents read it as a pattern that need not begin or end with the
+// name, others as names divided by bars, commas or blanks. So only names that are no part of the tool's surely do not match,
+// and the tools of MCP servers, whose prefix no tool for commands has.
+func matches(matcher, tool string) bool {
+	for text := range strings.SplitSeq(matcher, "|") {
+		name := nameOfTool.MatchString(text) && !strings.Contains(tool, text)
+		if !name && !toolsOfMCP.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // shells are the names of all tools that an agent has for commands.

@@ -68,10 +68,52 @@ func (a Agent) Install(file []byte, program string, flags, own []string) ([]byte
 // versioned tells that a file of the agent's hooks has a version.
 func (a Agent) versioned() bool { return a.Name == "cursor" || a.Name == "copilot" }
 
+// maxDepth is how deep the lists and objects of a file may be nested. The parser has no bound, and its stack ends the
+// program.
+const maxDepth = 100
+
+// deep reports whether lists and objects of a file are nested deeper than is read, up to where it is no JSON any more.
+func deep(file []byte) bool {
+	depth := 0
+	for i := 0; i < len(file); i++ {
+		rest := file[i:]
+		switch {
+		case rest[0] == '"':
+			for i++; i < len(file) && file[i] != '"'; i++ {
+				if file[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(rest, []byte("//")):
+			end := bytes.IndexByte(rest, '\n')
+			if end < 0 {
+				return false
+			}
+			i += end
+		case bytes.HasPrefix(rest, []byte("/*")):
+			end := bytes.Index(rest[2:], []byte("*/"))
+			if end < 0 {
+				return false
+			}
+			i += end + 3
+		case rest[0] == '[', rest[0] == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case rest[0] == ']', rest[0] == '}':
+			depth--
+		}
+	}
+	return false
+}
+
 // parse reads a file of settings, with comments and commas at the end of lists.
 func parse(file []byte) (hujson.Value, error) {
 	if len(file) > MaxFile {
 		return hujson.Value{}, fmt.Errorf("the file is longer than %d MiB: %w", MaxFile>>20, paddock.Invalid)
+	}
+	if deep(file) {
+		return hujson.Value{}, fmt.Errorf("the file's lists and objects are nested deeper than %d: %w", maxDepth, paddock.Invalid)
 	}
 	v, err := hujson.Parse(file)
 	if err != nil {

@@ -473,15 +473,15 @@ func (a *App) takeOne(dir, id, home string, c *agentprofile.Change, named bool) 
 	}
 	shown := *c
 	shown.Before, shown.After = there, after
-	fmt.Fprint(a.Stderr, changeText(&shown))
 	question := "take this over to ~/" + c.Host + "?"
 	if isBinaryText(there) || isBinaryText(after) {
 		if !named {
+			fmt.Fprint(a.Stderr, changeText(&shown))
 			return WithHint(fmt.Errorf("~/%s: it is not text, so it cannot be shown: %w", OneLine(c.Host), paddock.Denied), "name it, if it is to be taken over unseen")
 		}
 		question = "it is NOT shown, because it is not text: " + question
 	}
-	yes, err := a.askYes(question)
+	yes, err := a.askBelow(changeText(&shown), question)
 	if err != nil {
 		return WithHint(err, "take changes over at a terminal; `paddock agent diff` shows them")
 	}

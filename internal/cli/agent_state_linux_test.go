@@ -51,3 +51,24 @@ func TestWhatAProjectAddsStandsAboveTheQuestion(t *testing.T) {
 		t.Error("the file is not shown at the terminal")
 	}
 }
+
+// What a sandbox changed stands at the terminal above the question too, wherever standard error leads.
+func TestWhatIsTakenStandsAboveTheQuestion(t *testing.T) {
+	dir := t.TempDir()
+	tty := filepath.Join(dir, "tty")
+	if err := os.WriteFile(tty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	a := &App{Stderr: &stderr, Tty: func() (*os.File, error) { return os.OpenFile(tty, os.O_RDWR|os.O_APPEND, 0) }}
+	if err := a.takeOne(dir, "probe", dir, &agentprofile.Change{Name: ".x/s", Host: ".x/s", After: []byte("evil\n")}, false); err != nil {
+		t.Error(err)
+	}
+	shown, err := os.ReadFile(tty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(shown); !strings.Contains(text, "+evil") || strings.Index(text, "+evil") > strings.Index(text, "[y/N]") {
+		t.Errorf("at the terminal is %q", text)
+	}
+}

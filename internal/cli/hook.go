@@ -81,7 +81,8 @@ func (a *App) hookCall(ctx context.Context, words []string) error {
 		return err
 	}
 	flags, own := words[i+1:], words[2:i]
-	if err := a.settle(&call, agent, own); err != nil {
+	dirs, err := a.settle(&call, agent, own)
+	if err != nil {
 		return err
 	}
 	if call.Event == agenthook.End {
@@ -100,7 +101,7 @@ func (a *App) hookCall(ctx context.Context, words []string) error {
 	if err := box.outOfReach(program, []hookedProject{{call.Inode, call.Project}}); err != nil {
 		return err
 	}
-	if why := a.beaten(agent, []string{call.Project}); why != "" {
+	if why := a.beaten(agent, dirs); why != "" {
 		return WithHint(fmt.Errorf("%s; the step is refused: %w", why, paddock.Denied), "have the user take that out")
 	}
 	answer, err := agent.Answer(call, program, flags, slices.Contains(own, "--approve"))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,23 +98,28 @@ func real(path string) string {
 	return path
 }
 
-// settle gives a call its project: the named one that the session is in. What a model can choose has no say.
-func (a *App) settle(call *agenthook.Call, agent agenthook.Agent, own []string) error {
+// settle gives a call its project: the named one that the session is in. What a model can choose has no say. It returns the
+// directories from that of the session up to the project's, in each of which an agent may read settings.
+func (a *App) settle(call *agenthook.Call, agent agenthook.Agent, own []string) ([]string, error) {
 	at := call.Project
 	if call.Loose {
 		dir, err := a.Dir()
 		if err != nil {
-			return fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
+			return nil, fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
 		}
 		at = dir
 	}
 	for _, p := range hookedProjects(own) {
 		if within(at, p.dir) {
 			call.Project, call.Inode = p.dir, p.inode
-			return a.checkProject(p)
+			dirs := []string{p.dir}
+			for dir := filepath.Clean(at); dir != p.dir && within(dir, p.dir); dir = filepath.Dir(dir) {
+				dirs = append(dirs, dir)
+			}
+			return dirs, a.checkProject(p)
 		}
 	}
-	return WithHint(fmt.Errorf("the hooks were not installed for a project that %s is in, so this step is refused: %w", at, paddock.Denied),
+	return nil, WithHint(fmt.Errorf("the hooks were not installed for a project that %s is in, so this step is refused: %w", at, paddock.Denied),
 		"have the user do: cd PROJECT && paddock hooks install %s", agent.Name)
 }
 
@@ -185,9 +191,9 @@ func beatenIn(agent agenthook.Agent, dir string, patterns []string, trusted bool
 	}
 	defer root.Close()
 	for _, pattern := range patterns {
-		names, err := fs.Glob(root.FS(), pattern)
+		names, err := namesBeside(root, pattern, trusted)
 		if err != nil {
-			return filepath.Join(dir, pattern) + ": it cannot be read"
+			return filepath.Join(dir, pattern) + ": it cannot be read, so what hooks it has is not known"
 		}
 		for _, name := range names {
 			data, err := readBeside(root, name, trusted)
@@ -207,12 +213,58 @@ func beatenIn(agent agenthook.Agent, dir string, patterns []string, trusted bool
 	return ""
 }
 
-// readBeside reads a file of settings. In a project it follows no link out of it, and waits for no pipe.
-func readBeside(root *os.Root, name string, trusted bool) ([]byte, error) {
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil && trusted && !errors.Is(err, fs.ErrNotExist) {
-		file, err = os.OpenFile(filepath.Join(root.Name(), name), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a link of the user's own
+// namesBeside gives the names that a pattern of Beside means, whose last part alone may be one. Whatever cannot be listed is
+// an error, and no reason to leave it out.
+func namesBeside(root *os.Root, pattern string, trusted bool) ([]string, error) {
+	if !strings.Contains(pattern, "*") {
+		return []string{pattern}, nil
 	}
+	dir := path.Dir(pattern)
+	file, err := openBeside(root, dir, trusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	entries, err := file.ReadDir(-1)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		if ok, err := path.Match(path.Base(pattern), e.Name()); ok && err == nil {
+			names = append(names, path.Join(dir, e.Name()))
+		}
+	}
+	return names, nil
+}
+
+// openBeside opens a file or directory, and waits for no pipe. A user's own links are followed. A project has none on the way:
+// what one leads to can change under another name, or be something else for the agent.
+func openBeside(root *os.Root, name string, trusted bool) (*os.File, error) {
+	if trusted {
+		return os.OpenFile(filepath.Join(root.Name(), name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && name[i] != '/' {
+			continue
+		}
+		info, err := root.Lstat(name[:i])
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return nil, fmt.Errorf("%s is a link: %w", name[:i], paddock.Denied)
+		}
+	}
+	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// readBeside reads a file of settings.
+func readBeside(root *os.Root, name string, trusted bool) ([]byte, error) {
+	file, err := openBeside(root, name, trusted)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (f *specFlags) keyAgents(s *paddock.Spec, a *App) error {
 		case paddock.KeyAgentSSH:
 			k.Socket, err = sshAgent(a)
 		case paddock.KeyAgentGPG:
-			k.Socket, err = gpgAgent()
+			k.Socket, err = gpgAgent(a, s.Mounts)
 		}
 		if err == nil { // the driver follows no link, and this one is the caller's
 			if k.Socket, err = filepath.EvalSymlinks(k.Socket); err != nil {
@@ -62,13 +62,61 @@ func sshAgent(a *App) (string, error) {
 // gpgTime bounds the calls of gpgconf, the first of which may start the agent.
 const gpgTime = 10 * time.Second
 
+// systemDirs are the directories in which programs are found that Paddock starts by itself. PATH is not used, because it may
+// include a directory that a sandbox writes, such as .venv/bin of a workspace.
+func systemDirs() []string {
+	return []string{"/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"}
+}
+
+// systemProgram finds a program of this machine that no sandbox with these mounts could exchange.
+func systemProgram(name string, mounts []paddock.Mount) (string, error) {
+	for _, dir := range systemDirs() {
+		found, err := exec.LookPath(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		if m, inside := inReach(found, mounts, true); inside {
+			return "", WithHint(fmt.Errorf("%s is, or leads over, what the sandbox may write: %w", found, paddock.Denied), "leave out the writable mount %s", m.Source)
+		}
+		return found, nil
+	}
+	return "", WithHint(fmt.Errorf("%s is in none of %s: %w", name, Join(systemDirs()), paddock.NotFound), "install it there, as packages of the system do; PATH is not used, because a sandbox may write in it")
+}
+
 // gpgAgent starts the caller's gpg-agent if needed, and returns its socket for others than the caller.
-func gpgAgent() (string, error) {
+func gpgAgent(a *App, mounts []paddock.Mount) (string, error) {
+	program, err := systemProgram("gpgconf", mounts)
+	if err != nil {
+		return "", err
+	}
+	env := []string{"PATH=" + strings.Join(systemDirs(), string(filepath.ListSeparator))} // the agent starts others by name
+	for _, name := range []string{                                                        // what the agent and its dialogues need; none is a program
+		"HOME", "GNUPGHOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "GPG_TTY", "DISPLAY", "XAUTHORITY",
+		"WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS",
+	} {
+		if v, ok := a.Lookup(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	home, _ := a.Lookup("HOME")
+	dir := filepath.Join(home, ".gnupg")
+	if v, ok := a.Lookup("GNUPGHOME"); ok && v != "" {
+		if dir = v; !filepath.IsAbs(dir) {
+			return "", WithHint(fmt.Errorf("GNUPGHOME is %q: %w", dir, paddock.Invalid), "set it to an absolute path")
+		}
+	}
+	// Its configuration names programs that the agent runs.
+	for _, name := range []string{"gpg-agent.conf", "gpg.conf", "common.conf", "gpgconf.ctl"} {
+		if m, inside := inReach(filepath.Join(dir, name), mounts, true); inside {
+			return "", WithHint(fmt.Errorf("the configuration of GnuPG in %s is, or leads over, what the sandbox may write: %w", dir, paddock.Denied), "leave out the writable mount %s", m.Source)
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), gpgTime)
 	defer cancel()
 	conf := func(args ...string) (string, error) {
-		c := exec.CommandContext(ctx, "gpgconf", args...) // gpgconf takes the home from the environment, as gpg does
-		c.WaitDelay = time.Second                         // an agent that it starts may keep the other end of the pipe
+		c := exec.CommandContext(ctx, program, args...)
+		c.Dir, c.Env = "/", env
+		c.WaitDelay = time.Second // an agent that it starts may keep the other end of the pipe
 		out, err := c.Output()
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil // gpgconf has ended well
@@ -76,9 +124,6 @@ func gpgAgent() (string, error) {
 		return strings.TrimSpace(string(out)), err
 	}
 	if _, err := conf("--launch", "gpg-agent"); err != nil {
-		if errors.Is(err, exec.ErrNotFound) {
-			return "", WithHint(fmt.Errorf("gpgconf is not there: %w", paddock.NotFound), "install GnuPG")
-		}
 		return "", fmt.Errorf("gpgconf --launch gpg-agent: %w: %w", err, paddock.Unavailable)
 	}
 	text, err := conf("--list-dirs", "agent-extra-socket")

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock"
 )
 
 // outOfReach refuses a configuration of the host's git that a box could write, or that names a program or a file that a
@@ -37,8 +40,14 @@ func (h *host) outOfReach(ctx context.Context, lookup func(string) (string, bool
 		names := []string{file}
 		switch {
 		case key == "include.path", strings.HasPrefix(key, "includeif.") && strings.HasSuffix(key, ".path"):
+			if strings.HasPrefix(value, "%(") || strings.HasPrefix(value, "~") && !strings.HasPrefix(value, "~/") {
+				return notKnown(key, value)
+			}
 			names = append(names, h.absolute(value, filepath.Dir(file)))
 		case strings.HasPrefix(key, "credential.") && strings.HasSuffix(key, ".helper"):
+			if !plainHelper(value) {
+				return notKnown(key, value)
+			}
 			names = append(names, h.programs(value)...)
 		}
 		for _, name := range names {
@@ -61,9 +70,57 @@ func (h *host) absolute(name, dir string) string {
 	return filepath.Join(dir, name)
 }
 
+// notKnown refuses a setting that may mean any path, so also one that a box can write.
+func notKnown(key, value string) error {
+	return fmt.Errorf("%s = %.80q in your git's configuration: what it runs or reads is not known beforehand, so your git's login is not used; write it as one absolute path: %w",
+		key, value, paddock.Denied)
+}
+
+const ends = " \t\r\n!\"';&|()<>=:,{}" // of a word
+
+// moves are words after which others are found elsewhere, or are other words.
+func moves() []string {
+	return []string{"cd", "pushd", "eval", "source", ".", "PATH", "HOME", "IFS", "CDPATH", "ENV", "BASH_ENV"}
+}
+
+// plainHelper reports whether each path that a helper's line means stands in it as it is. The shell reads the line, so
+// variables, patterns, paths from a directory that is not known, and parts in quotes can be any path.
+func plainHelper(helper string) bool {
+	for rest := helper; ; {
+		from := strings.IndexAny(rest, "\"'")
+		if from < 0 {
+			break
+		}
+		text, after, closed := strings.Cut(rest[from+1:], rest[from:from+1])
+		joined := from > 0 && !strings.Contains(ends, rest[from-1:from]) || after != "" && !strings.Contains(ends, after[:1])
+		if !closed || joined || strings.Contains(text, "/") && strings.ContainsAny(text, ends) {
+			return false
+		}
+		rest = after
+	}
+	for _, word := range strings.FieldsFunc(helper, func(r rune) bool { return strings.ContainsRune(ends, r) }) {
+		home := strings.HasPrefix(word, "~/")
+		switch {
+		case isArgument(word): // of the helper: what git wants of it
+		case strings.ContainsAny(word, "$`\\"), slices.Contains(moves(), word):
+			return false
+		case strings.HasPrefix(word, "~") && !home, strings.Contains(word, "/") && !home && !filepath.IsAbs(word):
+			return false
+		case strings.Contains(word, "/") && strings.ContainsAny(word, "*?["):
+			return false
+		}
+	}
+	return true
+}
+
+// isArgument reports whether a word of a shell's line is one of the words that git gave.
+func isArgument(word string) bool {
+	return word == "$1" || word == "$@" || word == "$*" || word == "$#"
+}
+
 // programs returns the files that the words of a helper can mean.
 func (h *host) programs(helper string) (names []string) {
-	words := strings.FieldsFunc(helper, func(r rune) bool { return strings.ContainsRune(" \t\n!\"';&|()<>=", r) })
+	words := strings.FieldsFunc(helper, func(r rune) bool { return strings.ContainsRune(ends, r) })
 	for _, word := range words {
 		switch {
 		case strings.HasPrefix(word, "~/"):

@@ -45,3 +45,43 @@ func TestAConfigurationInReachOfABoxIsRefused(t *testing.T) {
 		t.Errorf("a link to the workspace: %v", err)
 	}
 }
+
+// A helper or a file whose place is not known beforehand may be a box's own, and one that is written plainly is used.
+func TestAHelperWhosePathIsNotPlainIsRefused(t *testing.T) {
+	origins := Read([]byte(origin))
+	login := func(u user, t *testing.T, config string) error {
+		u.write(t, ".gitconfig", config)
+		env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": u.top}
+		b, err := New(t.Context(), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, u.reach, origins)
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		u.write(t, "work/cred", "#!/bin/sh\ntouch "+u.top+"/planted\n") // the box exchanges its own file, and asks
+		_ = ask(t, b, "git.example", "GET", "/team/one.git/info/refs?service=git-upload-pack")
+		return nil
+	}
+	for _, helper := range []string{
+		`!$HOME/work/cred`, `!\"$HOME/work/cred\"`, `!${HOME}/work/cred`, `!cd ~ && work/cred`, `!sh -c 'exec \"$HOME\"/work/cred \"$@\"' x`,
+		"!`echo ~`/work/cred", `!~/wo'rk'/cred`, `!~/w*k/cred`, `!~root/cred`, `!~/wo\\rk/cred`, `!PATH=/usr/bin cred`, `!'/tmp/a b'`, `!'~/work/cred`,
+		`!sh -c '. ./cred'`, `!cd; cd work; sh cred`,
+	} {
+		u := newUser(t, "exit 1")
+		if err := login(u, t, "[credential]\n\thelper = \""+helper+"\"\n"); !errors.Is(err, paddock.Denied) {
+			t.Errorf("%s: %v", helper, err)
+		}
+		if _, err := os.Lstat(filepath.Join(u.top, "planted")); err == nil {
+			t.Errorf("%s: the box's program ran on the host", helper)
+		}
+	}
+	for _, path := range []string{"~root/later", "%(prefix)/later"} {
+		if err := login(newUser(t, "exit 1"), t, "[include]\n\tpath = "+path+"\n"); !errors.Is(err, paddock.Denied) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, helper := range []string{"store", "cache --timeout=3600", "store --file ~/.keys/git", `!f() { test \"$1\" = get && echo username=bob; }; f`, "!/usr/bin/gh auth git-credential"} {
+		if err := login(newUser(t, "exit 1"), t, "[credential]\n\thelper = \""+helper+"\"\n"); err != nil {
+			t.Errorf("%s: %v", helper, err)
+		}
+	}
+}
