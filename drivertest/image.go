@@ -23,6 +23,7 @@ func imagePromises() []group {
 		{"what the configuration of an image says applies where the spec says nothing", imageConfig},
 		{"an image that is not there, or that a reference names, is refused in words", noImage},
 		{"a configuration that is wrong is refused in words", badImageConfig},
+		{"no link of an image makes a file in a mount", imageLinks},
 	}}}
 }
 
@@ -183,5 +184,34 @@ func badImageConfig(t *testing.T, s *suite) {
 		if !errors.Is(err, paddock.Invalid) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// imageLinks begins with images whose files, which a sandbox replaces by its own, are links into the workspace.
+func imageLinks(t *testing.T, s *suite) {
+	work := t.TempDir()
+	if err := os.WriteFile(filepath.Join(work, "kept"), []byte("kept"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, work)
+	for _, name := range []string{"etc/resolv.conf", "etc/hosts", "etc/nsswitch.conf"} {
+		dir := imageTree(t, s)
+		inside := filepath.Join(dir, "work", ".git/hooks/pre-commit")
+		if err := os.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(inside, []byte("hosts: files\n"), 0o755), os.Symlink("/work/.git/hooks/pre-commit", filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
+			spec.Root, spec.User = paddock.Root{Kind: paddock.RootImage, Image: s.image(t, dir, ImageConfig{})}, ""
+			spec.Mounts = []paddock.Mount{{Source: work, Target: "/work", Write: true}}
+		}))
+		if err == nil {
+			s.removeAfter(t, sb)
+		} else if !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "/work") {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantTree(t, work, before)
 	}
 }

@@ -134,6 +134,27 @@ func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *gatewaycli
 	if err := l.network(spec, g); err != nil {
 		return err
 	}
+	return l.apart()
+}
+
+// apart refuses a root whose links lead files of the box's own into a mount. The tree of a root may be a stranger's, and what
+// is missing on the way to a file is made where the mount's source is, which is on the host.
+func (l *Layout) apart() error {
+	if !l.ownTree {
+		return nil
+	}
+	for _, own := range l.Config.Mounts {
+		switch own.Kind {
+		case boxinit.MountFile, boxinit.MountReplace, boxinit.MountAppend, boxinit.MountCopy:
+		default:
+			continue
+		}
+		for _, m := range l.Mounts {
+			if hostroot.Within(own.Target, m.Target) && m.Target != "/" {
+				return fmt.Errorf("a file of the sandbox's own would be at %s, in the mount %s: the root has a link that leads there, or choose another target: %w", own.Target, m.Target, paddock.Invalid)
+			}
+		}
+	}
 	return nil
 }
 

@@ -204,15 +204,21 @@ func (t tree) open(at string) (fs.File, error) {
 	return os.Open(filepath.Join(t.base, at))
 }
 
-// linksMax bounds how many links a name may lead through.
-const linksMax = 40
+// Bounds of how a name is followed: links, and all parts of names on the way.
+const (
+	linksMax = 40
+	partsMax = 4096
+)
 
 // find returns the real place of a name in the tree, where links refer to the tree's own
 // files. It reports whether there is a regular file that the box can see.
 func (t tree) find(name string) (real string, there bool) {
 	left := strings.Split(strings.Trim(name, "/"), "/")
 	real = "/"
-	for links := 0; len(left) > 0; {
+	for links, parts := 0, 0; len(left) > 0; parts++ {
+		if parts > partsMax {
+			return name, false
+		}
 		part := left[0]
 		left = left[1:]
 		next := path.Join(real, part) // handles .. and .

@@ -215,7 +215,7 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 		{"variable that is not set", []string{"--env", "NOPE"}, "--env NOPE: it is not set in your environment"},
 		{"variable without a name", []string{"--env", "=x"}, "the name is empty"},
 		{"unknown control", []string{"--allow-missing", "seccom"}, "--allow-missing seccom: there is no such control"},
-		{"image root", []string{"--root", "image:alpine"}, "there is no such kind of root"},
+		{"image root", []string{"--root", "image:"}, "there is no such kind of root"},
 		{"missing root", []string{"--root", "/no/such/root"}, "--root /no/such/root: there is no such directory"},
 		{"workspace that the shell did not expand", []string{"--workspace", "~/proj"}, "there is no such directory"},
 		{"empty root", []string{"--root", empty}, "the directory is empty"},

@@ -64,7 +64,6 @@ func dialRegistry() func(ctx context.Context, private bool, home, network, addre
 			}
 			err = decide.CheckAddress(at.Addr().WithZone(""), nil)
 			if own {
-				inside.Store(inside.Load() || err != nil)
 				return nil
 			}
 			if err != nil && !inside.Load() {
@@ -72,7 +71,15 @@ func dialRegistry() func(ctx context.Context, private bool, home, network, addre
 			}
 			return nil
 		}}
-		return d.DialContext(ctx, network, address)
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil || !own {
+			return conn, err
+		}
+		// A connection that only was tried tells nothing: a name may have an address of a private network beside its own.
+		if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && decide.CheckAddress(at.Addr().WithZone(""), nil) != nil {
+			inside.Store(true)
+		}
+		return conn, nil
 	}
 }
 

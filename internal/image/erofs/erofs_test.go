@@ -114,6 +114,7 @@ func TestWhatIsHostileIsRefused(t *testing.T) {
 		"a long name of a directory": {[][]byte{archive(t, []entry{file(strings.Repeat("n", 256)+"/a", "")})}, usual, paddock.Invalid},
 		"a long path":                {[][]byte{archive(t, []entry{file(strings.Repeat("n/", 2100)+"a", "")})}, usual, paddock.Invalid},
 		"depth":                      {[][]byte{archive(t, []entry{file(deep+"a", "")})}, usual, paddock.Unsupported},
+		"depth by one each":          {[][]byte{archive(t, nested(300))}, usual, paddock.Unsupported},
 		"a whiteout of no name":      {[][]byte{archive(t, []entry{file(".wh...", "")})}, usual, paddock.Invalid},
 		"too much":                   {[][]byte{archive(t, []entry{file("a", strings.Repeat("x", 70_000))})}, erofs.Bounds{Bytes: 65_000, Names: 10}, paddock.Exhausted},
 		"too many":                   {[][]byte{archive(t, []entry{file("a", ""), file("b", ""), file("c/d", "")})}, erofs.Bounds{Bytes: 1 << 20, Names: 3}, paddock.Exhausted},
@@ -170,4 +171,13 @@ func TestTheRootHasTheAttributesOfTheImage(t *testing.T) {
 	if got := root(t, name); got != "dir 755 7:7" {
 		t.Errorf("the root is %s", got)
 	}
+}
+
+// nested are directories, each in the one before.
+func nested(n int) []entry {
+	list := make([]entry, n)
+	for i := range list {
+		list[i] = dir(strings.Repeat("d/", i+1))
+	}
+	return list
 }

@@ -33,8 +33,8 @@ const (
 	maxName   = 255
 	maxDepth  = 200
 	maxLooks  = 4_000_000 // of whiteouts
-	maxMeta   = 512 << 20 // bytes of memory that the tree takes, without the contents of files
-	nameCosts = 512       // of them each name, beside its text and that of a link
+	maxMeta   = 384 << 20 // bytes of memory that the tree takes, without the contents of files
+	nameCosts = 300       // of them each name, beside its text and that of a link
 )
 
 // Bounds of an image.
@@ -207,7 +207,14 @@ func (t *tree) entry(h *tar.Header, in io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if dir.depth() >= maxDepth {
+		return tooDeep()
+	}
 	return t.put(dir, base, h, in)
+}
+
+func tooDeep() error {
+	return fmt.Errorf("it is in more than %d directories, one in the other: %w", maxDepth, paddock.Unsupported)
 }
 
 // top gives the root the attributes that a layer has for it. Everybody may read it and look into it, because an archive of
@@ -381,7 +388,7 @@ func (t *tree) resolve(parts []string) (at *node, missing []string, err error) {
 		}
 		if next == nil {
 			if missing = append(missing, part); len(missing)+at.depth() > maxDepth {
-				return nil, nil, fmt.Errorf("it is in more than %d directories, one in the other: %w", maxDepth, paddock.Unsupported)
+				return nil, nil, tooDeep()
 			}
 			continue
 		}

@@ -364,8 +364,15 @@ func (p *part) loaded(ctx context.Context, manifest, config []byte, names []stri
 	return img.Digest, nil
 }
 
+// mostReferences is how many names an image that is loaded may have. Each is a file, which is looked at whenever an image is
+// sought.
+const mostReferences = 100
+
 // references checks the names of an image that is loaded. Without one, nobody could name it, and it would be removed.
 func references(names []string) ([]string, error) {
+	if len(names) > mostReferences {
+		return nil, fmt.Errorf("the image has %d names, and the most that are taken are %d: give it one, with --tag NAME: %w", len(names), mostReferences, paddock.Exhausted)
+	}
 	var list []string
 	for _, name := range names {
 		if name == "" {
