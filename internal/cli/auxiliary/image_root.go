@@ -23,7 +23,10 @@ func imageRootCommand(a *cli.App) *cobra.Command {
 		Use:    "root [flags] REFERENCE",
 		Hidden: true,
 		Short:  "Tell where the files of an image are",
-		Args:   cobra.ExactArgs(1),
+		Long: `Tell where the files of an image are, as one JSON object. paddock run calls it.
+
+The exit status is 0: what is wrong is in the object.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			root, err := imageRoot(c.Context(), a, args[0], when, image.Form(form))
 			if err != nil {
