@@ -25,7 +25,7 @@ func imageRootCommand(a *cli.App) *cobra.Command {
 		Short:  "Tell where the files of an image are",
 		Long: `Tell where the files of an image are, as one JSON object. paddock run calls it.
 
-The exit status is 0: what is wrong is in the object.`,
+Exit status: 0; what is wrong is in the object.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			root, err := imageRoot(c.Context(), a, args[0], when, image.Form(form))

@@ -163,16 +163,6 @@ func smallFiles(n int) []entry {
 	return list
 }
 
-func TestTheRootHasTheAttributesOfTheImage(t *testing.T) {
-	name, err := convert(t, usual, archive(t, []entry{{name: "./", kind: tar.TypeDir, mode: 0o700, uid: 7}, file("a", "")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := root(t, name); got != "dir 755 7:7" {
-		t.Errorf("the root is %s", got)
-	}
-}
-
 // nested are directories, each in the one before.
 func nested(n int) []entry {
 	list := make([]entry, n)

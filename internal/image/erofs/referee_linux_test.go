@@ -114,6 +114,16 @@ func root(t testing.TB, name string) string {
 	return fmt.Sprintf("%s %o %d:%d", kind(uint32(i.Mode())), i.Mode()&0o7777, i.UID(), i.GID())
 }
 
+func TestTheRootHasTheAttributesOfTheImage(t *testing.T) {
+	name, err := convert(t, usual, archive(t, []entry{{name: "./", kind: tar.TypeDir, mode: 0o700, uid: 7}, file("a", "")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := root(t, name); got != "dir 755 7:7" {
+		t.Errorf("the root is %s", got)
+	}
+}
+
 // look reads a directory.
 func look(t testing.TB, dir string) listing {
 	t.Helper()
