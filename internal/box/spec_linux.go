@@ -65,7 +65,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		if err := checkPath(m.Source); err != nil {
 			return fmt.Errorf("mount: %w", err)
 		}
-		if m.Cache && !m.Write {
+		if m.Cache && !m.Write && !isVolume(d.site.volumes(), m.Source) {
 			return fmt.Errorf("mount %s: a cache that nobody may write is none: %w", m.Source, paddock.Invalid)
 		}
 		if m.Cache && strings.HasPrefix(m.Target, "~/") {

@@ -17,6 +17,13 @@ const (
 	largest = 1 << 60
 )
 
+// Measure adds up a directory of what sandboxes have put there, and stops above one of the bounds. It follows no link. If
+// directories are too deep in each other, it returns more files than the bound.
+func Measure(dir string, maxBytes, maxFiles int64) (bytes, files int64, err error) {
+	size, err := measure(dir, bound{maxBytes, maxFiles})
+	return size.bytes, size.files, err
+}
+
 // measure adds up a tree. It stops above the bound. A tree that is too deep counts as one above it.
 func measure(dir string, most bound) (size bound, err error) {
 	fd, err := sys.OpenAt(sys.AtCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
