@@ -33,7 +33,7 @@ func TestASandboxThatStaysGetsNoVolume(t *testing.T) {
 	if os.Geteuid() == 0 && s.volumes() != "/var/lib/paddock-volumes" {
 		t.Error(s.volumes())
 	}
-	d := &Driver{site: s, tier: &Tier{Name: paddock.Jail}}
+	d := &Driver{site: s, tier: Tier{Name: paddock.Jail}}
 	for _, write := range []bool{true, false} {
 		spec := paddock.Spec{ID: "a", Root: paddock.Root{Kind: paddock.RootHost}, Mounts: []paddock.Mount{{Source: filepath.Join(s.volumes(), "a", "data"), Target: "/v", Write: write, Cache: true}}}
 		if err := d.check(&spec); !errors.Is(err, paddock.Unsupported) {
