@@ -71,7 +71,13 @@ func (b *bound) add(fd, depth int, most bound) error {
 				if err := sys.ChmodAt(fd, name, 0o700); err != nil {
 					continue
 				}
-				below, err = sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+				if below, err = sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0); err == nil {
+					err = b.addClosed(below, uint32(st.Mode&0o7777), depth+1, most)
+					if err != nil {
+						return err
+					}
+					continue
+				}
 			}
 			if err != nil {
 				continue
@@ -81,6 +87,17 @@ func (b *bound) add(fd, depth int, most bound) error {
 			}
 		}
 	}
+}
+
+// addClosed is add for a directory that had to be opened to its owner first, and has its mode again then.
+func (b *bound) addClosed(fd int, mode uint32, depth int, most bound) error {
+	again, err := syscall.Dup(fd)
+	if err != nil {
+		return errors.Join(err, sys.Close(fd))
+	}
+	syscall.CloseOnExec(again)
+	err = b.add(fd, depth, most)
+	return errors.Join(err, syscall.Fchmod(again, mode), sys.Close(again))
 }
 
 // Clear removes a directory with what sandboxes have put there, however deep, and whatever its modes. It follows no link.

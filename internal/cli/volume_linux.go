@@ -62,7 +62,11 @@ func (a *App) openVolumes(p *plan, texts []string) (list []*volume.Use, err erro
 // closeVolumes gives volumes back, and says which have become too large.
 func (a *App) closeVolumes(list []*volume.Use) {
 	for _, u := range list {
-		if err := u.Close(); err != nil {
+		err := u.Close()
+		if errors.Is(err, paddock.Exhausted) {
+			err = WithHint(err, "no sandbox may write to it before its size is raised: paddock volume resize NAME SIZE")
+		}
+		if err != nil {
 			a.complain(err)
 		}
 	}
@@ -216,7 +220,11 @@ Exit status: 0, or 125 if one could not be removed.`,
 				return err
 			}
 			for _, name := range names {
-				if err := volume.Remove(dir, name); err != nil {
+				err := volume.Remove(dir, name)
+				if errors.Is(err, paddock.Conflict) {
+					return WithHint(err, "wait until its sandboxes have ended")
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -127,3 +127,20 @@ func TestNamesAreNoPaths(t *testing.T) {
 		t.Errorf("no size: %v", err)
 	}
 }
+
+func TestMeasuringLeavesTheModesOfDirectories(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volumes")
+	closed := filepath.Join(dir, "a", "data", "closed")
+	if err := errors.Join(Create(dir, "a", 1<<20, time.Now()), os.Mkdir(closed, 0o700), os.WriteFile(filepath.Join(closed, "x"), nil, 0o600), os.Chmod(closed, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Inspect(dir, "a"); err != nil || e.Files != 2 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if st, err := os.Lstat(closed); err != nil || st.Mode().Perm() != 0 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+	if err := Remove(dir, "a"); err != nil {
+		t.Error(err)
+	}
+}
