@@ -93,11 +93,13 @@ func (b *bound) add(fd, depth int, most bound) error {
 func (b *bound) addClosed(fd int, mode uint32, depth int, most bound) error {
 	again, err := syscall.Dup(fd)
 	if err != nil {
-		return errors.Join(err, sys.Close(fd))
+		sys.Close(fd)
+		return err
 	}
+	defer sys.Close(again)
 	syscall.CloseOnExec(again)
 	err = b.add(fd, depth, most)
-	return errors.Join(err, syscall.Fchmod(again, mode), sys.Close(again))
+	return errors.Join(err, syscall.Fchmod(again, mode))
 }
 
 // Clear removes a directory with what sandboxes have put there, however deep, and whatever its modes. It follows no link.
