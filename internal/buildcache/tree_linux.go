@@ -72,7 +72,7 @@ func (b *bound) add(fd, depth int, most bound) error {
 					continue
 				}
 				if below, err = sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0); err == nil {
-					err = b.addClosed(below, uint32(st.Mode&0o7777), depth+1, most)
+					err = b.addClosed(below, st.Mode&0o7777, depth+1, most)
 					if err != nil {
 						return err
 					}
