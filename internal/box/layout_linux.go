@@ -40,6 +40,7 @@ type Layout struct {
 	agents    string            // directory of agents' files that is not in data; empty is none
 	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
+	volumes   string            // directory of the caller's volumes
 	layers    map[string]string // see Options.Layers
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
@@ -55,7 +56,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), volumes: s.volumes(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -207,8 +208,8 @@ func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 	// What the caller shows or keeps from a place counts more than a cache there. Otherwise a cache would hide it, or a
 	// sandbox before could have made a link where it belongs.
 	mounts = slices.DeleteFunc(mounts, func(m boxinit.Mount) bool {
-		return m.Cache && slices.ContainsFunc(mounts, func(o boxinit.Mount) bool {
-			return !o.Cache && (hostroot.Within(m.Target, o.Target) || hostroot.Within(o.Target, m.Target))
+		return m.Cache && !isVolume(l.volumes, m.Source) && slices.ContainsFunc(mounts, func(o boxinit.Mount) bool {
+			return (!o.Cache || isVolume(l.volumes, o.Source)) && (hostroot.Within(m.Target, o.Target) || hostroot.Within(o.Target, m.Target))
 		})
 	})
 	sort.SliceStable(mounts, func(i, j int) bool { return len(mounts[i].Target) < len(mounts[j].Target) })
@@ -541,6 +542,9 @@ func (l *Layout) ownFiles() error {
 	if l.builds != "" {
 		hidden.Paths = append(hidden.Paths, l.builds) // what one workspace's sandboxes put there reaches no other one's
 	}
+	if l.volumes != "" {
+		hidden.Paths = append(hidden.Paths, l.volumes) // a sandbox sees those alone that were given to it by name
+	}
 	for _, m := range slices.Clone(l.Config.Mounts) {
 		source, target := m.Source, m.Target
 		switch {
@@ -556,6 +560,8 @@ func (l *Layout) ownFiles() error {
 			return fmt.Errorf("mount %s: in %s are files of agents, which no other sandbox may see: %w", source, l.agents, paddock.Denied)
 		case l.builds != "" && hostroot.Within(source, l.builds) && !m.Cache:
 			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", source, l.builds, paddock.Denied)
+		case l.volumes != "" && hostroot.Within(source, l.volumes) && (!m.Cache || !isVolume(l.volumes, source)):
+			return fmt.Errorf("mount %s: in %s are volumes, which are shown by name: --volume NAME:/path: %w", source, l.volumes, paddock.Denied)
 		}
 		// A directory made later could not be hidden. If it cannot be made now, nothing is put into it.
 		if l.saves && hostroot.Within(l.data, source) {
@@ -566,6 +572,9 @@ func (l *Layout) ownFiles() error {
 		}
 		if l.builds != "" && hostroot.Within(l.builds, source) {
 			_ = OwnDirectory(l.builds)
+		}
+		if l.volumes != "" && hostroot.Within(l.volumes, source) {
+			_ = OwnDirectory(l.volumes)
 		}
 		for _, inside := range hidden.In(source, target) {
 			if i := slices.IndexFunc(l.Mounts, func(m boxinit.Mount) bool { return !m.Cache && m.Target != inside && hostroot.Within(m.Target, inside) }); i >= 0 {
@@ -600,6 +609,13 @@ func (l *Layout) ownFiles() error {
 func isAgentHome(data, source string) bool {
 	parts := strings.Split(strings.TrimPrefix(source, data+"/"), "/")
 	return len(parts) > 3 && parts[0] == "agents" && parts[2] == "home"
+}
+
+// isVolume reports whether a directory holds the files of a volume: NAME/data of the directory of volumes.
+func isVolume(volumes, source string) bool {
+	rest, ok := strings.CutPrefix(source, volumes+"/")
+	name, data, _ := strings.Cut(rest, "/")
+	return volumes != "" && ok && paddock.ID(name).Valid() && data == "data"
 }
 
 // hideable reports whether a file of the host is at a path inside that can be hidden. If it

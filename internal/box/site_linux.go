@@ -155,6 +155,14 @@ func (s *Site) builds() string {
 	return ""
 }
 
+// volumes returns the directory of the caller's volumes, beside the data directory. Internal/cli knows this place, too.
+func (s *Site) volumes() string {
+	if dir := defaultData(s.env, s.state); filepath.IsAbs(dir) {
+		return private.RealPath(dir) + "-volumes"
+	}
+	return ""
+}
+
 // installedAt returns where the program was that a link of /proc leads to, though another
 // version may have taken its place since. It is empty for a program in memory.
 func installedAt(link string) string {

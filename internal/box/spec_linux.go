@@ -69,7 +69,10 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		if err := checkPath(m.Source); err != nil {
 			return fmt.Errorf("mount: %w", err)
 		}
-		if m.Cache && !m.Write {
+		if isVolume(d.site.volumes(), m.Source) && !spec.Ephemeral {
+			return fmt.Errorf("mount %s: a volume is shown by paddock run alone, which holds it while its sandbox lives: %w", m.Source, paddock.Unsupported)
+		}
+		if m.Cache && !m.Write && !isVolume(d.site.volumes(), m.Source) {
 			return fmt.Errorf("mount %s: a cache that nobody may write is none: %w", m.Source, paddock.Invalid)
 		}
 		if m.Cache && strings.HasPrefix(m.Target, "~/") {

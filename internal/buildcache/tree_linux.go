@@ -17,6 +17,13 @@ const (
 	largest = 1 << 60
 )
 
+// Measure adds up a directory of what sandboxes have put there, and stops above one of the bounds. It follows no link. If
+// directories are too deep in each other, it returns more files than the bound.
+func Measure(dir string, maxBytes, maxFiles int64) (bytes, files int64, err error) {
+	size, err := measure(dir, bound{maxBytes, maxFiles})
+	return size.bytes, size.files, err
+}
+
 // measure adds up a tree. It stops above the bound. A tree that is too deep counts as one above it.
 func measure(dir string, most bound) (size bound, err error) {
 	fd, err := sys.OpenAt(sys.AtCWD, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
@@ -64,7 +71,13 @@ func (b *bound) add(fd, depth int, most bound) error {
 				if err := sys.ChmodAt(fd, name, 0o700); err != nil {
 					continue
 				}
-				below, err = sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+				if below, err = sys.OpenAt(fd, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0); err == nil {
+					err = b.addClosed(below, st.Mode&0o7777, depth+1, most)
+					if err != nil {
+						return err
+					}
+					continue
+				}
 			}
 			if err != nil {
 				continue
@@ -74,6 +87,19 @@ func (b *bound) add(fd, depth int, most bound) error {
 			}
 		}
 	}
+}
+
+// addClosed is add for a directory that had to be opened to its owner first, and has its mode again then.
+func (b *bound) addClosed(fd int, mode uint32, depth int, most bound) error {
+	again, err := syscall.Dup(fd)
+	if err != nil {
+		sys.Close(fd)
+		return err
+	}
+	defer sys.Close(again)
+	syscall.CloseOnExec(again)
+	err = b.add(fd, depth, most)
+	return errors.Join(err, syscall.Fchmod(again, mode))
 }
 
 // Clear removes a directory with what sandboxes have put there, however deep, and whatever its modes. It follows no link.

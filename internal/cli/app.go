@@ -87,7 +87,7 @@ type command struct {
 func commandsOfThisPackage() []command {
 	return append(agentShortcuts(), []command{
 		{"run", (*App).runCommand}, {"shell", (*App).shellCommand}, {"repl", (*App).replCommand}, {"map", (*App).mapCommand},
-		{"doctor", (*App).doctorCommand}, {"gc", (*App).gcCommand}, {"policy", (*App).policyCommand}, {"cache", (*App).cacheCommand}, {"version", (*App).versionCommand},
+		{"doctor", (*App).doctorCommand}, {"gc", (*App).gcCommand}, {"policy", (*App).policyCommand}, {"cache", (*App).cacheCommand}, {"volume", (*App).volumeCommand}, {"version", (*App).versionCommand},
 		{"login", (*App).loginCommand}, {"logout", (*App).logoutCommand},
 		{"create", (*App).createCommand}, {"ls", (*App).listCommand}, {"inspect", (*App).inspectCommand}, {"rm", (*App).removeCommand},
 		{"pause", (*App).pauseCommand}, {"resume", (*App).resumeCommand}, {"extend", (*App).extendCommand}, {"renew", (*App).renewCommand},

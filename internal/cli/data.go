@@ -3,6 +3,7 @@ package cli
 import (
 	"path/filepath"
 
+	"github.com/paddock-sandbox/paddock/internal/private"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -14,6 +15,15 @@ func PythonDir(lookup func(string) (string, bool)) string {
 		return ""
 	}
 	return filepath.Join(cache, "python")
+}
+
+// volumesDir returns the directory of the caller's volumes. Internal/box, which hides it, knows this place, too.
+func (a *App) volumesDir() (string, error) {
+	dir, err := a.Data()
+	if err != nil {
+		return "", err
+	}
+	return private.RealPath(dir) + "-volumes", nil
 }
 
 // ImagesDir returns the directory of the caller's images. It is beside the data directory, because no sandbox sees that.

@@ -28,6 +28,7 @@ type runFlags struct {
 	verbose  bool
 	ask      bool
 	noCache  bool
+	volumes  listFlag
 	undo     string
 	budget   []string
 	review   bool
@@ -137,6 +138,7 @@ Paddock itself failed; 123 if a monitor refused the command or ended the sandbox
 	fs.BoolVar(&f.git, "git", false, "let git use your login for the https remotes of the workspace, without seeing it, and commit in your name")
 	registerStrip(fs, &f.strip)
 	registerNoCache(fs, &f.noCache)
+	fs.Var(&f.volumes, "volume", "show a volume, which stays when the sandbox has ended: `NAME:/PATH[:ro]` (repeatable; see paddock volume)")
 	registerUndo(fs, &f.undo)
 	registerBudget(fs, &f.budget, budgetStops)
 	registerReview(fs, &f.review)
@@ -249,6 +251,11 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		}
 	}
 
+	volumes, err := a.openVolumes(p, f.volumes)
+	if err != nil {
+		return err
+	}
+	defer func() { a.closeVolumes(volumes) }()
 	if !f.noCache {
 		defer a.closeCaches(a.caches(p))
 	}
