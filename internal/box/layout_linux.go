@@ -41,6 +41,7 @@ type Layout struct {
 	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
 	volumes   string            // directory of the caller's volumes
+	images    string            // directory of the caller's images
 	layers    map[string]string // see Options.Layers
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
@@ -56,7 +57,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), volumes: s.volumes(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), volumes: s.volumes(), images: s.images(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -545,6 +546,12 @@ func (l *Layout) ownFiles() error {
 	if l.volumes != "" {
 		hidden.Paths = append(hidden.Paths, l.volumes) // a sandbox sees those alone that were given to it by name
 	}
+	if l.images != "" {
+		hidden.Paths = append(hidden.Paths, l.images) // other sandboxes begin with them
+		if i := slices.IndexFunc(l.Mounts, func(m boxinit.Mount) bool { return hostroot.Within(m.Source, l.images) }); i >= 0 {
+			return fmt.Errorf("mount %s: in %s are images, with which sandboxes begin: --image REFERENCE: %w", l.Mounts[i].Source, l.images, paddock.Denied)
+		}
+	}
 	for _, m := range slices.Clone(l.Config.Mounts) {
 		source, target := m.Source, m.Target
 		switch {
@@ -573,8 +580,10 @@ func (l *Layout) ownFiles() error {
 		if l.builds != "" && hostroot.Within(l.builds, source) {
 			_ = OwnDirectory(l.builds)
 		}
-		if l.volumes != "" && hostroot.Within(l.volumes, source) {
-			_ = OwnDirectory(l.volumes)
+		for _, dir := range []string{l.volumes, l.images} {
+			if dir != "" && hostroot.Within(dir, source) {
+				_ = OwnDirectory(dir)
+			}
 		}
 		for _, inside := range hidden.In(source, target) {
 			if i := slices.IndexFunc(l.Mounts, func(m boxinit.Mount) bool { return !m.Cache && m.Target != inside && hostroot.Within(m.Target, inside) }); i >= 0 {

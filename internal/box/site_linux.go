@@ -155,6 +155,14 @@ func (s *Site) builds() string {
 	return ""
 }
 
+// images returns the directory of the caller's images, beside the data directory. Internal/cli knows this place, too.
+func (s *Site) images() string {
+	if dir := defaultData(s.env, s.state); filepath.IsAbs(dir) {
+		return private.RealPath(dir) + "-images"
+	}
+	return ""
+}
+
 // volumes returns the directory of the caller's volumes, beside the data directory. Internal/cli knows this place, too.
 func (s *Site) volumes() string {
 	if dir := defaultData(s.env, s.state); filepath.IsAbs(dir) {
