@@ -174,6 +174,8 @@ func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 		"paddock tenant create":   "it has no answer but its status",
 		"paddock tenant rm":       "it has no answer but its status",
 		"paddock tenant set":      "it has no answer but its status",
+		"paddock volume create":   "it has no answer but its status",
+		"paddock volume inspect":  "it always answers in JSON",
 		"paddock volume resize":   "it has no answer but its status",
 		"paddock volume rm":       "it has no answer but its status",
 		"paddock image root":      "it always answers in JSON",
