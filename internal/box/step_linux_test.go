@@ -48,7 +48,8 @@ func TestAnUndoDoesNotTellWhereADirectoryIs(t *testing.T) {
 	if err := os.Rename(work, work+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	j := &journal{s: &Sandbox{id: "box", driver: &Driver{reading: newReaders(1)}}, how: s.how}
+	d := &Driver{reading: newReaders(1)}
+	j := &journal{id: "box", driver: d, s: &Sandbox{id: "box", driver: d}, how: s.how}
 	done, err := j.Undo(t.Context(), paddock.Undo{To: 1})
 	told := fmt.Sprint(done, err)
 	if !errors.Is(err, paddock.Conflict) || !strings.Contains(told, `"/w"`) || strings.Contains(told, work) {
