@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,6 +78,19 @@ func TestASandboxCannotHideAChangeBehindManyOthers(t *testing.T) {
 			}
 			return nil
 		},
+		"long names": func(at string) error { // together
+			long := strings.Repeat("a", 250)
+			dir := filepath.Join(at, "rules", long, long, long)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+			for i := range maxText / 900 {
+				if err := os.Link(filepath.Join(at, "rules/mine.md"), filepath.Join(dir, fmt.Sprintf("%s%04d", long, i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		"large": func(at string) error { return os.Truncate(filepath.Join(at, "rules/mine.md"), maxFile+1) },
 		"long": func(at string) error {
 			top, err := os.OpenRoot(filepath.Join(at, "rules"))
@@ -104,6 +119,9 @@ func TestASandboxCannotHideAChangeBehindManyOthers(t *testing.T) {
 			sum, err := Changes(p.dir, s.ID, fakeProfile(t))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if name == "long names" { // those that were read are shown as well
+				sum.List = slices.DeleteFunc(sum.List, func(c Change) bool { return strings.HasPrefix(c.Name, ".fake/rules/a") })
 			}
 			if len(sum.List) != 1 || sum.List[0].Name != ".fake/hooks/evil" {
 				t.Errorf("%d changes: %.300v", len(sum.List), sum.List)
@@ -134,6 +152,48 @@ func TestTakeRefusesAChangeOfAPathThatWasNotReadWhole(t *testing.T) {
 	}
 	if err := Take(p.dir, s.ID, p.home, sum.List[0]); !errors.Is(err, paddock.Denied) {
 		t.Error(err)
+	}
+}
+
+// A sandbox can make large files that take no room on the disk, in each path.
+func TestAComparisonHoldsLittle(t *testing.T) {
+	p := newPlace(t, nil)
+	profile := fakeProfile(t)
+	profile.State.Obeyed = nil
+	const paths, files = 8, 16
+	for i := range paths {
+		profile.State.Obeyed = append(profile.State.Obeyed, fmt.Sprintf("~/.fake/p%d", i))
+	}
+	s := p.open(t)
+	at := s.Mounts(profile)[0].Source
+	for i := range paths * files {
+		name := filepath.Join(at, fmt.Sprintf("p%d/f%d", i%paths, i))
+		save(t, name, "")
+		if err := os.Truncate(name, maxFile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	sum, err := Changes(p.dir, s.ID, profile)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(sum.List) != paths*files || len(sum.Cut) > 0 {
+		t.Fatalf("%d changes, cut %q, %v", len(sum.List), sum.Cut, err)
+	}
+	if all := after.TotalAlloc - before.TotalAlloc; all > 64<<20 {
+		t.Errorf("it took %d MiB in all", all>>20)
+	}
+	c := sum.List[0]
+	if err := c.Read(); err != nil || c.Before != nil || len(c.After) != maxFile {
+		t.Errorf("it has %d bytes: %v", len(c.After), err)
+	}
+	other := sum.List[1]
+	save(t, filepath.Join(s.dir, homeName, other.Name), "other")
+	if err := other.Read(); !errors.Is(err, paddock.Conflict) {
+		t.Errorf("what was not compared is read: %v", err)
+	}
+	if err := Take(p.dir, s.ID, p.home, other); !errors.Is(err, paddock.Conflict) {
+		t.Errorf("what was not compared is taken: %v", err)
 	}
 }
 
