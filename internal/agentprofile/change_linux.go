@@ -205,7 +205,7 @@ func Take(dir, id, home string, c Change) error {
 		if err := remove(top, c.Host); err != nil {
 			return err
 		}
-	} else if err := put(top, c.Host, after, modeOf(file{exec: c.executes})); err != nil {
+	} else if err := replace(top, c.Host, after, c.executes); err != nil {
 		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
 			return fmt.Errorf("%w: a link is on the way: %w", err, paddock.Denied)
 		}
@@ -301,7 +301,7 @@ func (c *Change) settle(base string) error {
 	if c.After == nil {
 		return remove(top, c.Name)
 	}
-	return put(top, c.Name, c.After, modeOf(file{exec: c.executes}))
+	return replace(top, c.Name, c.After, c.executes)
 }
 
 // remove removes a file below an open directory, and follows no link.

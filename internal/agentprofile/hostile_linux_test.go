@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Of a settings file of which some keys were given, the user's own keys stay, and so do those that the user changed.
@@ -152,6 +153,91 @@ func TestTakeRefusesAChangeOfAPathThatWasNotReadWhole(t *testing.T) {
 	}
 	if err := Take(p.dir, s.ID, p.home, sum.List[0]); !errors.Is(err, paddock.Denied) {
 		t.Error(err)
+	}
+}
+
+// Root takes over in the home of another user, whose files stay that user's. Modes stay as they are for everybody.
+func TestWhatIsTakenBelongsToItsOwner(t *testing.T) {
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 65534
+	}
+	p := newPlace(t, map[string]string{".fake/settings.json": `{"theme": "light"}`, ".fake/rules/a.md": "a\n"})
+	s := p.open(t)
+	at := s.Mounts(fakeProfile(t))[0].Source
+	save(t, filepath.Join(at, "settings.json"), `{"theme": "blue"}`)
+	save(t, filepath.Join(at, "rules/a.md"), "b\n")
+	save(t, filepath.Join(at, "hooks/deep/h"), "h\n")
+	if err := os.Chmod(filepath.Join(at, "hooks/deep/h"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(filepath.Join(p.home, ".fake/settings.json"), 0o644), os.Chmod(filepath.Join(p.home, ".fake/rules/a.md"), 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{p.home, p.dir} {
+		if err := filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(name, owner, -1))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum, err := Changes(p.dir, s.ID, fakeProfile(t))
+	if err != nil || len(sum.List) != 3 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	for _, c := range sum.List {
+		if err := Take(p.dir, s.ID, p.home, c); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"settings.json": 0o644, "rules/a.md": 0o640, "hooks": 0o700, "hooks/deep": 0o700, "hooks/deep/h": 0o700} {
+		for _, home := range []string{p.home, filepath.Join(s.dir, baseName)} {
+			info, err := os.Lstat(filepath.Join(home, ".fake", name))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != owner || home == p.home && info.Mode().Perm() != mode {
+				t.Errorf("%s/%s is %s of %d", home, name, info.Mode(), st.Uid)
+			}
+		}
+	}
+	if sum, err := Changes(p.dir, s.ID, fakeProfile(t)); err != nil || len(sum.List) > 0 {
+		t.Errorf("afterwards: %+v, %v", sum, err)
+	}
+}
+
+// A directory that somebody exchanged is not given away.
+func TestADirectoryThatWasExchangedIsNotGivenAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives away")
+	}
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "full/secret"), "x")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.Chown(dir, 65534, -1)); err != nil {
+		t.Fatal(err)
+	}
+	up, err := openDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(up)
+	for name, want := range map[string]error{"full": paddock.Conflict, "empty": nil} {
+		fd, err := sys.OpenDirAt(up, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sys.Close(fd)
+		if err := give(fd, up); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || (st.Uid == 65534) != (want == nil) {
+			t.Errorf("%s belongs to %d", name, st.Uid)
+		}
 	}
 }
 
