@@ -29,10 +29,20 @@ func tryLockDir(path string) (io.Closer, error) {
 }
 
 // keepOwner gives a file the owner of the one that it replaces, where this process is not that owner.
-func keepOwner(dir *os.Root, name string, before fs.FileInfo) error {
+func keepOwner(f *os.File, before fs.FileInfo) error {
 	s, ok := before.Sys().(*syscall.Stat_t)
 	if !ok || int(s.Uid) == os.Geteuid() {
 		return nil
 	}
-	return dir.Lchown(name, int(s.Uid), int(s.Gid))
+	return f.Chown(int(s.Uid), int(s.Gid))
+}
+
+// allocate has the file system keep blocks for the first bytes of a file, which it has then.
+func allocate(f *os.File, size int64) error {
+	for {
+		err := syscall.Fallocate(int(f.Fd()), 0, 0, size)
+		if !errors.Is(err, syscall.EINTR) {
+			return os.NewSyscallError("fallocate", err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ package agentlogin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,4 +22,7 @@ func lockDir(context.Context, string) (io.Closer, error) {
 func tryLockDir(path string) (io.Closer, error) { return lockDir(context.Background(), path) }
 
 // keepOwner does nothing here.
-func keepOwner(*os.Root, string, fs.FileInfo) error { return nil }
+func keepOwner(*os.File, fs.FileInfo) error { return nil }
+
+// allocate is for Linux.
+func allocate(*os.File, int64) error { return errors.ErrUnsupported }

@@ -89,9 +89,7 @@ func (v *vault) reserve(size int) (*room, error) {
 		return nil, fmt.Errorf("make room beside %s: %w", v.path, err)
 	}
 	r := &room{v: v, name: name, file: f}
-	noise := make([]byte, size) // which no file system makes smaller
-	_, _ = rand.Read(noise)     // never fails
-	_, err = f.Write(noise)
+	err = hold(f, size, func() error { return allocate(f, int64(size)) })
 	if err = errors.Join(err, f.Sync()); err == nil {
 		err = r.own()
 	}
@@ -99,6 +97,18 @@ func (v *vault) reserve(size int) (*room, error) {
 		return nil, errors.Join(fmt.Errorf("make room beside %s: %w", v.path, err), r.drop())
 	}
 	return r, nil
+}
+
+// hold has a file keep room for so many bytes. Allocated blocks are room also where an overwrite takes new blocks, as on btrfs.
+// Where none can be allocated, bytes have to do that no file system makes smaller.
+func hold(f io.Writer, size int, allocate func() error) error {
+	if err := allocate(); !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	noise := make([]byte, size)
+	_, _ = rand.Read(noise) // never fails
+	_, err := f.Write(noise)
+	return err
 }
 
 // own gives the file to the owner of the vault's.
@@ -110,7 +120,7 @@ func (r *room) own() error {
 	if err != nil {
 		return err
 	}
-	return keepOwner(r.v.dir, r.name, before)
+	return keepOwner(r.file, before)
 }
 
 // write replaces the vault's file at once, for its owner alone. The room is used up if there is no error.

@@ -17,17 +17,52 @@ import (
 )
 
 // A Change is a difference between what a sandbox was given and what it has now, of a file that an agent of the host
-// would obey.
+// would obey. Read puts in what the file was and is.
 type Change struct {
 	Name     string // relative to the sandbox's home
 	Host     string // relative to the host's home
 	Before   []byte // nil if it was not there
 	After    []byte // nil if it is not there any more
 	Exec     bool   // it can be executed now, and could not before
+	unread   *unread
 	executes bool
 	keys     bool // only some keys of the host's file were given
 	cut      string
 	seen     *seen
+}
+
+// unread is where the contents of a change are, and what they were when they were compared.
+type unread struct {
+	dir  string        // of the state
+	sums [2]*sha256sum // nil is no file
+}
+
+// Read reads what the file was and is, if that was not done. A list does not hold it, because there can be much of it. If it is
+// not what was compared any more, the error is Conflict.
+func (c *Change) Read() error {
+	if c.unread == nil {
+		return nil
+	}
+	var data [2][]byte
+	for i, name := range []string{baseName, homeName} {
+		want := c.unread.sums[i]
+		if want == nil {
+			continue
+		}
+		top, err := openDir(filepath.Join(c.unread.dir, name))
+		if err != nil {
+			return err
+		}
+		g := gathering{top: top}
+		g.add(c.Name, maxDepth)
+		sys.Close(top)
+		if len(g.files) != 1 || g.files[0].sum != *want {
+			return fmt.Errorf("~/%s: it changed in the sandbox after it was compared: %w", c.Name, paddock.Conflict)
+		}
+		data[i] = append([]byte{}, g.files[0].data...)
+	}
+	c.Before, c.After, c.unread = data[0], data[1], nil
+	return nil
 }
 
 // seen is what the host had when a change was shown.
@@ -59,7 +94,7 @@ func Changes(dir, id string, p *Profile) (*Comparison, error) {
 	}
 	sum := &Comparison{}
 	for _, at := range p.State.Obeyed {
-		sum.compare(p, at[2:], tops)
+		sum.compare(p, at[2:], filepath.Join(dir, id), tops)
 	}
 	slices.SortFunc(sum.List, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
 	sum.List = slices.CompactFunc(sum.List, func(a, b Change) bool { return a.Name == b.Name })
@@ -67,12 +102,12 @@ func Changes(dir, id string, p *Profile) (*Comparison, error) {
 }
 
 // compare compares one path that is obeyed. It has bounds of its own, so that one path cannot hide another one.
-func (sum *Comparison) compare(p *Profile, at string, tops [2]int) {
+func (sum *Comparison) compare(p *Profile, at, dir string, tops [2]int) {
 	var trees [2]map[string]file
 	var names []string
 	var cuts [2]string
 	for i, top := range tops {
-		g := gathering{top: top}
+		g := gathering{top: top, sums: true}
 		g.add(at, 0)
 		trees[i] = map[string]file{}
 		for _, f := range g.files {
@@ -91,14 +126,14 @@ func (sum *Comparison) compare(p *Profile, at string, tops [2]int) {
 		if !has && cuts[1] != "" {
 			continue // it may be there
 		}
-		c := Change{Name: name, executes: now.exec, Exec: now.exec && !was.exec, cut: cuts[0] + cuts[1]}
+		c := Change{Name: name, unread: &unread{dir: dir}, executes: now.exec, Exec: now.exec && !was.exec, cut: cuts[0] + cuts[1]}
 		if had {
-			c.Before = append([]byte{}, was.data...)
+			c.unread.sums[0] = &was.sum
 		}
 		if has {
-			c.After = append([]byte{}, now.data...)
+			c.unread.sums[1] = &now.sum
 		}
-		if had == has && bytes.Equal(was.data, now.data) && !c.Exec {
+		if had == has && was.sum == now.sum && !c.Exec {
 			continue
 		}
 		c.Host, c.keys = p.hostPath(name)
@@ -132,6 +167,9 @@ func (c *Change) Onto(home string) (there, after []byte, err error) {
 }
 
 func (c *Change) plan(top int) (there, after []byte, err error) {
+	if err := c.Read(); err != nil {
+		return nil, nil, err
+	}
 	if c.cut != "" {
 		return nil, nil, fmt.Errorf("~/%s: not all beside it could be compared (%s): %w", c.Host, c.cut, paddock.Denied)
 	}
@@ -167,7 +205,7 @@ func Take(dir, id, home string, c Change) error {
 		if err := remove(top, c.Host); err != nil {
 			return err
 		}
-	} else if err := put(top, c.Host, after, modeOf(file{exec: c.executes})); err != nil {
+	} else if err := replace(top, c.Host, after, c.executes); err != nil {
 		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
 			return fmt.Errorf("%w: a link is on the way: %w", err, paddock.Denied)
 		}
@@ -263,7 +301,7 @@ func (c *Change) settle(base string) error {
 	if c.After == nil {
 		return remove(top, c.Name)
 	}
-	return put(top, c.Name, c.After, modeOf(file{exec: c.executes}))
+	return replace(top, c.Name, c.After, c.executes)
 }
 
 // remove removes a file below an open directory, and follows no link.

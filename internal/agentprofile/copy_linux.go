@@ -2,6 +2,7 @@ package agentprofile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,19 +26,25 @@ const (
 	maxNames = 8000 // of files and directories
 	maxNotes = 100
 	maxDepth = 16
+	maxText  = 1 << 20 // bytes of the names of files
 )
 
 // A file is a regular file of a tree, with a path relative to the home.
 type file struct {
 	name string
-	data []byte
+	data []byte // nil if it was compared
+	sum  sha256sum
 	exec bool
 }
+
+type sha256sum = [sha256.Size]byte
 
 // A gathering reads regular files below an open directory. It follows no link.
 type gathering struct {
 	top   int
+	sums  bool // digests are wanted, and no data: a sandbox can make many large files that take no room
 	bytes int
+	text  int // bytes of the names of files
 	names int // that were read in directories
 	files []file
 	notes []string // what was left out, and why
@@ -64,7 +71,7 @@ func (g *gathering) short(name, why string) {
 
 // add reads the file or directory at a path. A path where nothing is adds nothing.
 func (g *gathering) add(name string, depth int) {
-	if len(g.files) >= maxFiles || g.bytes >= maxAll {
+	if len(g.files) >= maxFiles || g.bytes >= maxAll || g.text >= maxText {
 		g.short(name, "and more: there are too many files")
 		return
 	}
@@ -122,15 +129,22 @@ func (g *gathering) dir(f *os.File, name string, depth int) {
 
 // file reads a regular file.
 func (g *gathering) file(f *os.File, name string, exec bool) {
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	var data bytes.Buffer
+	hash := sha256.New()
+	into := io.Writer(hash)
+	if !g.sums {
+		into = io.MultiWriter(hash, &data)
+	}
+	n, err := io.Copy(into, io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
 		g.short(name, "cannot be read: "+err.Error())
-	case len(data) > maxFile:
+	case n > maxFile:
 		g.short(name, fmt.Sprintf("is larger than %d MiB", maxFile>>20))
 	default:
-		g.bytes += len(data)
-		g.files = append(g.files, file{name, data, exec})
+		g.bytes += int(n)
+		g.text += len(name)
+		g.files = append(g.files, file{name, data.Bytes(), sha256sum(hash.Sum(nil)), exec})
 	}
 }
 

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
 // Of a settings file of which some keys were given, the user's own keys stay, and so do those that the user changed.
@@ -76,6 +79,19 @@ func TestASandboxCannotHideAChangeBehindManyOthers(t *testing.T) {
 			}
 			return nil
 		},
+		"long names": func(at string) error { // together
+			long := strings.Repeat("a", 250)
+			dir := filepath.Join(at, "rules", long, long, long)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+			for i := range maxText / 900 {
+				if err := os.Link(filepath.Join(at, "rules/mine.md"), filepath.Join(dir, fmt.Sprintf("%s%04d", long, i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		"large": func(at string) error { return os.Truncate(filepath.Join(at, "rules/mine.md"), maxFile+1) },
 		"long": func(at string) error {
 			top, err := os.OpenRoot(filepath.Join(at, "rules"))
@@ -104,6 +120,9 @@ func TestASandboxCannotHideAChangeBehindManyOthers(t *testing.T) {
 			sum, err := Changes(p.dir, s.ID, fakeProfile(t))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if name == "long names" { // those that were read are shown as well
+				sum.List = slices.DeleteFunc(sum.List, func(c Change) bool { return strings.HasPrefix(c.Name, ".fake/rules/a") })
 			}
 			if len(sum.List) != 1 || sum.List[0].Name != ".fake/hooks/evil" {
 				t.Errorf("%d changes: %.300v", len(sum.List), sum.List)
@@ -134,6 +153,133 @@ func TestTakeRefusesAChangeOfAPathThatWasNotReadWhole(t *testing.T) {
 	}
 	if err := Take(p.dir, s.ID, p.home, sum.List[0]); !errors.Is(err, paddock.Denied) {
 		t.Error(err)
+	}
+}
+
+// Root takes over in the home of another user, whose files stay that user's. Modes stay as they are for everybody.
+func TestWhatIsTakenBelongsToItsOwner(t *testing.T) {
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 65534
+	}
+	p := newPlace(t, map[string]string{".fake/settings.json": `{"theme": "light"}`, ".fake/rules/a.md": "a\n"})
+	s := p.open(t)
+	at := s.Mounts(fakeProfile(t))[0].Source
+	save(t, filepath.Join(at, "settings.json"), `{"theme": "blue"}`)
+	save(t, filepath.Join(at, "rules/a.md"), "b\n")
+	save(t, filepath.Join(at, "hooks/deep/h"), "h\n")
+	if err := os.Chmod(filepath.Join(at, "hooks/deep/h"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(filepath.Join(p.home, ".fake/settings.json"), 0o644), os.Chmod(filepath.Join(p.home, ".fake/rules/a.md"), 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{p.home, p.dir} {
+		if err := filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(name, owner, -1))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum, err := Changes(p.dir, s.ID, fakeProfile(t))
+	if err != nil || len(sum.List) != 3 {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	for _, c := range sum.List {
+		if err := Take(p.dir, s.ID, p.home, c); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"settings.json": 0o644, "rules/a.md": 0o640, "hooks": 0o700, "hooks/deep": 0o700, "hooks/deep/h": 0o700} {
+		for _, home := range []string{p.home, filepath.Join(s.dir, baseName)} {
+			info, err := os.Lstat(filepath.Join(home, ".fake", name))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != owner || home == p.home && info.Mode().Perm() != mode {
+				t.Errorf("%s/%s is %s of %d", home, name, info.Mode(), st.Uid)
+			}
+		}
+	}
+	if sum, err := Changes(p.dir, s.ID, fakeProfile(t)); err != nil || len(sum.List) > 0 {
+		t.Errorf("afterwards: %+v, %v", sum, err)
+	}
+}
+
+// A directory that somebody exchanged is not given away.
+func TestADirectoryThatWasExchangedIsNotGivenAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives away")
+	}
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "full/secret"), "x")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.Chown(dir, 65534, -1)); err != nil {
+		t.Fatal(err)
+	}
+	up, err := openDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sys.Close(up)
+	for name, want := range map[string]error{"full": paddock.Conflict, "empty": nil} {
+		fd, err := sys.OpenDirAt(up, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sys.Close(fd)
+		if err := give(fd, up); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || (st.Uid == 65534) != (want == nil) {
+			t.Errorf("%s belongs to %d", name, st.Uid)
+		}
+	}
+}
+
+// A sandbox can make large files that take no room on the disk, in each path.
+func TestAComparisonHoldsLittle(t *testing.T) {
+	p := newPlace(t, nil)
+	profile := fakeProfile(t)
+	profile.State.Obeyed = nil
+	const paths, files = 8, 16
+	for i := range paths {
+		profile.State.Obeyed = append(profile.State.Obeyed, fmt.Sprintf("~/.fake/p%d", i))
+	}
+	s := p.open(t)
+	at := s.Mounts(profile)[0].Source
+	for i := range paths * files {
+		name := filepath.Join(at, fmt.Sprintf("p%d/f%d", i%paths, i))
+		save(t, name, "")
+		if err := os.Truncate(name, maxFile); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	sum, err := Changes(p.dir, s.ID, profile)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(sum.List) != paths*files || len(sum.Cut) > 0 {
+		t.Fatalf("%d changes, cut %q, %v", len(sum.List), sum.Cut, err)
+	}
+	if all := after.TotalAlloc - before.TotalAlloc; all > 64<<20 {
+		t.Errorf("it took %d MiB in all", all>>20)
+	}
+	c := sum.List[0]
+	if err := c.Read(); err != nil || c.Before != nil || len(c.After) != maxFile {
+		t.Errorf("it has %d bytes: %v", len(c.After), err)
+	}
+	other := sum.List[1]
+	save(t, filepath.Join(s.dir, homeName, other.Name), "other")
+	if err := other.Read(); !errors.Is(err, paddock.Conflict) {
+		t.Errorf("what was not compared is read: %v", err)
+	}
+	if err := Take(p.dir, s.ID, p.home, other); !errors.Is(err, paddock.Conflict) {
+		t.Errorf("what was not compared is taken: %v", err)
 	}
 }
 

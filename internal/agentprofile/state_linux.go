@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -241,46 +240,6 @@ func openDir(dir string) (int, error) {
 		return -1, fmt.Errorf("%s: %w", dir, err)
 	}
 	return fd, nil
-}
-
-// put writes a file below an open directory, in the place of what is there, and makes directories on the way. It follows
-// no link.
-func put(top int, name string, data []byte, mode uint32) error {
-	dir, err := makeBeneath(top, path.Dir(name))
-	if err != nil {
-		return fmt.Errorf("~/%s: %w", name, err)
-	}
-	defer sys.Close(dir)
-	fresh := fmt.Sprintf(".paddock-%d-%d", os.Getpid(), time.Now().UnixNano())
-	fd, err := sys.OpenAt(dir, fresh, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, mode)
-	if err != nil {
-		return fmt.Errorf("~/%s: %w", name, err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = sys.RenameAt(dir, fresh, dir, path.Base(name))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("~/%s: %w", name, err), sys.UnlinkAt(dir, fresh))
-	}
-	return nil
-}
-
-// makeBeneath opens a directory below another one, and makes what is missing. A link on the way is an error.
-func makeBeneath(top int, name string) (int, error) {
-	if name == "." {
-		return sys.OpenDirBeneath(top, ".")
-	}
-	up, err := makeBeneath(top, path.Dir(name))
-	if err != nil {
-		return -1, err
-	}
-	defer sys.Close(up)
-	if err := sys.MkdirAt(up, path.Base(name), 0o700); err != nil && !errors.Is(err, syscall.EEXIST) {
-		return -1, err
-	}
-	return sys.OpenDirAt(up, path.Base(name))
 }
 
 // An Entry is what List knows of a state.

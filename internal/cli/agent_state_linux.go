@@ -389,6 +389,33 @@ type shownChange struct {
 	Text string `json:"text"`
 }
 
+// changesAsJSON writes a list of changes, of which it holds one at a time.
+func (a *App) changesAsJSON(list []agentprofile.Change) error {
+	var wrong []error
+	begin := "[\n  "
+	for _, c := range list {
+		if err := c.Read(); err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		text, err := jsonText(shownChange{"~/" + c.Host, changeText(&c)}, "  ")
+		if err != nil {
+			return err
+		}
+		indented := bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\n"), []byte("\n  ")) // a text in JSON has none
+		if _, err := fmt.Fprintf(a.Stdout, "%s%s", begin, indented); err != nil {
+			return err
+		}
+		begin = ",\n  "
+	}
+	end := "\n]\n"
+	if begin[0] == '[' {
+		end = "[]\n"
+	}
+	_, err := fmt.Fprint(a.Stdout, end)
+	return errors.Join(append(wrong, err)...)
+}
+
 func (a *App) agentDiffCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -408,21 +435,22 @@ could be compared.`,
 				return err
 			}
 			if asJSON {
-				shown := []shownChange{}
-				for i := range list {
-					shown = append(shown, shownChange{"~/" + list[i].Host, changeText(&list[i])})
-				}
-				return errors.Join(cut, PrintJSON(a.Stdout, shown))
+				return errors.Join(cut, a.changesAsJSON(list))
 			}
 			if len(list) == 0 && cut == nil {
 				fmt.Fprintf(a.Stderr, "paddock: %s changed nothing that an agent outside would obey\n", OneLine(args[0]))
 			}
-			for i := range list {
-				if _, err := fmt.Fprint(a.Stdout, changeText(&list[i])); err != nil {
+			wrong := []error{cut}
+			for _, c := range list { // a copy of each: what it reads is gone with it
+				if err := c.Read(); err != nil {
+					wrong = append(wrong, err)
+					continue
+				}
+				if _, err := fmt.Fprint(a.Stdout, changeText(&c)); err != nil {
 					return err
 				}
 			}
-			return cut
+			return errors.Join(wrong...)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
@@ -451,8 +479,8 @@ Exit status: 0, or 125 if something could not be taken over.`,
 				return WithHint(fmt.Errorf("there is no home to take it to: %w", paddock.Invalid), "set HOME")
 			}
 			wrong := []error{cut}
-			for i := range list {
-				if err := a.takeOne(dir, id, home, &list[i], len(args) > 1); err != nil {
+			for _, c := range list { // a copy of each: what it reads is gone with it
+				if err := a.takeOne(dir, id, home, &c, len(args) > 1); err != nil {
 					wrong = append(wrong, err)
 				}
 			}
@@ -466,6 +494,9 @@ Exit status: 0, or 125 if something could not be taken over.`,
 
 // takeOne shows what a change makes of the host's file, asks, and makes it. Named is that the caller named paths.
 func (a *App) takeOne(dir, id, home string, c *agentprofile.Change, named bool) error {
+	if err := c.Read(); err != nil {
+		return err
+	}
 	there, after, err := c.Onto(home)
 	if err != nil {
 		fmt.Fprint(a.Stderr, changeText(c))

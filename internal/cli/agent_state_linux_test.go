@@ -72,3 +72,21 @@ func TestWhatIsTakenStandsAboveTheQuestion(t *testing.T) {
 		t.Errorf("at the terminal is %q", text)
 	}
 }
+
+// The list of changes is written one by one, and is a list all the same.
+func TestChangesAreAListInJSON(t *testing.T) {
+	for _, list := range [][]agentprofile.Change{nil, {{Host: "a", After: []byte("1\n")}}, {{Host: "a", After: []byte("1\n")}, {Host: "b<", Before: []byte("2\n")}}} {
+		var one, all strings.Builder
+		a := &App{Stdout: &one}
+		if err := a.changesAsJSON(list); err != nil {
+			t.Error(err)
+		}
+		shown := []shownChange{}
+		for _, c := range list {
+			shown = append(shown, shownChange{"~/" + c.Host, changeText(&c)})
+		}
+		if err := PrintJSON(&all, shown); err != nil || one.String() != all.String() {
+			t.Errorf("%s, want %s: %v", one.String(), all.String(), err)
+		}
+	}
+}

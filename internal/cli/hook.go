@@ -98,7 +98,7 @@ func (a *App) hookCall(ctx context.Context, words []string) error {
 	if err := fs.Parse(flags); err != nil {
 		return fmt.Errorf("%w: %w", err, paddock.Invalid)
 	}
-	if err := box.outOfReach(program, []hookedProject{{call.Inode, call.Project}}); err != nil {
+	if err := box.outOfReach(a, fs.Changed, program, []hookedProject{{call.Inode, call.Project}}); err != nil {
 		return err
 	}
 	if why := a.beaten(agent, dirs); why != "" {
@@ -118,7 +118,6 @@ type stepShell struct {
 	agent string
 	keep  bool
 	inode string
-	given func(string) bool
 }
 
 // hookShell runs a step in the box of its session, and makes the box with the first one.
@@ -149,7 +148,7 @@ func (a *App) hookShell(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.outOfReach(program, []hookedProject{project}); err != nil {
+	if err := f.outOfReach(a, f.given, program, []hookedProject{project}); err != nil {
 		return err
 	}
 	if err := f.shows(dir); err != nil {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -121,48 +120,6 @@ func (a *App) settle(call *agenthook.Call, agent agenthook.Agent, own []string) 
 	}
 	return nil, WithHint(fmt.Errorf("the hooks were not installed for a project that %s is in, so this step is refused: %w", at, paddock.Denied),
 		"have the user do: cd PROJECT && paddock hooks install %s", agent.Name)
-}
-
-// outOfReach refuses a program, a policy or a secret's file that a box of these flags could write: it decides about the
-// next one.
-func (f *boxFlags) outOfReach(program string, projects []hookedProject) error {
-	var dirs []string
-	for _, p := range projects {
-		dirs = append(dirs, p.dir)
-	}
-	for _, text := range f.write {
-		source := text
-		if i := strings.LastIndex(text, ":/"); i >= 0 {
-			source = text[:i]
-		}
-		dirs = append(dirs, filepath.Clean(source), real(source))
-	}
-	files := map[string]string{"the program paddock": program, "the policy": f.policy, "the file of --srt-settings": f.srt}
-	for _, text := range f.secret {
-		if _, source, _ := strings.Cut(text, "="); strings.HasPrefix(source, "file:") {
-			path, _, _ := strings.Cut(strings.TrimPrefix(source, "file:"), "@")
-			files["a secret's file"] = path
-			if err := reached("a secret's file", path, dirs); err != nil {
-				return err
-			}
-		}
-	}
-	for what, path := range files {
-		if err := reached(what, path, dirs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func reached(what, path string, dirs []string) error {
-	i := slices.IndexFunc(dirs, func(dir string) bool {
-		return path != "" && (within(filepath.Clean(path), dir) || within(real(path), dir))
-	})
-	if i < 0 {
-		return nil
-	}
-	return WithHint(fmt.Errorf("%s, %s, is where a box may write, so a step could exchange it: %w", what, path, paddock.Denied), "move it out of %s", dirs[i])
 }
 
 // beaten gives why the hooks of an agent may have no effect in some projects; empty is no reason that is known.

@@ -2,12 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agenthook"
 )
 
@@ -106,28 +110,80 @@ func TestNoHookIsInstalledThatABoxCouldExchange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &boxFlags{}
-	if err := f.outOfReach(program, []hookedProject{{"", filepath.Dir(program)}}); err == nil {
-		t.Error("the program may be in the project")
+	v := invoke(d.project, map[string]string{"HOME": d.home}, nil)
+	reach := func(project string, words ...string) error {
+		var f boxFlags
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.register(fs)
+		if err := fs.Parse(words); err != nil {
+			t.Fatal(err)
+		}
+		return f.outOfReach(v.App, fs.Changed, program, []hookedProject{{"", project}})
 	}
-	if err := f.outOfReach(program, []hookedProject{{"", d.project}}); err != nil {
-		t.Error(err)
+	if err := reach(filepath.Dir(program)); !errors.Is(err, paddock.Denied) {
+		t.Errorf("the program may be in the project: %v", err)
 	}
 	link := filepath.Join(d.home, "link.yaml")
 	if err := os.Symlink(inside, link); err != nil {
 		t.Fatal(err)
 	}
 	secret := filepath.Join(d.project, "secret")
-	for _, bad := range []boxFlags{
-		{specFlags: specFlags{policy: inside}}, {specFlags: specFlags{policy: link}}, {specFlags: specFlags{srt: inside}},
-		{specFlags: specFlags{secret: listFlag{"A=file:" + secret + "@example.com"}}}, {specFlags: specFlags{policy: outside, write: listFlag{d.home + ":/in"}}},
+	pol, data := makeDir(t, filepath.Join(d.home, "pol")), makeDir(t, filepath.Join(d.home, "data"))
+	own, of, far := filepath.Join(pol, "own.yaml"), filepath.Join(pol, "secret.yaml"), filepath.Join(pol, "good.yaml")
+	Plant(t, own, "version: 1\nmounts:\n  - {write: ~/pol}\n", 0o600)
+	Plant(t, of, "version: 1\nnetwork: {mode: list, rules: [{allow: example.com}], secrets: {T: {from: 'file:~/project/secret', hosts: [example.com]}}}\n", 0o600)
+	Plant(t, far, "version: 1\nmounts:\n  - {write: ~/data}\nnetwork: {mode: list, rules: [{allow: example.com}], secrets: {T: {from: 'file:~/pol/x', hosts: [example.com]}}}\n", 0o600)
+	for from, to := range map[string]string{filepath.Join(d.project, "conf"): pol, filepath.Join(d.home, "conf"): filepath.Join(d.project, "conf"), filepath.Join(d.home, "here"): pol} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sub := makeDir(t, filepath.Join(d.project, "sub"))
+	for _, bad := range [][]string{
+		{"--policy=" + inside},
+		{"--policy=" + link},
+		{"--srt-settings=" + inside},
+		{"--secret=A=file:" + secret + "@example.com"},
+		{"--secret=A=file:~/project/secret@example.com"},
+		{"--policy=" + outside, "--write=" + d.home + ":/in"},
+		{"--policy=" + own},
+		{"--policy=" + far, "--write=" + far},
+		{"--policy=" + filepath.Join(d.home, "conf", "good.yaml")},
+		{"--policy=" + of},
+		{"--read=" + filepath.Join(d.project, "conf") + ":/conf"},
+		{"--read=" + filepath.Join(d.home, "conf")},
+		{"--read=" + sub + ":/sub"},
+		{"--mode=full"},
 	} {
-		if err := bad.outOfReach(program, []hookedProject{{"", d.project}}); err == nil {
-			t.Errorf("%v is taken", bad.specFlags)
+		if err := reach(d.project, bad...); err == nil || !strings.Contains(err.Error(), "a step could") && bad[0] != "--srt-settings="+inside {
+			t.Errorf("%v: %v", bad, err)
+		}
+		if status, out := d.run(append([]string{"hooks", "install", "opencode", "--yes"}, bad...)...); status != 125 {
+			t.Errorf("install %v: status %d, %s", bad, status, out)
+		}
+	}
+	for _, good := range [][]string{
+		nil,
+		{"--policy=" + outside},
+		{"--policy=" + far},
+		{"--policy=" + filepath.Join(d.home, "here", "good.yaml"), "--read=" + filepath.Join(d.home, "here")},
+		{"--write=" + data, "--secret=A=file:~/pol/x@example.com", "--mode=workspace-write"},
+	} {
+		if err := reach(d.project, good...); err != nil {
+			t.Errorf("%v: %v", good, err)
 		}
 	}
 	input := `{"session_id":"s","cwd":"` + d.project + `","tool_name":"Bash","tool_input":{"command":"ls"}}`
-	if status, out := d.call(d.project, input, "claude", "step", named(t, d.project), "--", "--policy="+inside); status != 2 {
+	for _, name := range []string{inside, own, of, filepath.Join(d.home, "conf", "good.yaml")} {
+		if status, out := d.call(d.project, input, "claude", "step", named(t, d.project), "--", "--policy="+name); status != 2 || !strings.Contains(out, "a step could") {
+			t.Errorf("call with %s: status %d, %s", name, status, out)
+		}
+		v := invoke(d.project, map[string]string{"HOME": d.home}, nil, "hook", "shell", "--box", "a", "--workspace", d.project, "--inode", inode(t, d.project), "--agent", "claude", "--policy="+name, "--", "ls")
+		if status := v.Run(context.Background()); status != 125 || !strings.Contains(v.Stderr.String(), "a step could") {
+			t.Errorf("shell with %s: status %d, %s", name, status, v.Stderr.String())
+		}
+	}
+	if status, out := d.call(d.project, input, "claude", "step", named(t, d.project), "--", "--policy="+far); status != 0 {
 		t.Errorf("call: status %d, %s", status, out)
 	}
 }

@@ -28,6 +28,8 @@ type boxFlags struct {
 	specFlags
 	idle TimeFlag
 	undo string
+
+	given func(string) bool // which flags were given; nil before they are parsed
 }
 
 // Flags of a box that the hook itself sets, or that are of one command.
@@ -110,6 +112,7 @@ Exit status: 0, or 125 if nothing was changed.`,
 			if err != nil {
 				return err
 			}
+			box.given = c.Flags().Changed
 			return a.installHooks(agent, place, &box, words, approve)
 		},
 	}
@@ -376,7 +379,7 @@ func (a *App) ownWords(agent agenthook.Agent, place placeFlags, file *hookFile, 
 			projects = append(projects, p)
 		}
 	}
-	if err := box.outOfReach(program, projects); err != nil {
+	if err := box.outOfReach(a, box.given, program, projects); err != nil {
 		return nil, err
 	}
 	var own, dirs []string

@@ -58,7 +58,7 @@ func Value(from string, o Host) (string, error) {
 		}
 		return value, nil
 	}
-	name, err := resolve(object, o.Home)
+	name, err := SourceFile(from, o)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", err, paddock.Invalid)
 	}
@@ -75,6 +75,18 @@ func Value(from string, o Host) (string, error) {
 	}
 	return value, nil
 }
+
+// SourceFile returns the file that a value comes from; empty is that it comes from none.
+func SourceFile(from string, o Host) (string, error) {
+	path, isFile := strings.CutPrefix(from, "file:")
+	if !isFile {
+		return "", nil
+	}
+	return resolve(path, o.Home)
+}
+
+// SecretSources returns where the values of the secrets come from: "env:VARIABLE" or "file:PATH", in which "~" is not expanded.
+func (f *File) SecretSources() []string { return slices.Clone(f.sources) }
 
 // reveal puts the values into the secrets of a resolved file.
 func (f *File) reveal(o Host) (problems []Problem) {
