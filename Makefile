@@ -111,7 +111,7 @@ matrix: deps programs referees hosts machine disks python sdk clients plotting a
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
-	@./.ci/deps Rscript:r-base-core bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl mmdebstrap:mmdebstrap umoci:umoci dc:dc envsubst:gettext-base file:file gawk:gawk \
+	@./.ci/deps Rscript:r-base-core bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl mkfs.btrfs:btrfs-progs mmdebstrap:mmdebstrap umoci:umoci dc:dc envsubst:gettext-base file:file gawk:gawk \
 		javac:default-jdk-headless jq:jq mawk:mawk node:nodejs npm:npm patch:patch pg_createcluster:postgresql pgrep:procps pip3:python3-pip rg:ripgrep \
 		sqlite3:sqlite3 ssh:openssh-client strings:binutils unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
 

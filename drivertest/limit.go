@@ -378,12 +378,12 @@ func cpuLimitOfLibrary(t *testing.T, b box) {
 		return // it is not known
 	}
 	var had, of time.Duration
-	until(t, "it computes for a while", func() bool {
+	within := eventually(3*time.Minute, func() bool { // who holds it to the limit may get no processor for a while
 		now := usage()
 		had, of = now.CPU-before.CPU, now.Wall-before.Wall
-		return of > 4*time.Second && had > 100*time.Millisecond
+		return of > 4*time.Second && had > 100*time.Millisecond && had <= of/2
 	})
-	if had > of/2 {
+	if !within {
 		t.Errorf("a library used %v in %v with a quarter of a processor", had, of)
 	}
 	kill(t, p)

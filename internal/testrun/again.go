@@ -32,11 +32,13 @@ func goTest(args ...string) (out io.Reader, wait func() error, err error) {
 
 // alone runs go test with those arguments of this run that affect the test program.
 func alone(args []string) attempt {
-	race := []string{}
-	if slices.Contains(args, "-race") {
-		race = append(race, "-race")
+	same := []string{}
+	for _, arg := range []string{"-race", "-short"} {
+		if slices.Contains(args, arg) {
+			same = append(same, arg)
+		}
 	}
-	return func(pkg string, names []string) (io.Reader, error) { return runAlone(race, pkg, names) }
+	return func(pkg string, names []string) (io.Reader, error) { return runAlone(same, pkg, names) }
 }
 
 func runAlone(args []string, pkg string, names []string) (io.Reader, error) {
@@ -93,6 +95,13 @@ func (t *tally) again(w io.Writer, try attempt) error {
 	return nil
 }
 
+// skipped reports whether a test was skipped in the first run too.
+func (t *tally) skipped(second *test) bool {
+	return slices.ContainsFunc(t.tests, func(one *test) bool {
+		return one.pkg == second.pkg && one.name == second.name && one.outcome == "skip" && !one.bad()
+	})
+}
+
 // settle takes over the second outcome of a failed test and its subtests, if all of them
 // passed.
 func (t *tally) settle(pkg, name string, second *tally) {
@@ -102,7 +111,7 @@ func (t *tally) settle(pkg, name string, second *tally) {
 	good := false
 	for _, one := range second.tests {
 		if below(one) {
-			if one.bad() || one.outcome == "skip" {
+			if one.bad() || one.outcome == "skip" && !t.skipped(one) {
 				return
 			}
 			good = good || one.name == name
