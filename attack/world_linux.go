@@ -232,6 +232,12 @@ func (w *world) start() error {
 // stock records the present state.
 func (w *world) stock() error {
 	var err error
+	// What a mount of the home could not hide otherwise, Paddock makes by itself: the stores of images and of volumes.
+	for _, name := range []string{"paddock-images", "paddock-volumes"} {
+		if err := os.MkdirAll(filepath.Join(w.brief.Home, ".local", "share", name), 0o700); err != nil {
+			return err
+		}
+	}
 	if w.outer, err = w.walk(w.brief.Home, w.brief.Work); err != nil {
 		return err
 	}
