@@ -232,8 +232,8 @@ func (w *world) start() error {
 // stock records the present state.
 func (w *world) stock() error {
 	var err error
-	// What a mount of the home could not hide otherwise, Paddock makes by itself: the stores of images and of volumes.
-	for _, name := range []string{"paddock-images", "paddock-volumes"} {
+	// What a mount of the home could not hide otherwise, Paddock makes by itself: the stores of agents, images and volumes.
+	for _, name := range []string{"paddock/agents", "paddock-images", "paddock-volumes"} {
 		if err := os.MkdirAll(filepath.Join(w.brief.Home, ".local", "share", name), 0o700); err != nil {
 			return err
 		}
