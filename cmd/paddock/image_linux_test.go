@@ -13,7 +13,7 @@ import (
 
 // TestPackagesInAnImage makes an image of real packages, and installs more in it. It takes minutes.
 func TestPackagesInAnImage(t *testing.T) {
-	sample.Turn(t, "packages", 4)
+	sample.Turn(t, "packages", 3)
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes a file tree with the owners of a distribution")
 	}

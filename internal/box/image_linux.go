@@ -69,30 +69,23 @@ func (d *Driver) takeImage(ctx context.Context, spec *paddock.Spec) (hold *os.Fi
 	return hold, nil
 }
 
-// Bounds of what an image says.
-const (
-	maxImageEnv  = 1000      // variables
-	maxImageText = 128 << 10 // bytes of all of them
-)
-
 // configure completes a spec by what the configuration of its image says. The configuration is a stranger's.
 func configure(spec *paddock.Spec, c image.Config, root bool) error {
-	if len(c.Env) > maxImageEnv {
-		return fmt.Errorf("its configuration has %d variables, the most are %d: %w", len(c.Env), maxImageEnv, paddock.Invalid)
+	if len(c.Env) > image.MaxVariables {
+		return fmt.Errorf("its configuration has %d variables, the most are %d: %w", len(c.Env), image.MaxVariables, paddock.Invalid)
 	}
-	env, size := map[string]string{}, 0
+	env := map[string]string{}
 	for _, v := range c.Env {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" || strings.ContainsRune(v, 0) {
 			return fmt.Errorf("its configuration has the variable %.64q, which is none: %w", v, paddock.Invalid)
 		}
 		env[name] = value
-		size += len(v)
-	}
-	if size > maxImageText {
-		return fmt.Errorf("its configuration has %d bytes of variables, the most are %d: %w", size, maxImageText, paddock.Invalid)
 	}
 	maps.Copy(env, spec.Env)
+	if err := checkEnv(env); err != nil { // the spec's own was checked without the image's
+		return err
+	}
 	spec.Env = env
 	if spec.User == "" {
 		spec.User = imageUser(c.User, root)

@@ -11,11 +11,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
+// MaxVariables is how many variables, and how many texts of another kind, a configuration may have.
+const MaxVariables = 2000
+
 // Bounds of a configuration.
 const (
-	maxVariables = 2000
-	maxTexts     = 256 << 10 // bytes of all texts of one kind
-	maxWord      = 256       // bytes of a user, a port or the like
+	maxTexts = 256 << 10 // bytes of all texts of one kind
+	maxWord  = 256       // bytes of a user, a port or the like
 )
 
 // ParseConfig reads the configuration of an image, a JSON object of the OCI image specification. An image is made by
@@ -76,8 +78,8 @@ func bounded(what string, texts []string) error {
 		}
 		total += len(t)
 	}
-	if len(texts) > maxVariables || total > maxTexts {
-		return fmt.Errorf("the image's configuration has more than %d texts or %d KiB in its %s: %w", maxVariables, maxTexts>>10, what, paddock.Exhausted)
+	if len(texts) > MaxVariables || total > maxTexts {
+		return fmt.Errorf("the image's configuration has more than %d texts or %d KiB in its %s: %w", MaxVariables, maxTexts>>10, what, paddock.Exhausted)
 	}
 	return nil
 }
