@@ -38,8 +38,8 @@ func line(mode, uid, gid, links uint32, what string) string {
 	return fmt.Sprintf("%s %o %d:%d %d %s", kind(mode), perm, uid, gid, links, what)
 }
 
-// read reads an image as gVisor does.
-func read(t testing.TB, name string) listing {
+// opening opens an image as gVisor does.
+func opening(t testing.TB, name string) *erofs.Image {
 	t.Helper()
 	f, err := os.Open(name)
 	if err != nil {
@@ -49,7 +49,14 @@ func read(t testing.TB, name string) listing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer img.Close()
+	t.Cleanup(img.Close)
+	return img
+}
+
+// read reads an image as gVisor does.
+func read(t testing.TB, name string) listing {
+	t.Helper()
+	img := opening(t, name)
 	list := listing{}
 	var walk func(at string, nid uint64)
 	walk = func(at string, nid uint64) {
@@ -98,15 +105,7 @@ func read(t testing.TB, name string) listing {
 // root tells the root of an image.
 func root(t testing.TB, name string) string {
 	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := erofs.OpenImage(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer img.Close()
+	img := opening(t, name)
 	i, err := img.Inode(img.RootNid())
 	if err != nil {
 		t.Fatal(err)
