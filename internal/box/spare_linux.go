@@ -49,6 +49,12 @@ func (k *startedKeeper) ended() bool {
 	}
 }
 
+// end ends a keeper that holds nothing.
+func (k *startedKeeper) end() {
+	_ = k.channel.Close()
+	_ = k.process.Kill() // it may be stopped
+}
+
 // take returns the channel of a keeper that waits for its order, and whether it was started
 // in advance.
 func (s *spareKeepers) take() (c *sys.Channel, spare bool, err error) {
@@ -105,13 +111,16 @@ func (s *spareKeepers) startOne() bool {
 		return false
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.idle) >= s.most { // filled meanwhile
-		_ = k.channel.Close() // the keeper ends by it
-		return false
+	wanted := !s.closed && len(s.idle) < s.most // it may have been filled meanwhile
+	if wanted {
+		s.idle = append(s.idle, k)
 	}
-	s.idle = append(s.idle, k)
-	return true
+	s.mu.Unlock()
+	if !wanted {
+		k.end()
+		<-k.over
+	}
+	return wanted
 }
 
 // close ends the keepers without an order, and waits for their end.
@@ -128,8 +137,7 @@ func (s *spareKeepers) close() {
 	s.idle = nil
 	s.mu.Unlock()
 	for _, k := range idle {
-		_ = k.channel.Close()
-		_ = k.process.Kill() // it holds nothing, and may be stopped
+		k.end()
 	}
 	for _, k := range idle {
 		<-k.over
