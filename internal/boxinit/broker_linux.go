@@ -366,9 +366,16 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 			return nil, errGoOn
 		}
 		dir, err := sys.ResolveDir(at, dirPart)
+		if errors.Is(err, syscall.ENOENT) {
+			if err = c.missing(at, dirPart); err == nil {
+				continue // it was made in between
+			}
+		} else if err != nil {
+			err = errGoOn // the kernel reports the error; Landlock handles a magic link
+		}
 		closeUnless(at, start)
 		if err != nil {
-			return nil, errGoOn // the kernel reports the error; Landlock handles a magic link
+			return nil, err
 		}
 		if follow {
 			if target, err := sys.ReadLinkAt(dir, base); err == nil {
@@ -402,6 +409,39 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 	}
 	closeUnless(at, start)
 	return nil, syscall.ELOOP
+}
+
+// missing decides about a path that was not there: ENOENT if a name of it is missing in a tree, and no error if it is there
+// by now. The kernel must not be the one that looks again: it may find what another thread has made in between, and
+// Landlock would deny to change it. What is behind a link or in no tree is the kernel's all the same.
+func (c *call) missing(at int, path string) error {
+	for {
+		up, name := split(path)
+		if name == "" || up == path {
+			return errGoOn
+		}
+		dir, err := sys.ResolveDir(at, up)
+		if errors.Is(err, syscall.ENOENT) {
+			path = up
+			continue
+		}
+		if err != nil {
+			return errGoOn
+		}
+		defer sys.Close(dir)
+		full, err := c.pathIn(dir, name)
+		if err != nil || c.treeOf(full) == nil {
+			return errGoOn
+		}
+		st, err := sys.StatAt(dir, name)
+		switch {
+		case errors.Is(err, syscall.ENOENT):
+			return syscall.ENOENT
+		case err != nil || st.Mode&sys.TypeMask != sys.TypeDir:
+			return errGoOn
+		}
+		return nil
+	}
 }
 
 func closeUnless(fd, keep int) {
