@@ -92,7 +92,7 @@ func fullService(t *testing.T) *service {
 	}
 	h, err := e2b.New(t.Context(), e2b.Options{
 		Domain: "box.test:7463", Store: noNotes{},
-		Caller: func(context.Context, string) (e2b.Caller, error) { return e2b.Caller{}, paddock.Denied },
+		Caller: func(context.Context, string) (dialect.Caller, error) { return dialect.Caller{}, paddock.Denied },
 		Live:   func(context.Context, string, string) (bool, error) { return false, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return nil, paddock.Denied },
 		Envd:   func(e2b.Inside) (e2b.Port, error) { return nil, paddock.Unsupported },
@@ -100,7 +100,7 @@ func fullService(t *testing.T) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.speak(h)
+	s.speak("e2b", h)
 	t.Cleanup(func() {
 		if err := s.end(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)

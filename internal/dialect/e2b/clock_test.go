@@ -58,8 +58,8 @@ func (w *watch) open() {
 		w.Fatal(err)
 	}
 	w.h, err = e2b.New(w.Context(), e2b.Options{
-		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
-			return e2b.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
+		Caller: func(_ context.Context, key string) (dialect.Caller, error) {
+			return dialect.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
 		},
 		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return w.d, nil },

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A timed answer notes until when its request's body may arrive.
@@ -103,7 +104,7 @@ func TestABodyOfTheControlPlaneHasToArriveInTime(t *testing.T) {
 			rest bool // package http waits for what follows
 		}{
 			"whole":     {`{"timeout":5}`, false},
-			"too large": {`{"timeout":5` + strings.Repeat(" ", maxBody) + `}`, true},
+			"too large": {`{"timeout":5` + strings.Repeat(" ", dialect.MaxBody) + `}`, true},
 		} {
 			w := &timed{ResponseRecorder: httptest.NewRecorder()}
 			body := &seen{Reader: strings.NewReader(c.body), w: w}
