@@ -106,7 +106,7 @@ func (h *Handler) routes() *http.ServeMux {
 	for _, r := range controlTable() {
 		mux.HandleFunc(r.pattern, h.known(fromAPI, r.answer))
 	}
-	for _, r := range toolboxTable() {
+	for _, r := range append(toolboxTable(), gitTable()...) {
 		method, path, _ := strings.Cut(r.pattern, " ")
 		for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
 			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.answer))
