@@ -153,7 +153,7 @@ func layers() []layer {
 		{"internal/server", []string{"internal/allowance", "internal/interpreter", "internal/wrap/lifetime", "internal/server/api"}, "any driver over HTTP: it knows no tier, no key and no disk; of lifetimes, what a driver may have beside"},
 		{"client", []string{"internal/allowance", "internal/server/api"}, "a driver whose sandboxes are a server's: it shares the words with it, and nothing else"},
 		{"internal/dialect", []string{"internal/wrap/lifetime", "internal/jsonbody"}, "what dialects need in common"},
-		{"internal/dialect/daytona", []string{"internal/dialect", "internal/wrap/lifetime", "internal/jsonbody"}, "translation: it knows drivers with terms; no server, no key, no database"},
+		{"internal/dialect/daytona", []string{"internal/dialect", "internal/interpreter", "internal/wrap/lifetime", "internal/jsonbody"}, "translation: it knows drivers with terms; no server, no key, no database"},
 		{"internal/dialect/e2b", []string{"internal/dialect", "internal/ingress", "internal/wrap/lifetime", "internal/jsonbody"}, "translation: it knows drivers with terms, the way to ports, and what answers inside a sandbox only by an interface; no server, no key, no database"},
 		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b", "internal/dialect/e2b/envd/envdpb", "internal/jsonbody"}, "E2B's in-box API over any sandbox: it knows no tier and no server, and of the API outside how addresses of files are signed"},
 		{"internal/dialect/e2b/envd/envdpb", nil, "generated wire format"},

@@ -22,6 +22,6 @@ func openDaytona(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, lo
 			}
 			return place, nil
 		},
-		Buffer: api.FileBuffer,
+		Buffer: api.FileBuffer, Room: api.ResultRoom,
 	})
 }

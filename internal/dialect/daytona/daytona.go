@@ -3,15 +3,19 @@ package daytona
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect"
+	"github.com/paddock-sandbox/paddock/internal/interpreter"
 )
 
 // Options configure a handler.
@@ -28,6 +32,9 @@ type Options struct {
 
 	// Buffer returns a buffer for the content of a file on its way, which counts until done is called. Nil makes one.
 	Buffer func(tenant string) (buf []byte, done func(), err error)
+
+	// Room returns the room for results of a tenant's cells. Nil counts them by sandbox alone.
+	Room func(tenant string) *interpreter.Room
 
 	// Store keeps records of sandboxes.
 	Store dialect.Store
@@ -91,10 +98,15 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	h.closed = true
+	boxes := slices.Collect(maps.Values(h.boxes))
 	h.mu.Unlock()
 	h.cancel()
+	errs := make([]error, len(boxes))
+	for i, b := range boxes {
+		errs[i] = b.leave()
+	}
 	h.wg.Wait()
-	return nil
+	return errors.Join(errs...)
 }
 
 // spawn runs f in a goroutine that Close waits for. It reports false, and runs nothing, after Close.

@@ -59,6 +59,10 @@ func (c *call) start() error {
 
 // stop handles POST …/stop: the processes end, and the files stay.
 func (c *call) stop() error {
+	b, _, err := c.box()
+	if err != nil {
+		return err
+	}
 	rec, err := c.change(func(rec *record) error {
 		if rec.Stopped {
 			return nil
@@ -72,6 +76,9 @@ func (c *call) stop() error {
 				return err
 			}
 			rec.Paused = false
+		}
+		if err := b.leave(); err != nil {
+			return err
 		}
 		if err := c.endProcesses(sb); err != nil {
 			return err

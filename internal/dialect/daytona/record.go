@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect"
+	"github.com/paddock-sandbox/paddock/internal/interpreter"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -73,8 +74,9 @@ type box struct {
 	turn chan struct{} // its holder may change the record
 
 	mu   sync.Mutex
-	rec  record // guarded by mu; its maps are immutable
-	gone bool   // guarded by mu
+	rec   record                   // guarded by mu; its maps are immutable
+	gone  bool                     // guarded by mu
+	cells *interpreter.Interpreter // guarded by mu; nil until it is used
 }
 
 const kindSandbox = "sandbox"
@@ -187,6 +189,9 @@ func (h *Handler) forget(b *box, rec record) {
 	}
 	h.mu.Unlock()
 	h.endPTYs(rec.ID)
+	if err := b.leave(); err != nil {
+		h.log.Warn("daytona: an interpreter did not close", "id", rec.ID, "error", err)
+	}
 	if err := h.o.Store.Forget(h.ctx, kindSandbox, rec.Tenant, string(rec.ID)); err != nil {
 		h.log.Warn("daytona: the record of a removed sandbox was not deleted", "id", rec.ID, "error", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -106,7 +107,7 @@ func (h *Handler) routes() *http.ServeMux {
 	for _, r := range controlTable() {
 		mux.HandleFunc(r.pattern, h.known(fromAPI, r.answer))
 	}
-	for _, r := range append(toolboxTable(), gitTable()...) {
+	for _, r := range slices.Concat(toolboxTable(), gitTable(), interpretTable()) {
 		method, path, _ := strings.Cut(r.pattern, " ")
 		for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
 			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.answer))
