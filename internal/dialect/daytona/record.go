@@ -73,7 +73,7 @@ func (r record) terms() lifetime.Terms {
 type box struct {
 	turn chan struct{} // its holder may change the record
 
-	mu   sync.Mutex
+	mu    sync.Mutex
 	rec   record                   // guarded by mu; its maps are immutable
 	gone  bool                     // guarded by mu
 	cells *interpreter.Interpreter // guarded by mu; nil until it is used
