@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server"

@@ -18,7 +18,8 @@ import (
 
 // Defaults and bounds, as Daytona's.
 const (
-	usualUser     = "daytona"
+	usualUser     = "user"
+	daytonaUser   = "daytona"   // what programs ask for, and what this machine does not have
 	usualAutoStop = 15          // minutes
 	usualArchive  = 7 * 24 * 60 // minutes
 	maxMinutes    = 366 * 24 * 60
@@ -135,7 +136,7 @@ func (c *call) plan(q newSandbox) (record, error) {
 		AutoStop: usualAutoStop, AutoArchive: usualArchive, AutoDelete: -1, Created: c.h.now(),
 	}
 	rec.Updated = rec.Created
-	if rec.User == "" {
+	if rec.User == "" || rec.User == daytonaUser {
 		rec.User = usualUser
 	}
 	for _, x := range []struct {

@@ -464,9 +464,8 @@ func (c *call) metrics() error {
 		return err
 	}
 	now := c.h.now()
-	u, l := st.Usage, st.Limits
 	return c.json(http.StatusOK, map[string]any{
-		"timestamp": now.Format(time.RFC3339), "timestampUnix": now.Unix(), "cpuCount": c.answerOf(rec, "").CPU, "cpuUsedPct": 0.0,
-		"memUsed": u.Memory, "memTotal": l.Memory, "memCache": 0, "diskUsed": u.Disk, "diskTotal": l.Disk, "diskFree": max(l.Disk-u.Disk, 0),
+		"timestamp": now.Format(time.RFC3339), "timestampUnix": now.Unix(), "cpuCount": c.answerOf(rec, "").CPU,
+		"memUsed": st.Usage.Memory, "memTotal": st.Limits.Memory, "diskTotal": st.Limits.Disk, // how much of the disk is used is not known
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ func (c *call) upload() error {
 	return c.json(http.StatusOK, map[string]string{"path": name})
 }
 
-// bulkUpload handles POST …/files/bulk-upload: for each file a field with its path, and then one with its content.
+// bulkUpload handles POST …/files/bulk-upload: for each file a field with its path, and later one with its content.
 func (c *call) bulkUpload() error {
 	sb, rec, err := c.opened(true)
 	if err != nil {
@@ -81,7 +82,7 @@ func (c *call) bulkUpload() error {
 	}
 	var faults []string
 	all := []uploaded{}
-	name, field := "", ""
+	paths := map[string]string{} // by field; some clients send all of them first
 	for range maxParts {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -100,9 +101,13 @@ func (c *call) bulkUpload() error {
 			if err != nil || len(text) == 0 || len(text) > maxPath || strings.ContainsRune(string(text), 0) {
 				return coded(400, codeFilePath, paddock.Invalid, "%s is a path of up to %d bytes", dialect.Printable(key), maxPath)
 			}
-			name, field = string(text), strings.TrimSuffix(key, ".path")
+			if err := c.place.Hold(int64(len(key) + len(text))); err != nil {
+				return err
+			}
+			paths[strings.TrimSuffix(key, ".path")] = string(text)
 		case strings.HasSuffix(key, ".file"):
-			if field == "" || field != strings.TrimSuffix(key, ".file") {
+			name, ok := paths[strings.TrimSuffix(key, ".file")]
+			if !ok {
 				return invalid("%s comes before its path", dialect.Printable(key))
 			}
 			if err := c.write(sb, rec.absolute(name), part); err != nil {
@@ -112,7 +117,6 @@ func (c *call) bulkUpload() error {
 				faults = append(faults, fmt.Sprintf("%s: %v", name, err))
 			}
 			all = append(all, uploaded{name})
-			field = ""
 		}
 	}
 	return refuse(413, paddock.Exhausted, "the form has more than %d fields", maxParts)
@@ -201,7 +205,11 @@ func (c *call) sendPart(sb paddock.Sandbox, rec record, form *multipart.Writer, 
 	head := textproto.MIMEHeader{}
 	part := func(kind string) (io.Writer, error) {
 		escape := strings.NewReplacer("\\", "\\\\", `"`, `\"`, "\r", "%0D", "\n", "%0A")
-		head.Set("Content-Disposition", fmt.Sprintf(`form-data; name="%s"; filename="%s"`, kind, escape.Replace(name)))
+		disposition := fmt.Sprintf(`form-data; name="%s"; filename="%s"`, kind, escape.Replace(name))
+		if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e }) { // Python's client reads the plain form as Latin-1
+			disposition += "; filename*=UTF-8''" + url.PathEscape(name)
+		}
+		head.Set("Content-Disposition", disposition)
 		return form.CreatePart(head)
 	}
 	r, size, err := c.open(sb, rec.absolute(name))

@@ -45,7 +45,7 @@ const (
 // A build makes a template: it runs steps in a sandbox and takes a snapshot of it.
 type build struct {
 	id, template string
-	caller       Caller
+	caller       dialect.Caller
 	begun        time.Time
 
 	mu     sync.Mutex

@@ -230,7 +230,7 @@ func (c *call) prune(t *template, newest bool) error {
 	return c.h.prune(c.ctx, c.caller, t, newest)
 }
 
-func (h *Handler) prune(ctx context.Context, caller Caller, t *template, newest bool) error {
+func (h *Handler) prune(ctx context.Context, caller dialect.Caller, t *template, newest bool) error {
 	var kept []built
 	var errs []error
 	for i, b := range t.Builds {

@@ -164,7 +164,7 @@ func TestACellCountsWithTheBodiesOfItsOwner(t *testing.T) {
 			held = holder.Hold(5)
 		}}, nil
 	}
-	h.o.Enter = func(context.Context, string) (Place, error) { return &meter{left: 10}, nil }
+	h.o.Enter = func(context.Context, string) (dialect.Place, error) { return &meter{left: 10}, nil }
 	for text, want := range map[string][2]bool{"short": {true, true}, "shorter": {true, false}, "longer than ten": {false, false}} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/execute", strings.NewReader(text))
 		for name, value := range map[string]string{headerID: testID, headerPort: "49999", headerToken: testToken} {

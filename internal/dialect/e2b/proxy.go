@@ -155,7 +155,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 type heldBody struct {
 	io.Reader
 	io.Closer
-	place Place
+	place dialect.Place
 }
 
 func (b heldBody) Hold(n int64) error { return b.place.Hold(n) }

@@ -63,7 +63,7 @@ func (crammed) Encode(any) ([]byte, error) { return nil, fmt.Errorf("full: %w", 
 
 func TestAnAnswerForWhichThereIsNoSpaceIsRefused(t *testing.T) {
 	h, _ := handler(t, record{})
-	h.o.Enter = func(context.Context, string) (Place, error) { return crammed{}, nil }
+	h.o.Enter = func(context.Context, string) (dialect.Place, error) { return crammed{}, nil }
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/teams", http.NoBody)
 	r.Header.Set("X-Api-Key", "read")

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
