@@ -284,7 +284,7 @@ generate: deps ## Regenerate code from its sources
 
 .PHONY: documents
 documents: ## Write the parts of documents that come from the code: the tree, the command line, the lists of sim
-	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists|TheTableOfJobs' ./internal/archtest ./cmd/paddock ./internal/cli/serve ./internal/driver/sim ./internal/protect ./sim
+	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists|TheTableOfJobs' ./internal/archtest ./cmd/paddock ./internal/cli/serve ./internal/driver/sim ./internal/protect ./internal/language ./sim
 
 .PHONY: deps
 deps:

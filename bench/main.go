@@ -54,7 +54,7 @@ func main() {
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
 	flag.StringVar(&o.sdk, "sdk", ".tmp/sdk", "`directory` that make sdk filled")
 	flag.StringVar(&o.update, "update", "", "write the tables between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server, e2b, steps")
+	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server, e2b, steps, images")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.IntVar(&o.live, "live", 500, "`number` of sandboxes of a server that is loaded")
@@ -91,6 +91,7 @@ func bench(ctx context.Context, o options) error {
 		{"sim", compareShells, mainTable}, {"network", measureNetwork, networkTable},
 		{"machines", measureMachines, machineTable}, {"server", measureServer, serverTable},
 		{"e2b", measureE2B, e2bTable}, {"steps", measureSteps, stepTable},
+		{"images", measureImages, imageTable},
 	}
 	var only []string
 	if o.only != "" {

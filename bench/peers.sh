@@ -5,6 +5,7 @@
 #   node  srt.js  srt.json     Anthropic's sandbox-runtime with its own Node.js
 #   justbash.mjs               just-bash, as bench/justbash.mjs uses it
 #   runsc                      gVisor's own command, of the version in go.mod
+#   crane                      the command of go-containerregistry, of the version in go.mod
 #
 # bubblewrap, crun, socat and ripgrep (which srt needs) are Debian packages.
 # Nothing of this is needed by Paddock itself.
@@ -27,10 +28,18 @@ runsc() {
 	(cd "$here/.." && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$dir/runsc" gvisor.dev/gvisor/runsc)
 }
 
+# Its own dependencies are not ours, so that it is built by itself.
+crane() {
+	local version
+	version=$(cd "$here/.." && go list -m -f '{{.Version}}' github.com/google/go-containerregistry)
+	GOBIN=$dir GOFLAGS= CGO_ENABLED=0 go install "github.com/google/go-containerregistry/cmd/crane@$version"
+}
+
 "$here/../.ci/deps" bwrap:bubblewrap crun:crun socat:socat rg:ripgrep npm:npm
 if [ -O "$dir/ready" ]; then
 	cp "$here/justbash.mjs" "$dir/"
 	runsc
+	crane
 	exit 0
 fi
 
@@ -56,5 +65,6 @@ JSON
 cp "$here/justbash.mjs" .
 ./node srt.js --settings srt.json true
 runsc
+crane
 chmod -R a+rX "$dir"
 touch ready

@@ -81,6 +81,7 @@ const (
 	serverTable  = "bench server"
 	e2bTable     = "bench e2b"
 	stepTable    = "bench steps"
+	imageTable   = "bench images"
 )
 
 // update replaces what is between the markers of a table in a document.

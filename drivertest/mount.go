@@ -27,6 +27,7 @@ func mountPromises() []group {
 		{"a mount within a mount keeps its own rights", mountNested},
 		{"a sandbox has many mounts, each of which is written where it belongs", mountMany},
 		{"no set-id file can be made in a mount", mountSetID},
+		{"what is made in a directory that appears at the same moment is made, or the directory was missing", mountAppearing},
 		{"a FIFO in a mount joins a writer and a reader, whichever comes first", mountFIFO},
 	}}, {can: []paddock.Capability{paddock.CanMountOverlay}, promises: []promise{
 		{"changes in an overlay are seen inside, and never reach the host", overlayKeeps},
@@ -55,6 +56,19 @@ func mountFIFO(t *testing.T, s *suite) {
 for i in $(seq 20); do (echo $i > p) & test "$(cat p)" = $i; wait; done
 (echo never > p) & sleep 0.2; kill $!; wait $! || test $? -gt 128
 (cat p > out) & echo late >> p; wait; test "$(cat out)" = late`)
+}
+
+// mountAppearing makes a file in a directory that another process makes and removes again and again, as package managers do
+// in threads. In a mount that is there, no try is denied.
+func mountAppearing(t *testing.T, s *suite) {
+	b := s.mounted(t, paddock.Mount{Source: hostTree(t, nil), Target: "/mnt/desk", Write: true})
+	denied := b.must(t, `cd /mnt/desk
+{ until test -e end; do mkdir n; rm -rf n; done; } 2>/dev/null &
+for i in $(seq 2000); do { echo x >n/p; } 2>>tries; done
+: >end; wait; grep -v -i -E 'no such|nonexistent|not found' tries || true`)
+	if denied != "" {
+		t.Errorf("%d of 2000 tries were answered otherwise, such as %q", strings.Count(denied, "\n"), strings.SplitN(denied, "\n", 2)[0])
+	}
 }
 
 func mountMany(t *testing.T, s *suite) {

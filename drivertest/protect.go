@@ -21,6 +21,7 @@ func protectPromises() []group {
 			{"a protected name that exists cannot be changed, moved, linked or removed", protectExisting},
 			{"a protected name that does not exist cannot be made, and leaves no ghost on the host", protectMissing},
 			{"protected names are protected at any depth", protectDeep},
+			{"they are where a mount covers a directory of the sandbox's own, such as its home or /var/tmp", protectCovered},
 			{"the caller's file calls respect protected names too", protectCalls},
 			{"a protected directory cannot be moved away with what it is in", protectParent},
 			{"a link that is called like a protected name opens no way", protectLinks},
@@ -107,6 +108,24 @@ func protectMissing(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	wantTree(t, dir, before, "other", "dir", "dir/file", ".git/hooks")
+}
+
+func protectCovered(t *testing.T, s *suite) {
+	first := s.own(t, func(*paddock.Spec) {})
+	home := strings.TrimSpace(first.must(t, `echo "$HOME"`))
+	for _, own := range []string{home, "/var/tmp"} {
+		inside := filepath.Base(own) + "/"
+		dir := hostTree(t, map[string]string{"README": "read me", inside + "plain": "", inside + ".git/HEAD": "ref: refs/heads/main\n", inside + ".git/config": "[core]\n"})
+		before := tree(t, dir)
+		b := s.mounted(t, paddock.Mount{Source: dir, Target: filepath.Dir(own), Write: true})
+		b.attempt(t,
+			"mkdir -p "+inside+".git/hooks; echo x > "+inside+".git/hooks/pre-commit", "echo x >> "+inside+".git/config", "cd "+inside+"&& echo x > .git/config",
+			"mkdir "+inside+".vscode; echo x > "+inside+".vscode/tasks.json", "echo x > "+inside+".mcp.json", "echo x > "+inside+".bashrc",
+		)
+		b.must(t, "rm -rf "+inside+"dt-*") // of this suite
+		wantTree(t, dir, before, inside+".git/hooks", inside+".vscode")
+		b.must(t, "echo fine > "+inside+"plain")
+	}
 }
 
 func protectDeep(t *testing.T, s *suite) {

@@ -145,6 +145,11 @@ func (l *Layout) apart() error {
 	if !l.ownTree {
 		return nil
 	}
+	for _, m := range l.Mounts {
+		if home := l.Config.User.Home; hostroot.Within(home, m.Target) && m.Target != home && m.Target != "/" {
+			return fmt.Errorf("the home %s, which the root's /etc/passwd gives the user, would be in the mount %s: choose another target for it, or another user: %w", home, m.Target, paddock.Invalid)
+		}
+	}
 	for _, own := range l.Config.Mounts {
 		switch own.Kind {
 		case boxinit.MountFile, boxinit.MountReplace, boxinit.MountAppend, boxinit.MountCopy:
@@ -671,10 +676,13 @@ func (l *Layout) rights() {
 	c := &l.Config
 	c.Writable = []string{"/dev"}
 	var private []string
-	for _, m := range c.Mounts {
+	for i, m := range c.Mounts {
 		switch {
 		case m.Kind == boxinit.MountPrivate, m.Kind == boxinit.MountBind && m.Layer:
-			private = append(private, m.Target)
+			// What a later mount covers is not there: the path leads to that mount's files, which may be the host's.
+			if !slices.ContainsFunc(c.Mounts[i+1:], func(o boxinit.Mount) bool { return o.Kind != boxinit.MountPin && hostroot.Within(m.Target, o.Target) }) {
+				private = append(private, m.Target)
+			}
 		case m.Kind == boxinit.MountBind && m.Writable() && !m.Device:
 			c.Trees = append(c.Trees, boxinit.Tree{Path: m.Target, Protected: true, Source: m.Source, Cache: m.Cache})
 		}

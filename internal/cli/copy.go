@@ -115,6 +115,7 @@ type copying struct {
 	above string       // path of the target, which is a part of names; empty if the caller named a protected one itself
 	bare  []string     // directories that come out and are bare repositories, which git obeys as it does .git
 	left  int          // what was left out
+	fresh bool         // names come from the sandbox: no link is made, and nothing replaced
 }
 
 // maxDepth bounds how deep directories of a sandbox are followed.
@@ -282,23 +283,58 @@ func (c *copying) out(ctx context.Context, from, to string) error {
 		}
 		base, target = filepath.Base(target), filepath.Dir(target)
 	}
-	root, err := os.OpenRoot(target)
+	root, err := c.into(target)
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Denied)
+		return err
 	}
 	defer root.Close()
+	if _, hit := c.names.Match(path.Join(c.above, base)); hit == protect.Protected {
+		c.above = ""
+	}
+	return c.outEntry(ctx, root, st, source, base, 0)
+}
+
+// into opens a directory of this machine to copy to.
+func (c *copying) into(target string) (*os.Root, error) {
+	root, err := os.OpenRoot(target)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, paddock.Denied)
+	}
 	if c.names == nil {
 		if c.names, err = protect.New(nil, nil); err != nil {
-			return err
+			return nil, errors.Join(err, root.Close())
 		}
 	}
 	if real, err := filepath.EvalSymlinks(target); err == nil {
 		c.above = filepath.ToSlash(real)
-		if _, hit := c.names.Match(path.Join(c.above, base)); hit == protect.Protected {
-			c.above = ""
+	}
+	return root, nil
+}
+
+// contents copies what is in a directory of the sandbox to one of this machine, and returns the names that are there then.
+// They are of the sandbox's choice.
+func (c *copying) contents(ctx context.Context, source, target string) (names []string, err error) {
+	c.fresh = true
+	root, err := c.into(target)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for st, err := range c.files.List(ctx, source, 1) {
+		if err != nil {
+			return names, err
+		}
+		name := path.Base(st.Name)
+		left := c.left
+		if err := c.outEntry(ctx, root, st, st.Name, name, 1); err != nil {
+			return names, err
+		}
+		if c.left == left || st.Mode.IsDir() {
+			names = append(names, name)
 		}
 	}
-	return c.outEntry(ctx, root, st, source, base, 0)
+	slices.Sort(names)
+	return names, nil
 }
 
 // outEntry copies one thing to name below root, which nothing leads out of. Of protected names, only the one file that
@@ -331,7 +367,11 @@ func (c *copying) obeyed(root *os.Root, st paddock.FileInfo, file string) string
 	rule, hit := c.names.Match(path.Join(c.above, name))
 	switch {
 	case hit == protect.Protected, hit == protect.Root && !isDir(root, file):
-		return c.names.Reason(rule) + "; programs on this machine would obey it; to copy it: --unprotect " + rule
+		why := c.names.Reason(rule) + "; programs on this machine would obey it"
+		if c.fresh {
+			return why
+		}
+		return why + "; to copy it: --unprotect " + rule
 	case hit != protect.Miss && !st.Mode.IsDir():
 		return "programs on this machine obey what is in a directory of this name, and it is none"
 	}
@@ -426,6 +466,10 @@ func (c *copying) outKind(ctx context.Context, root *os.Root, st paddock.FileInf
 	case fs.ModeDir:
 		return c.outDir(ctx, root, st, source, name, depth, false)
 	case fs.ModeSymlink:
+		if c.fresh {
+			c.leaveOut(source, "it is a link")
+			return nil
+		}
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: %w", err, paddock.Denied)
 		}
@@ -442,6 +486,10 @@ func (c *copying) outKind(ctx context.Context, root *os.Root, st paddock.FileInf
 
 func (c *copying) outFile(ctx context.Context, root *os.Root, mode fs.FileMode, source, name string) error {
 	old, err := root.Lstat(name)
+	if err == nil && c.fresh {
+		c.leaveOut(source, "something of this name is there already")
+		return nil
+	}
 	if err == nil && !old.Mode().IsRegular() {
 		return WithHint(fmt.Errorf("%s is there, and is no file: %w", filepath.Join(root.Name(), name), paddock.Exists), "remove it, or name another target")
 	}

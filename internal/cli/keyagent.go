@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -62,15 +63,9 @@ func sshAgent(a *App) (string, error) {
 // gpgTime bounds the calls of gpgconf, the first of which may start the agent.
 const gpgTime = 10 * time.Second
 
-// systemDirs are the directories in which programs are found that Paddock starts by itself. PATH is not used, because it may
-// include a directory that a sandbox writes, such as .venv/bin of a workspace.
-func systemDirs() []string {
-	return []string{"/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"}
-}
-
 // systemProgram finds a program of this machine that no sandbox with these mounts could exchange.
 func systemProgram(name string, mounts []paddock.Mount) (string, error) {
-	for _, dir := range systemDirs() {
+	for _, dir := range hostroot.ProgramDirs() {
 		found, err := exec.LookPath(filepath.Join(dir, name))
 		if err != nil {
 			continue
@@ -80,7 +75,7 @@ func systemProgram(name string, mounts []paddock.Mount) (string, error) {
 		}
 		return found, nil
 	}
-	return "", WithHint(fmt.Errorf("%s is in none of %s: %w", name, Join(systemDirs()), paddock.NotFound), "install it there, as packages of the system do; PATH is not used, because a sandbox may write in it")
+	return "", WithHint(fmt.Errorf("%s is in none of %s: %w", name, Join(hostroot.ProgramDirs()), paddock.NotFound), "install it there, as packages of the system do; PATH is not used, because a sandbox may write in it")
 }
 
 // gpgAgent starts the caller's gpg-agent if needed, and returns its socket for others than the caller.
@@ -89,8 +84,8 @@ func gpgAgent(a *App, mounts []paddock.Mount) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	env := []string{"PATH=" + strings.Join(systemDirs(), string(filepath.ListSeparator))} // the agent starts others by name
-	for _, name := range []string{                                                        // what the agent and its dialogues need; none is a program
+	env := []string{"PATH=" + strings.Join(hostroot.ProgramDirs(), string(filepath.ListSeparator))} // the agent starts others by name
+	for _, name := range []string{                                                                  // what the agent and its dialogues need; none is a program
 		"HOME", "GNUPGHOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TERM", "GPG_TTY", "DISPLAY", "XAUTHORITY",
 		"WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS",
 	} {

@@ -270,7 +270,7 @@ Exit status: 0, or 125 if nothing was kept.`,
 	fs.SortFlags = false
 	f.register(fs)
 	fs.BoolVar(&o.Memory, "live", false, "keep the processes and their memory too, on tiers that can")
-	fs.StringVar(&o.Name, "name", "", "`ID` of the snapshot (default: one that is made up)")
+	fs.StringVar(&o.Name, "name", "", "`name` that is kept with the snapshot, whose ID is made up")
 	fs.BoolVar(&asJSON, "json", false, "answer with one JSON object")
 	return c
 }

@@ -20,27 +20,28 @@ const kept = 1 << 20
 // A result is what `paddock run --json` answers; docs/reference/run.schema.json
 // describes it. Times are nanoseconds, sizes bytes.
 type result struct {
-	Version  int               `json:"version"` // of this format: 1
-	Status   int               `json:"status"`  // paddock's own exit status
-	Tier     paddock.Tier      `json:"tier,omitempty"`
-	Passed   []auto.PassedOver `json:"passed_over,omitempty"` // stronger tiers, and why not
-	ID       paddock.ID        `json:"id,omitempty"`
-	Args     []string          `json:"args"`
-	Exit     *paddock.Exit     `json:"exit"` // null if the command was not started or its end is not known
-	Error    *failure          `json:"error,omitempty"`
-	Stdout   *captured         `json:"stdout,omitempty"` // only without a file to write the result to
-	Stderr   *captured         `json:"stderr,omitempty"`
-	Limits   *paddock.Limits   `json:"limits,omitempty"`
-	Usage    *paddock.Usage    `json:"usage,omitempty"` // of the sandbox as a whole
-	Control  []paddock.Finding `json:"enforced,omitempty"`
-	Refused  []paddock.Refusal `json:"refused,omitempty"`
-	Asked    []asked           `json:"asked,omitempty"`              // what was decided at the terminal, but for what was allowed once
-	Changed  []changedFile     `json:"changed,omitempty"`            // files in writable mounts that programs of this machine obey
-	Partial  bool              `json:"changed_incomplete,omitempty"` // there was more than could be looked at
-	Monitor  *monitored        `json:"monitor,omitempty"`            // what the monitor decided, if there was one
-	Steps    []int64           `json:"steps,omitempty"`              // numbers of the steps in the journal that changed something; see paddock undo
-	Proposal int64             `json:"proposal,omitempty"`           // number of the proposal, of a run that is reviewed; see paddock apply
-	Notes    []policy.Problem  `json:"notes,omitempty"`              // on the policy file: what is probably not meant, or has no effect
+	Version   int               `json:"version"` // of this format: 1
+	Status    int               `json:"status"`  // paddock's own exit status
+	Tier      paddock.Tier      `json:"tier,omitempty"`
+	Passed    []auto.PassedOver `json:"passed_over,omitempty"` // stronger tiers, and why not
+	ID        paddock.ID        `json:"id,omitempty"`
+	Args      []string          `json:"args"`
+	Exit      *paddock.Exit     `json:"exit"` // null if the command was not started or its end is not known
+	Error     *failure          `json:"error,omitempty"`
+	Stdout    *captured         `json:"stdout,omitempty"` // only without a file to write the result to
+	Stderr    *captured         `json:"stderr,omitempty"`
+	Limits    *paddock.Limits   `json:"limits,omitempty"`
+	Usage     *paddock.Usage    `json:"usage,omitempty"` // of the sandbox as a whole
+	Control   []paddock.Finding `json:"enforced,omitempty"`
+	Refused   []paddock.Refusal `json:"refused,omitempty"`
+	Asked     []asked           `json:"asked,omitempty"`              // what was decided at the terminal, but for what was allowed once
+	Changed   []changedFile     `json:"changed,omitempty"`            // files in writable mounts that programs of this machine obey
+	Partial   bool              `json:"changed_incomplete,omitempty"` // there was more than could be looked at
+	Monitor   *monitored        `json:"monitor,omitempty"`            // what the monitor decided, if there was one
+	Steps     []int64           `json:"steps,omitempty"`              // numbers of the steps in the journal that changed something; see paddock undo
+	Proposal  int64             `json:"proposal,omitempty"`           // number of the proposal, of a run that is reviewed; see paddock apply
+	Artifacts []string          `json:"artifacts,omitempty"`          // paths of what --artifacts copied
+	Notes     []policy.Problem  `json:"notes,omitempty"`              // on the policy file: what is probably not meant, or has no effect
 }
 
 // A failure is an error of Paddock's own.

@@ -19,6 +19,7 @@ import (
 type runFlags struct {
 	specFlags
 	monitorFlags
+	languageFlags
 	audit    auditFlags
 	script   string
 	file     string
@@ -98,6 +99,12 @@ With --git, git inside reaches the repositories that the workspace has as https
 remotes, and they alone, with the login that your own git has for them, and it
 commits in your name. The login stays outside. docs/use/git.md tells more.
 
+With --lang LANGUAGE FILE, a program that is one file of source is run: by this
+machine's own tools if it has them, else in an image that has. --with PACKAGE
+installs a library first: only then is the registry reached. What the program
+leaves in $PADDOCK_ARTIFACTS, such as plots, is copied to --artifacts DIRECTORY.
+docs/use/languages.md tells more.
+
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
 written to standard output. With --json=FILE the object goes to FILE, and
@@ -116,6 +123,7 @@ Paddock itself failed; 123 if a monitor refused the command or ended the sandbox
   paddock run --ask --workspace . -- ./fetch.sh
   paddock run --publish 8080 --workspace . -- python3 -m http.server 8080
   paddock run --tier sim --workspace . -- 'grep -c ERROR app.log | tee count'
+  paddock run --lang python --with pandas --artifacts out report.py
   paddock run --tier sim < script.sh`,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -132,6 +140,7 @@ Paddock itself failed; 123 if a monitor refused the command or ended the sandbox
 	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
 	fs.Lookup("json").NoOptDefVal = "-"
 	f.audit.register(fs)
+	f.registerLanguage(fs)
 	f.registerMonitor(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	f.registerPublish(fs)
@@ -177,7 +186,7 @@ func (f *runFlags) check(a *App, args []string, changed func(string) bool) error
 	switch {
 	case text && file:
 		return WithHint(fmt.Errorf("-c and -f are two scripts: %w", paddock.Invalid), "leave one out")
-	case text, file:
+	case text, file, f.lang != "":
 	case len(args) == 0 && (isTerminal(a.Stdin) || isEmpty(a.Stdin)):
 		return WithHint(fmt.Errorf("there is no command to run, and no script on standard input: %w", paddock.Invalid),
 			"paddock run [flags] -- COMMAND [ARGUMENT…]; for a shell: paddock shell")
@@ -185,6 +194,8 @@ func (f *runFlags) check(a *App, args []string, changed func(string) bool) error
 		return WithHint(fmt.Errorf("a terminal's input cannot be a script: %w", paddock.Invalid), "name a command, or leave -t out")
 	case len(args) > 0 && args[0] == "":
 		return WithHint(fmt.Errorf("the command's name is empty: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
+	}
+	switch {
 	case f.terminal && f.json == "-":
 		return WithHint(fmt.Errorf("-t and --json both want standard output: %w", paddock.Invalid), "write the object to a file: --json=FILE")
 	case f.terminal && f.strip:
@@ -199,12 +210,24 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if err := f.check(a, args, changed); err != nil {
 		return err
 	}
-	s, err := f.scripted(changed)
+	prog, err := f.program(a, args, changed)
+	if err != nil {
+		return err
+	}
+	var s script
+	if prog != nil {
+		args, err = prog.Run(prog.source, prog.args)
+	} else {
+		s, err = f.scripted(changed)
+	}
 	if err != nil {
 		return err
 	}
 	p, err := f.plan(a, changed)
 	if err != nil {
+		return err
+	}
+	if err := prog.amend(a, p, f); err != nil {
 		return err
 	}
 	limit, err := p.budget(f.budget)
@@ -338,7 +361,13 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	var exit paddock.Exit
 	spent, err := spend(starting, limit, b, p.spec.Policy.Network.Mode)
 	if err == nil {
+		err = prog.place(starting, a, b, f.artifacts != "")
+	}
+	if err == nil {
 		exit, err = a.judgedScript(starting, f, b, relay, s, args, r, asker, mon)
+	}
+	if lost := f.takeArtifacts(starting, a, b, r); lost != nil {
+		err = errors.Join(err, lost)
 	}
 	ports.end(a)
 	seen := b.seen()

@@ -12,6 +12,12 @@ func SystemDirs() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"}
 }
 
+// ProgramDirs returns the host's directories in which programs are found that Paddock starts by itself. PATH is not used, because
+// it may include a directory that a sandbox writes, such as .venv/bin of a workspace.
+func ProgramDirs() []string {
+	return []string{"/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/opt/homebrew/bin"}
+}
+
 // PrivateDirs returns the directories that each sandbox has for itself, in addition to the home.
 func PrivateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} }
 

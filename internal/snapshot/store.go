@@ -204,7 +204,7 @@ func (s *Store) open(id paddock.SnapshotID) (*os.File, *reader, error) {
 func (s *Store) openList(name string, id paddock.SnapshotID) (*os.File, *reader, error) {
 	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("snapshot %s: %w", id, paddock.NotFound)
+		return nil, nil, fmt.Errorf("there is no snapshot %s: %w", id, paddock.NotFound)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read snapshot %s: %w", id, err)

@@ -207,7 +207,7 @@ func readCheckpoint(dir string) (*checkpoint, error) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, checkpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w", paddock.NotFound)
+		return nil, fmt.Errorf("there is no snapshot of this ID: %w", paddock.NotFound)
 	}
 	if err != nil {
 		return nil, err

@@ -168,7 +168,7 @@ func (s *Store) dir(id paddock.SnapshotID) (string, error) {
 		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
 	}
 	if !strings.HasPrefix(string(id), snapshotPrefix) {
-		return "", fmt.Errorf("%w", paddock.NotFound)
+		return "", fmt.Errorf("there is no snapshot of this ID: %w", paddock.NotFound)
 	}
 	return filepath.Join(s.Site.Data, string(id)), nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/image/dockerlogin"
+	"github.com/paddock-sandbox/paddock/internal/image/registry"
 	"github.com/paddock-sandbox/paddock/internal/image/signature"
 	"github.com/paddock-sandbox/paddock/internal/image/store"
 )
@@ -158,7 +160,7 @@ func imagePull(ctx context.Context, a *cli.App, f pullFlags, reference string) e
 	ctx, stop := a.Interruptible(ctx)
 	defer stop()
 	show, clear := a.Line()
-	img, err := s.Pull(ctx, store.Request{Reference: reference, Credentials: dockerlogin.Credentials, Private: true, Always: f.always, Policy: policy, Say: pullLine(show)})
+	img, err := s.Pull(ctx, store.Request{Reference: reference, Credentials: credentials(a), Private: true, Always: f.always, Policy: policy, Say: pullLine(show)})
 	clear()
 	if err != nil {
 		return cli.Because(ctx, pullHint(err, reference))
@@ -170,6 +172,12 @@ func imagePull(ctx context.Context, a *cli.App, f pullFlags, reference string) e
 }
 
 // pullLine shows how far a pull is, now and then.
+// credentials returns what reads the caller's own for a registry, when it is asked.
+func credentials(a *cli.App) func(context.Context, string) (registry.Credentials, error) {
+	r := dockerlogin.Reader{Lookup: a.Lookup, Env: os.Environ(), Say: func(text string) { fmt.Fprintf(a.Stderr, "paddock: note: %s\n", cli.OneLine(text)) }}
+	return r.Credentials
+}
+
 func pullLine(show func(string)) func(store.Progress) {
 	var last time.Time
 	return func(p store.Progress) {

@@ -11,7 +11,6 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/image"
-	"github.com/paddock-sandbox/paddock/internal/image/dockerlogin"
 	"github.com/paddock-sandbox/paddock/internal/image/store"
 )
 
@@ -76,7 +75,7 @@ func digestFor(ctx context.Context, a *cli.App, s *store.Store, reference, when 
 		return "", fmt.Errorf("--pull %s: there is no such time: %w", when, paddock.Invalid)
 	}
 	show, clear := a.Line()
-	img, err := s.Pull(ctx, store.Request{Reference: reference, Credentials: dockerlogin.Credentials, Private: true, Always: when == "always", Say: pullLine(show)})
+	img, err := s.Pull(ctx, store.Request{Reference: reference, Credentials: credentials(a), Private: true, Always: when == "always", Say: pullLine(show)})
 	clear()
 	if err != nil && strings.HasPrefix(reference, "sha256:") {
 		return "", cli.WithHint(err, "no registry is known for a digest alone: name the image too, such as HOST/owner/name@%s", reference)

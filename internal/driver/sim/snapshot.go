@@ -133,7 +133,7 @@ func (d *Driver) root(spec paddock.Spec, o vfs.Options) (*vfs.Snapshot, []mounte
 		return k.tree, append([]mounted(nil), k.mounts...), nil
 	}
 	if s.store == nil {
-		return nil, nil, fmt.Errorf("snapshot %q: %w", string(id), paddock.NotFound)
+		return nil, nil, fmt.Errorf("there is no snapshot %q: %w", string(id), paddock.NotFound)
 	}
 	tree, err := s.read(id, o)
 	return tree, nil, err
