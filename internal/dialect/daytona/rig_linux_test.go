@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,17 +28,55 @@ const top = "../../.."
 
 const scriptTime = 3 * time.Minute // for what waits for nothing but answers
 
-func TestTheClientsOfDaytonaAreKeptTheirPromises(t *testing.T) {
+// needs gives the program and the clients, and skips where they are not there.
+func needs(t *testing.T) (program, clients string) {
+	t.Helper()
 	abs, err := filepath.Abs(top)
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, clients := abs+"/bin/paddock", abs+"/.tmp/sdk/daytona"
+	program, clients = abs+"/bin/paddock", abs+"/.tmp/sdk/daytona"
 	for _, name := range []string{program, clients + ".txt"} {
 		if _, err := os.Stat(name); err != nil {
 			t.Skipf("%v: make build sdk", err)
 		}
 	}
+	return program, clients
+}
+
+var pasted = regexp.MustCompile("(?ms)^<!-- test: daytona -->\n```sh\n(.*?)^```$.*?^<!-- output: daytona -->\n```text\n(.*?)^```$")
+
+func TestTheDocumentsProgramForDaytonaWorks(t *testing.T) {
+	_, clients := needs(t)
+	text, err := os.ReadFile(top + "/docs/server/daytona.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := pasted.FindSubmatch(text)
+	if m == nil {
+		t.Fatal("docs/server/daytona.md has no program for Daytona")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", strings.ReplaceAll(string(m[1]), "7463", port)) // somebody may listen there
+	cmd.Dir, cmd.WaitDelay = top, 5*time.Second
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONPATH=" + clients, "PYTHONDONTWRITEBYTECODE=1"}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, m[2]) {
+		t.Errorf("%v: it prints %q, and is to print %q", err, out, m[2])
+	}
+}
+
+func TestTheClientsOfDaytonaAreKeptTheirPromises(t *testing.T) {
+	program, clients := needs(t)
 	url := serve(t, program)
 	scripts, err := filepath.Glob("testdata/py/*.py")
 	if err != nil || len(scripts) == 0 {
