@@ -144,7 +144,7 @@ func (c *call) interpret() error {
 	}
 	ws, err := c.upgrade()
 	if err != nil {
-		return nil //nolint:nilerr // it has answered
+		return nil // it has answered
 	}
 	defer ws.CloseNow() //nolint:errcheck // it is closed by then, or lost
 	ws.SetReadLimit(dialect.MaxBody)

@@ -325,11 +325,11 @@ func (c *call) joined(start func(paddock.Output) (paddock.Process, error)) error
 	}
 	defer p.Release()
 	if s.ws, err = c.upgrade(exitControl); err != nil {
-		return nil //nolint:nilerr // it has answered
+		return nil // it has answered
 	}
 	defer s.ws.CloseNow() //nolint:errcheck // it is closed by then, or lost
 	if err := send(ctx, s.ws, websocket.MessageText, []byte(`{"type":"control","status":"connected"}`)); err != nil {
-		return nil //nolint:nilerr // the client has gone
+		return nil // the client has gone
 	}
 	close(s.ready)
 	if !c.h.spawn(func() {

@@ -484,7 +484,7 @@ var (
 func (c *call) follow(sb paddock.Sandbox, dir, id string) error {
 	ws, err := c.upgrade()
 	if err != nil {
-		return nil //nolint:nilerr // it has answered
+		return nil // it has answered
 	}
 	defer ws.CloseNow() //nolint:errcheck // it is closed by then, or lost
 	ctx := ws.CloseRead(c.ctx)

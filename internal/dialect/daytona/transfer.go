@@ -1,6 +1,7 @@
 package daytona
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +57,6 @@ func (c *call) upload() error {
 		if err != nil {
 			return invalid("the form ended early")
 		}
-		defer part.Close()
 		from = part
 	}
 	if err := c.write(sb, name, from); err != nil {
@@ -98,7 +98,7 @@ func (c *call) bulkUpload() error {
 		switch key := part.FormName(); {
 		case strings.HasSuffix(key, ".path"):
 			text, err := io.ReadAll(io.LimitReader(part, maxPath+1))
-			if err != nil || len(text) == 0 || len(text) > maxPath || strings.ContainsRune(string(text), 0) {
+			if err != nil || len(text) == 0 || len(text) > maxPath || bytes.IndexByte(text, 0) >= 0 {
 				return coded(400, codeFilePath, paddock.Invalid, "%s is a path of up to %d bytes", dialect.Printable(key), maxPath)
 			}
 			if err := c.place.Hold(int64(len(key) + len(text))); err != nil {
