@@ -145,7 +145,7 @@ $(PYTHON):
 	@mv $(TMP)/npm/*.tgz $@
 
 .PHONY: sdk
-sdk: $(TMP)/sdk/js.txt $(TMP)/sdk/py.txt ## Install E2B's own clients, which judge the dialect, with npm and pip
+sdk: $(TMP)/sdk/js.txt $(TMP)/sdk/py.txt $(TMP)/sdk/daytona.txt ## Install E2B's and Daytona's own clients, which judge the dialects, with npm and pip
 
 # Each is installed again when what is pinned changes.
 $(TMP)/sdk/js.txt: internal/dialect/e2b/testdata/js/package.json internal/dialect/e2b/testdata/js/package-lock.json
@@ -158,6 +158,12 @@ $(TMP)/sdk/py.txt: internal/dialect/e2b/testdata/py/requirements.txt
 	@mkdir -p $(TMP)/sdk
 	rm -rf $(TMP)/sdk/py
 	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/sdk/py -r $<
+	@touch $@
+
+$(TMP)/sdk/daytona.txt: internal/dialect/daytona/testdata/py/requirements.txt
+	@mkdir -p $(TMP)/sdk
+	rm -rf $(TMP)/sdk/daytona
+	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/sdk/daytona -r $<
 	@touch $@
 
 .PHONY: clients

@@ -6,6 +6,7 @@ require (
 	connectrpc.com/connect v1.21.1
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
 	github.com/aws/aws-sdk-go-v2 v1.47.7
+	github.com/coder/websocket v1.8.14
 	github.com/containerd/cgroups/v3 v3.1.0
 	github.com/creack/pty v1.1.24
 	github.com/dsnet/compress v0.0.1

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -55,7 +55,7 @@ func measureImages(ctx context.Context, o options) (_ []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	hub := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	hub := httptest.NewServer(registry.New(registry.Logger(slog.NewLogLogger(slog.DiscardHandler, 0))))
 	defer hub.Close()
 	ref := strings.TrimPrefix(hub.URL, "http://") + "/bench:1"
 	if err := push(ref, layers); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/codeinterpreter"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd"
@@ -45,14 +46,14 @@ func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, addres
 	}
 	return e2b.New(ctx, e2b.Options{
 		Ports: ports, Domain: domain, Secret: secret, Ready: c.ready, Disk: int64(f.disk),
-		Enter: func(ctx context.Context, tenant string) (e2b.Place, error) {
+		Enter: func(ctx context.Context, tenant string) (dialect.Place, error) {
 			place, err := api.Enter(ctx, tenant)
 			if err != nil {
 				return nil, err
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Live: c.live, Tenant: c.lessor, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.Wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
+		Caller: c.dialectCaller, Live: c.live, Tenant: c.lessor, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.Wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
 	})
 }
 
@@ -87,17 +88,17 @@ func (c *accounts) lessor(_ context.Context, tenant string) (lifetime.Lessor, er
 	return k, nil
 }
 
-// e2bCaller says whose a key is, in the dialect's words.
-func (c *accounts) e2bCaller(ctx context.Context, text string) (e2b.Caller, error) {
+// dialectCaller says whose a key is, in the words of dialects.
+func (c *accounts) dialectCaller(ctx context.Context, text string) (dialect.Caller, error) {
 	who, err := c.holder(ctx, text)
 	if err != nil {
-		return e2b.Caller{}, err
+		return dialect.Caller{}, err
 	}
 	k, err := c.lessor(ctx, who.Name)
 	if err != nil {
-		return e2b.Caller{}, err
+		return dialect.Caller{}, err
 	}
-	return e2b.Caller{Tenant: who.Name, Who: who.Who, Driver: k, Check: who.Refuse, Private: who.Trusted, ReadOnly: who.ReadOnly}, nil
+	return dialect.Caller{Tenant: who.Name, Who: who.Who, Driver: k, Check: who.Refuse, Private: who.Trusted, ReadOnly: who.ReadOnly}, nil
 }
 
 // mark has admission and the record see who calls.

@@ -393,7 +393,13 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 			l.Close()
 			return errors.Join(cli.Because(ctx, err), s.cut())
 		}
-		s.speak(h)
+		s.speak("e2b", h)
+		d, err := openDaytona(ctx, a, c, f, log, s.api)
+		if err != nil {
+			l.Close()
+			return errors.Join(cli.Because(ctx, err), s.cut())
+		}
+		s.speak("daytona", d)
 	}
 	return serveOn(ctx, a, l, s, o, time.Duration(f.idle))
 }

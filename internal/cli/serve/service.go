@@ -21,8 +21,8 @@ type service struct {
 	caller func(*http.Request) (server.Caller, error)
 	log    *slog.Logger
 	access *access.Control // of ports inside sandboxes; nil is none
-	e2b    *e2b.Handler    // nil speaks no other API
-	other  http.Handler    // e2b, under the API's supervision
+	e2b    *e2b.Handler    // nil does not speak E2B's API
+	other  []dialectOf     // APIs of others, under the API's supervision
 
 	mu       sync.Mutex
 	draining bool          // guarded by mu
@@ -43,9 +43,25 @@ func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, err
 	return &service{api: api, driver: d, caller: caller, log: log, access: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
 }
 
-// speak makes the service answer E2B's API too.
-func (s *service) speak(h *e2b.Handler) {
-	s.e2b, s.other = h, s.api.Supervise("e2b", h)
+// A speaker answers the requests of an API of others that it takes.
+type speaker interface {
+	http.Handler
+	Takes(r *http.Request) bool
+	Close() error
+}
+
+// A dialectOf is a speaker, and how it is called.
+type dialectOf struct {
+	speaker
+	supervised http.Handler
+}
+
+// speak makes the service answer an API of others too.
+func (s *service) speak(name string, h speaker) {
+	if of, ok := h.(*e2b.Handler); ok {
+		s.e2b = of
+	}
+	s.other = append(s.other, dialectOf{h, s.api.Supervise(name, h)})
 }
 
 // known tells whether a request shows a good key, in either of the headers that
@@ -59,10 +75,17 @@ func (s *service) known(r *http.Request) bool {
 	return err == nil
 }
 
-// forE2B reports whether a request is for E2B's API.
-func (s *service) forE2B(r *http.Request) bool { return s.e2b != nil && s.e2b.Takes(r) }
+// dialect returns what answers a request that is for an API of others.
+func (s *service) dialect(r *http.Request) (http.Handler, bool) {
+	for _, d := range s.other {
+		if d.Takes(r) {
+			return d.supervised, true
+		}
+	}
+	return nil, false
+}
 
-// ServeHTTP passes a request to the first of these that it is for: a port of a sandbox (access), E2B's API (e2b), the
+// ServeHTTP passes a request to the first of these that it is for: a port of a sandbox (access), an API of others, the
 // server's health, the server's own API. Ports come first, because at the host of a port every path belongs to the
 // sandbox. The hosts of E2B's API and of its sandboxes are below the same domain, and are the only ones there that
 // belong to no port. Questions about the server's health do not count as use of the server.
@@ -73,10 +96,10 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.access != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.access.Take(w, r) {
 		return
 	}
-	if s.forE2B(r) {
+	if h, ok := s.dialect(r); ok {
 		s.count(1)
 		defer s.count(-1)
-		s.other.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 		return
 	}
 	switch r.URL.Path {
@@ -149,10 +172,11 @@ func (s *service) end(ctx context.Context) error {
 
 // cut ends the calls under way. It waits for them, but not for longer than cutTime.
 func (s *service) cut() error {
-	var e2bErr, apiErr error
+	errs := make([]error, len(s.other)) // each is written by one goroutine
+	var apiErr error
 	var cuts sync.WaitGroup
-	if s.e2b != nil {
-		cuts.Go(func() { e2bErr = s.e2b.Close() })
+	for i, d := range s.other {
+		cuts.Go(func() { errs[i] = d.Close() })
 	}
 	cuts.Go(func() { apiErr = s.api.Close() })
 	done := make(chan struct{})
@@ -164,7 +188,7 @@ func (s *service) cut() error {
 	defer late.Stop()
 	select {
 	case <-done:
-		return errors.Join(e2bErr, apiErr)
+		return errors.Join(append(errs, apiErr)...)
 	case <-late.C:
 		s.log.Warn("calls are still under way, because their sandboxes do not answer", "after", cutTime)
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server"
@@ -92,7 +93,7 @@ func fullService(t *testing.T) *service {
 	}
 	h, err := e2b.New(t.Context(), e2b.Options{
 		Domain: "box.test:7463", Store: noNotes{},
-		Caller: func(context.Context, string) (e2b.Caller, error) { return e2b.Caller{}, paddock.Denied },
+		Caller: func(context.Context, string) (dialect.Caller, error) { return dialect.Caller{}, paddock.Denied },
 		Live:   func(context.Context, string, string) (bool, error) { return false, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return nil, paddock.Denied },
 		Envd:   func(e2b.Inside) (e2b.Port, error) { return nil, paddock.Unsupported },
@@ -100,7 +101,7 @@ func fullService(t *testing.T) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.speak(h)
+	s.speak("e2b", h)
 	t.Cleanup(func() {
 		if err := s.end(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/jsonbody"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
@@ -44,7 +45,7 @@ const (
 // A build makes a template: it runs steps in a sandbox and takes a snapshot of it.
 type build struct {
 	id, template string
-	caller       Caller
+	caller       dialect.Caller
 	begun        time.Time
 
 	mu     sync.Mutex
@@ -107,10 +108,10 @@ func (c *call) newTemplate() error {
 	}
 	n, ok := parseName(q.Name)
 	if !ok || n.space != "" && n.space != c.caller.Tenant {
-		return invalid("name: %q is not of the form name or name:tag, in lower case", printable(q.Name))
+		return invalid("name: %q is not of the form name or name:tag, in lower case", dialect.Printable(q.Name))
 	}
 	if slices.Contains(base(), n.name) {
-		return invalid("name: %q is a template of the server's", printable(n.name))
+		return invalid("name: %q is a template of the server's", dialect.Printable(n.name))
 	}
 	tags := q.Tags
 	if n.tag != "" {
@@ -138,7 +139,7 @@ func (c *call) newTemplate() error {
 	}
 	t := c.template(n.name, "")
 	if t.Sandbox != "" {
-		return refuse(409, paddock.Exists, "name: %q is a snapshot", printable(n.name))
+		return refuse(409, paddock.Exists, "name: %q is a snapshot", dialect.Printable(n.name))
 	}
 	if n := len(c.listing()); len(t.Builds) == 0 && n >= maxTemplates {
 		return refuse(429, paddock.Exhausted, "%d templates is the maximum; delete one", n)
@@ -179,7 +180,7 @@ func (c *call) startBuild() error {
 	}
 	b, ok := t.build(c.PathValue("build"))
 	if !ok {
-		return refuse(404, paddock.NotFound, "build '%s' not found", printable(c.PathValue("build")))
+		return refuse(404, paddock.NotFound, "build '%s' not found", dialect.Printable(c.PathValue("build")))
 	}
 	if b.Status != waiting {
 		return refuse(409, paddock.Conflict, "build '%s' was started already", b.ID)
@@ -346,7 +347,7 @@ func checkSteps(steps []step) error {
 		case "WORKDIR", "USER":
 			good = n == 1
 		default:
-			return cannot("steps: step %d is %q, not RUN, COPY, ENV, WORKDIR or USER", i+1, printable(s.Type))
+			return cannot("steps: step %d is %q, not RUN, COPY, ENV, WORKDIR or USER", i+1, dialect.Printable(s.Type))
 		}
 		if !good {
 			return invalid("steps: step %d, %s, has the wrong arguments", i+1, s.Type)
@@ -535,7 +536,7 @@ func (c *call) state() (*template, buildState, error) {
 	}
 	kept, ok := t.build(c.PathValue("build"))
 	if !ok {
-		return nil, buildState{}, refuse(404, paddock.NotFound, "build '%s' not found", printable(c.PathValue("build")))
+		return nil, buildState{}, refuse(404, paddock.NotFound, "build '%s' not found", dialect.Printable(c.PathValue("build")))
 	}
 	c.h.mu.Lock()
 	b := c.h.builds[kept.ID]
@@ -562,7 +563,7 @@ func (c *call) buildStatus() error {
 	for name, to := range map[string]*int{"logsOffset": &offset, "limit": &limit} {
 		if text := c.URL.Query().Get(name); text != "" {
 			if *to, err = strconv.Atoi(text); err != nil || *to < 0 {
-				return invalid("%s: %q is not a number", name, printable(text))
+				return invalid("%s: %q is not a number", name, dialect.Printable(text))
 			}
 		}
 	}

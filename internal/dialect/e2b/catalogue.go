@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // templateTable returns every route of templates.
@@ -229,7 +230,7 @@ func (c *call) prune(t *template, newest bool) error {
 	return c.h.prune(c.ctx, c.caller, t, newest)
 }
 
-func (h *Handler) prune(ctx context.Context, caller Caller, t *template, newest bool) error {
+func (h *Handler) prune(ctx context.Context, caller dialect.Caller, t *template, newest bool) error {
 	var kept []built
 	var errs []error
 	for i, b := range t.Builds {
@@ -300,7 +301,7 @@ func (c *call) tag() error {
 	}
 	n, ok := parseName(q.Target)
 	if !ok || n.tag == "" {
-		return invalid("target: %q is not name:tag", printable(q.Target))
+		return invalid("target: %q is not name:tag", dialect.Printable(q.Target))
 	}
 	if err := goodTags(q.Tags); err != nil {
 		return err
@@ -336,7 +337,7 @@ func goodTags(tags []string) error {
 	}
 	for _, tag := range tags {
 		if !word(tag, ".") {
-			return invalid("tags: %q is not of lower-case letters, digits, dashes, dots and underscores", printable(tag))
+			return invalid("tags: %q is not of lower-case letters, digits, dashes, dots and underscores", dialect.Printable(tag))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -58,8 +59,8 @@ func (w *watch) open() {
 		w.Fatal(err)
 	}
 	w.h, err = e2b.New(w.Context(), e2b.Options{
-		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
-			return e2b.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
+		Caller: func(_ context.Context, key string) (dialect.Caller, error) {
+			return dialect.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
 		},
 		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return w.d, nil },

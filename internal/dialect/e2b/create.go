@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -185,7 +186,7 @@ func timeout(seconds int64) (time.Duration, error) {
 func environment(vars map[string]string) error {
 	for name, value := range vars {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return invalid("envVars: %q is not a variable name", printable(name))
+			return invalid("envVars: %q is not a variable name", dialect.Printable(name))
 		}
 	}
 	return nil

@@ -4,66 +4,17 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
-
-// A Caller identifies who makes a request of the control plane.
-type Caller struct {
-	// Tenant distinguishes callers. State is kept by tenant.
-	Tenant string
-	// Who identifies the caller in logs: the ID of a key, never the key.
-	Who string
-	// Driver makes and finds the tenant's sandboxes, and no others.
-	Driver lifetime.Lessor
-	// Check returns an error if the caller may not ask for a spec. Nil refuses nothing.
-	Check func(paddock.Spec) error
-	// Private permits registries at private addresses.
-	Private bool
-	// ReadOnly permits only requests that change nothing.
-	ReadOnly bool
-}
-
-// A Place is a request's share of its tenant's maximum, until Leave.
-type Place interface {
-	// Body counts the bytes read as held, until Leave. Reading fails with
-	// [paddock.Exhausted] if that exceeds the bound.
-	Body(r io.Reader) io.Reader
-	// Hold counts n more bytes as held, until Leave.
-	Hold(n int64) error
-	// Encode returns v in JSON as a line, and counts it as held for the client until Leave. It
-	// fails with [paddock.Exhausted] if that exceeds the bound.
-	Encode(v any) ([]byte, error)
-	Leave()
-}
-
-// A boundless place is used if Options.Enter is nil.
-type boundless struct{}
-
-func (boundless) Body(r io.Reader) io.Reader { return r }
-func (boundless) Hold(int64) error           { return nil }
-func (boundless) Leave()                     {}
-
-func (boundless) Encode(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	return append(data, '\n'), err
-}
-
-// A Store keeps texts across restarts, by kind, tenant and ID.
-type Store interface {
-	Keep(ctx context.Context, kind, tenant, id, data string) error
-	Forget(ctx context.Context, kind, tenant, id string) error
-	Each(ctx context.Context, kind string, f func(tenant, id, data string) error) error
-}
 
 // A Pull describes an image to pull, and for whom.
 type Pull struct {
@@ -90,7 +41,7 @@ type Images interface {
 // Options configure a handler.
 type Options struct {
 	// Caller identifies the owner of a key. For an unknown key it returns [paddock.Denied].
-	Caller func(ctx context.Context, key string) (Caller, error)
+	Caller func(ctx context.Context, key string) (dialect.Caller, error)
 
 	// Live reports whether a tenant's key, by its ID, may still write: URLs for uploads end with
 	// the key that asked for them.
@@ -106,10 +57,10 @@ type Options struct {
 	// Enter counts a request of a tenant, with a key, a sandbox's token or a link. It
 	// returns [paddock.Exhausted] if there are too many, and [paddock.Unavailable] if the
 	// server accepts no more. Nil counts nothing.
-	Enter func(ctx context.Context, tenant string) (Place, error)
+	Enter func(ctx context.Context, tenant string) (dialect.Place, error)
 
 	// Store keeps the state of sandboxes and templates.
-	Store Store
+	Store dialect.Store
 
 	// Secret is the key from which sandbox IDs are derived, so that a repeated request gets
 	// the same ID. If it is empty, a random secret is used. Then a request repeated after a
@@ -198,7 +149,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 		o.Wall = time.Now
 	}
 	if o.Enter == nil {
-		o.Enter = func(context.Context, string) (Place, error) { return boundless{}, nil }
+		o.Enter = func(context.Context, string) (dialect.Place, error) { return dialect.Boundless{}, nil }
 	}
 	h := &Handler{
 		o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, templates: map[string]*template{},

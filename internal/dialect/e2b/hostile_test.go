@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A timed answer notes until when its request's body may arrive.
@@ -103,7 +104,7 @@ func TestABodyOfTheControlPlaneHasToArriveInTime(t *testing.T) {
 			rest bool // package http waits for what follows
 		}{
 			"whole":     {`{"timeout":5}`, false},
-			"too large": {`{"timeout":5` + strings.Repeat(" ", maxBody) + `}`, true},
+			"too large": {`{"timeout":5` + strings.Repeat(" ", dialect.MaxBody) + `}`, true},
 		} {
 			w := &timed{ResponseRecorder: httptest.NewRecorder()}
 			body := &seen{Reader: strings.NewReader(c.body), w: w}
@@ -163,7 +164,7 @@ func TestACellCountsWithTheBodiesOfItsOwner(t *testing.T) {
 			held = holder.Hold(5)
 		}}, nil
 	}
-	h.o.Enter = func(context.Context, string) (Place, error) { return &meter{left: 10}, nil }
+	h.o.Enter = func(context.Context, string) (dialect.Place, error) { return &meter{left: 10}, nil }
 	for text, want := range map[string][2]bool{"short": {true, true}, "shorter": {true, false}, "longer than ten": {false, false}} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/execute", strings.NewReader(text))
 		for name, value := range map[string]string{headerID: testID, headerPort: "49999", headerToken: testToken} {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A login has the credentials for a registry. It is used while its build runs, and never
@@ -50,13 +52,13 @@ func (c *call) fromImage(q buildRequest) (rooted, error) {
 		case l.Type == "aws" || l.Type == "gcp":
 			return rooted{}, cannot("fromImageRegistry: this server does not support credentials of the type %s; use the type registry, with a user and a token of the registry", l.Type)
 		case l.Type != "registry":
-			return rooted{}, invalid("fromImageRegistry: the type %q is not registry", printable(l.Type))
+			return rooted{}, invalid("fromImageRegistry: the type %q is not registry", dialect.Printable(l.Type))
 		case l.Username == "" || l.Password == "" || len(l.Username) > maxUsername || len(l.Password) > maxPassword:
 			return rooted{}, invalid("fromImageRegistry: a username and a password are needed, of %d and %d characters at most", maxUsername, maxPassword)
 		}
 		p.Username, p.Password = l.Username, l.Password
 	}
-	return rooted{template: "the image " + printable(q.FromImage), env: map[string]string{}, pull: p}, nil
+	return rooted{template: "the image " + dialect.Printable(q.FromImage), env: map[string]string{}, pull: p}, nil
 }
 
 // environment returns an image's variables, without those that no process could have.

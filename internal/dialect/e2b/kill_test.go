@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -47,8 +48,8 @@ func TestASandboxThatDoesNotLetGoIsRemovedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &removing{}
 		h, err := New(t.Context(), Options{
-			Caller: func(context.Context, string) (Caller, error) {
-				return Caller{Tenant: "acme", Who: "acme", Driver: d}, nil
+			Caller: func(context.Context, string) (dialect.Caller, error) {
+				return dialect.Caller{Tenant: "acme", Who: "acme", Driver: d}, nil
 			},
 			Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 			Tenant: func(context.Context, string) (lifetime.Lessor, error) { return d, nil },

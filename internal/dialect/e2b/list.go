@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // States of sandboxes in E2B's API.
@@ -153,16 +154,16 @@ func (c *call) filter() (filter, error) {
 		f.states = strings.Split(text, ",")
 		for _, s := range f.states {
 			if s != running && s != paused {
-				return f, invalid("state: %q is neither %s nor %s", printable(s), running, paused)
+				return f, invalid("state: %q is neither %s nor %s", dialect.Printable(s), running, paused)
 			}
 		}
 	}
 	if f.order != "asc" && f.order != "desc" {
-		return f, invalid("order: %q is neither asc nor desc", printable(f.order))
+		return f, invalid("order: %q is neither asc nor desc", dialect.Printable(f.order))
 	}
 	if text := q.Get("startedAfter"); text != "" {
 		if f.after, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return f, invalid("startedAfter: %q is not a time", printable(text))
+			return f, invalid("startedAfter: %q is not a time", dialect.Printable(text))
 		}
 	}
 	if f.limit, err = page(q); err != nil {
@@ -180,7 +181,7 @@ func page(q url.Values) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 100 {
-		return 0, invalid("limit: %q is not a number from 1 to 100", printable(text))
+		return 0, invalid("limit: %q is not a number from 1 to 100", dialect.Printable(text))
 	}
 	return n, nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // size returns the bytes of a build's log.
@@ -59,7 +61,7 @@ func TestOfBuildsThatEndedTheNewestLogsAreKept(t *testing.T) {
 	begun := time.Now()
 	end := func(tenant string, n int) {
 		h.builds[fmt.Sprint(tenant, n)] = &build{
-			id: fmt.Sprint(tenant, n), caller: Caller{Tenant: tenant}, status: ready, ended: begun.Add(time.Duration(n) * time.Second), log: []logEntry{{}},
+			id: fmt.Sprint(tenant, n), caller: dialect.Caller{Tenant: tenant}, status: ready, ended: begun.Add(time.Duration(n) * time.Second), log: []logEntry{{}},
 		}
 	}
 	kept := func(tenant string) (list []int) {
@@ -73,7 +75,7 @@ func TestOfBuildsThatEndedTheNewestLogsAreKept(t *testing.T) {
 	enqueue := func(id string) {
 		t.Helper()
 		done := make(chan struct{})
-		b := &build{id: id, status: waiting, caller: Caller{Tenant: "third"}}
+		b := &build{id: id, status: waiting, caller: dialect.Caller{Tenant: "third"}}
 		b.start = func() { b.end(nil, ""); close(done) }
 		if err := h.enqueue(b); err != nil {
 			t.Fatal(err)
@@ -124,7 +126,7 @@ func TestTheRequestOfABuildHasABoundAndEndsWithIt(t *testing.T) {
 			t.Errorf("%s: %d %.200s", what, w.Code, w.Body)
 		}
 	}
-	b := &build{id: "c", status: waiting, caller: Caller{Tenant: "acme"}, start: func() {}}
+	b := &build{id: "c", status: waiting, caller: dialect.Caller{Tenant: "acme"}, start: func() {}}
 	if err := h.enqueue(b); err != nil {
 		t.Fatal(err)
 	}

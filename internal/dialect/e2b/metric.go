@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 const (
@@ -158,7 +159,7 @@ func (c *call) boxMetrics() error {
 	for i, name := range []string{"start", "end"} {
 		if text := c.URL.Query().Get(name); text != "" {
 			if bounds[i], err = strconv.ParseInt(text, 10, 64); err != nil || bounds[i] < 0 {
-				return invalid("%s: %q is not a time in seconds", name, printable(text))
+				return invalid("%s: %q is not a time in seconds", name, dialect.Printable(text))
 			}
 		}
 	}
@@ -254,12 +255,12 @@ func window(r *http.Request, name string, most int) (from int64, limit int, err 
 	limit = most
 	if text := r.URL.Query().Get(name); text != "" {
 		if from, err = strconv.ParseInt(text, 10, 64); err != nil || from < 0 {
-			return 0, 0, invalid("%s: %q is not a time in milliseconds", name, printable(text))
+			return 0, 0, invalid("%s: %q is not a time in milliseconds", name, dialect.Printable(text))
 		}
 	}
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
-			return 0, 0, invalid("limit: %q is not a number", printable(text))
+			return 0, 0, invalid("limit: %q is not a number", dialect.Printable(text))
 		}
 	}
 	return from, min(limit, most), nil
@@ -301,7 +302,7 @@ func chosen(r *http.Request, all []logEntry) ([]logEntry, error) {
 func severity(level string) (int, error) {
 	i := slices.Index([]string{"", "debug", "info", "warn", "error"}, level)
 	if i < 0 {
-		return 0, invalid("level: %q is not debug, info, warn or error", printable(level))
+		return 0, invalid("level: %q is not debug, info, warn or error", dialect.Printable(level))
 	}
 	return i, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // Bounds on rules, as E2B's.
@@ -47,9 +48,9 @@ func policy(n *network, internet *bool) (paddock.NetworkPolicy, error) {
 	case err != nil:
 		return p, err
 	case len(denied) > 0:
-		return p, invalid("denyOut: %q is a domain; addresses and ranges alone can be denied", printable(denied[0]))
+		return p, invalid("denyOut: %q is a domain; addresses and ranges alone can be denied", dialect.Printable(denied[0]))
 	case len(names) > 0 && !closed:
-		return p, invalid("allowOut: the domain %q needs %s in denyOut, because otherwise everything is allowed", printable(names[0]), everything)
+		return p, invalid("allowOut: the domain %q needs %s in denyOut, because otherwise everything is allowed", dialect.Printable(names[0]), everything)
 	}
 	proxy, err := n.EgressProxy.url()
 	if err != nil {
@@ -100,7 +101,7 @@ func hosts(field string, list []string) (ranges []netip.Prefix, names []string, 
 			continue
 		}
 		if !domain(text) {
-			return nil, nil, invalid("%s: %q is not an address, range or domain", field, printable(text))
+			return nil, nil, invalid("%s: %q is not an address, range or domain", field, dialect.Printable(text))
 		}
 		names = append(names, strings.ToLower(text))
 	}
@@ -192,7 +193,7 @@ func (n *network) check() error {
 		}
 	}
 	if strings.ContainsAny(n.MaskRequestHost, "/ \r\n\t\x00") || len(n.MaskRequestHost) > maxDomain*2 {
-		return invalid("maskRequestHost: %q is not a host", printable(n.MaskRequestHost))
+		return invalid("maskRequestHost: %q is not a host", dialect.Printable(n.MaskRequestHost))
 	}
 	if len(n.Rules) > maxRuleDomains {
 		return invalid("rules: %d domains, the maximum is %d", len(n.Rules), maxRuleDomains)
@@ -207,26 +208,26 @@ func (n *network) check() error {
 
 func checkRule(host string, list []rule) error {
 	if !domain(host) || host == "*" {
-		return invalid("rules: %q is not a domain of at most %d characters", printable(host), maxDomain)
+		return invalid("rules: %q is not a domain of at most %d characters", dialect.Printable(host), maxDomain)
 	}
 	if len(list) > 1 {
-		return invalid("rules: %q has %d rules, the maximum is one", printable(host), len(list))
+		return invalid("rules: %q has %d rules, the maximum is one", dialect.Printable(host), len(list))
 	}
 	for _, r := range list {
 		if r.Transform == nil {
 			continue
 		}
 		if len(r.Transform.Headers) > maxRuleHeaders {
-			return invalid("rules: %q has %d headers, the maximum is %d", printable(host), len(r.Transform.Headers), maxRuleHeaders)
+			return invalid("rules: %q has %d headers, the maximum is %d", dialect.Printable(host), len(r.Transform.Headers), maxRuleHeaders)
 		}
 		for name, value := range r.Transform.Headers {
 			switch {
 			case name == "" || len(name) > maxHeaderName || strings.ContainsFunc(name, notToken):
-				return invalid("rules: %q is not a header name of at most %d characters", printable(name), maxHeaderName)
+				return invalid("rules: %q is not a header name of at most %d characters", dialect.Printable(name), maxHeaderName)
 			case len(value) > maxHeaderValue || strings.ContainsAny(value, "\r\n\x00"):
-				return invalid("rules: the value of %q has a line break, or more than %d characters", printable(name), maxHeaderValue)
+				return invalid("rules: the value of %q has a line break, or more than %d characters", dialect.Printable(name), maxHeaderValue)
 			case strings.Contains(value, "${e2b."):
-				return cannot("rules: the value of %q asks for an identity or a secret of E2B, and this server has none", printable(name))
+				return cannot("rules: the value of %q asks for an identity or a secret of E2B, and this server has none", dialect.Printable(name))
 			}
 		}
 	}
@@ -269,7 +270,7 @@ func (p *egressProxy) url() (string, error) {
 	case p == nil:
 		return "", nil
 	case p.Address == "" || len(p.Address) > maxAddress || strings.ContainsAny(p.Address, "/@ \r\n"):
-		return "", invalid("egressProxy: the address %q is not host:port", printable(p.Address))
+		return "", invalid("egressProxy: the address %q is not host:port", dialect.Printable(p.Address))
 	case len(p.Username) > 255 || len(p.Password) > 255:
 		return "", invalid("egressProxy: the username and the password may have 255 characters each")
 	case p.Password != "" && p.Username == "":

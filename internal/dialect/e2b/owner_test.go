@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // A shelf is a store of one sandbox.
 type shelf struct {
-	Store
+	dialect.Store
 	rec record
 }
 
@@ -70,11 +71,11 @@ func handler(t *testing.T, rec record) (*Handler, *asked) {
 	d := &asked{}
 	rec.ID, rec.Tenant, rec.Token = testID, "acme", testToken
 	h, err := New(t.Context(), Options{
-		Caller: func(_ context.Context, key string) (Caller, error) {
+		Caller: func(_ context.Context, key string) (dialect.Caller, error) {
 			if key != "read" && key != "write" {
-				return Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
+				return dialect.Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
 			}
-			return Caller{Tenant: "acme", Who: "key-" + key, Driver: d, ReadOnly: key == "read"}, nil
+			return dialect.Caller{Tenant: "acme", Who: "key-" + key, Driver: d, ReadOnly: key == "read"}, nil
 		},
 		Live: func(_ context.Context, tenant, key string) (bool, error) {
 			return tenant == "acme" && key == "key-write" && !d.revoked, nil
@@ -210,7 +211,7 @@ func TestATenantsBuildsWaitForEachOtherAndLeaveRoomForOthers(t *testing.T) {
 	h, _ := handler(t, record{})
 	begun, ends := make(chan string, 100), map[string]chan bool{}
 	add := func(tenant string, i int) (*build, error) {
-		b := &build{id: fmt.Sprint(tenant, i), status: waiting, caller: Caller{Tenant: tenant}}
+		b := &build{id: fmt.Sprint(tenant, i), status: waiting, caller: dialect.Caller{Tenant: tenant}}
 		end := make(chan bool)
 		ends[b.id] = end
 		b.start = func() {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 )
 
@@ -35,7 +36,7 @@ type missing struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	bounded(w, r) // an identified caller gets more time
+	dialect.Bounded(w, r) // an identified caller gets more time
 	if _, own := h.byHost(r.Host); !own && r.Header.Get(headerID) == "" && preflight(r) {
 		permit(w, r)
 		return
@@ -50,24 +51,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.forward(w, r, *t)
 	}
-}
-
-// bounded sets a deadline for the body if the connection has no other request, and clears
-// the deadlines of an earlier request on the connection.
-func bounded(w http.ResponseWriter, r *http.Request) {
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 sets its own
-	if r.ProtoMajor == 1 {
-		_ = control.SetReadDeadline(time.Time{})
-		if r.ContentLength != 0 {
-			_ = control.SetReadDeadline(time.Now().Add(bodyTime))
-		}
-	}
-}
-
-// arrived removes the deadline, because handling the body may take longer.
-func arrived(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every server supports it
 }
 
 // dead answers that there is no sandbox, in the form that clients recognise as a killed
@@ -103,7 +86,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	}
 	b, ok := h.find(t.id)
 	if !ok {
-		dead(w, printable(t.id), t.port)
+		dead(w, dialect.Printable(t.id), t.port)
 		return
 	}
 	rec, ok := b.record()
@@ -146,9 +129,9 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 			return
 		}
 		defer place.Leave()
-		arrived(w)
+		dialect.Arrived(w)
 		if ours {
-			defer bounded(w, r) // for the rest of the body, after the answer
+			defer dialect.Bounded(w, r) // for the rest of the body, after the answer
 		}
 		if ours && t.port == codePort { // a cell, which is held until it has ended
 			r = r.WithContext(r.Context())
@@ -172,7 +155,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 type heldBody struct {
 	io.Reader
 	io.Closer
-	place Place
+	place dialect.Place
 }
 
 func (b heldBody) Hold(n int64) error { return b.place.Hold(n) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A call is a request of the control plane from an identified caller.
@@ -14,8 +15,8 @@ type call struct {
 	*http.Request
 	w      http.ResponseWriter
 	h      *Handler
-	caller Caller
-	place  Place
+	caller dialect.Caller
+	place  dialect.Place
 	ctx    context.Context
 }
 
@@ -152,13 +153,13 @@ func (c *call) json(code int, v any) error {
 	if err != nil {
 		return err
 	}
-	write(c.w, code, data)
+	dialect.Write(c.w, code, "application/json", data)
 	return nil
 }
 
 // nothing answers without a body.
 func (c *call) nothing() error {
-	hurry(c.w)
+	dialect.Hurry(c.w)
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

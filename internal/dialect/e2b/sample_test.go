@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
 
@@ -75,7 +76,7 @@ func newSilent(t *testing.T, d *silent) *Handler {
 	t.Helper()
 	rec := record{ID: testID, Tenant: "acme", Token: testToken, Started: time.Now()}
 	h, err := New(t.Context(), Options{
-		Caller: func(context.Context, string) (Caller, error) { return Caller{}, paddock.Denied },
+		Caller: func(context.Context, string) (dialect.Caller, error) { return dialect.Caller{}, paddock.Denied },
 		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(_ context.Context, tenant string) (lifetime.Lessor, error) {
 			if tenant == "other" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A stuck answer is of a client that reads nothing. Writes end at their deadline.
@@ -28,7 +29,7 @@ func (s *stuck) SetWriteDeadline(at time.Time) error {
 
 func (s *stuck) Write([]byte) (int, error) {
 	s.wrote = true
-	if left := time.Until(s.until); s.until.IsZero() || left > stall {
+	if left := time.Until(s.until); s.until.IsZero() || left > dialect.Stall {
 		s.t.Errorf("the client may take %v to read", left)
 	}
 	return 0, os.ErrDeadlineExceeded
@@ -56,13 +57,13 @@ func TestAnAnswerEndsWhereItsClientReadsNothing(t *testing.T) {
 }
 
 // A crammed place has no space for answers.
-type crammed struct{ boundless }
+type crammed struct{ dialect.Boundless }
 
 func (crammed) Encode(any) ([]byte, error) { return nil, fmt.Errorf("full: %w", paddock.Exhausted) }
 
 func TestAnAnswerForWhichThereIsNoSpaceIsRefused(t *testing.T) {
 	h, _ := handler(t, record{})
-	h.o.Enter = func(context.Context, string) (Place, error) { return crammed{}, nil }
+	h.o.Enter = func(context.Context, string) (dialect.Place, error) { return crammed{}, nil }
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/teams", http.NoBody)
 	r.Header.Set("X-Api-Key", "read")

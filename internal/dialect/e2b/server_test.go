@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
@@ -123,14 +124,14 @@ func (b *bench) open() {
 	b.Helper()
 	var err error
 	b.h, err = e2b.New(b.Context(), e2b.Options{
-		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
+		Caller: func(_ context.Context, key string) (dialect.Caller, error) {
 			if strings.HasPrefix(key, "bad") {
-				return e2b.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
+				return dialect.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
 			}
-			return e2b.Caller{Tenant: key, Who: key, Driver: b.lessor, Check: b.check, ReadOnly: key == "looker"}, nil
+			return dialect.Caller{Tenant: key, Who: key, Driver: b.lessor, Check: b.check, ReadOnly: key == "looker"}, nil
 		},
 		Domain: "box.test", Base: b.base,
-		Enter: func(context.Context, string) (e2b.Place, error) {
+		Enter: func(context.Context, string) (dialect.Place, error) {
 			if why := b.full.Load(); why != nil {
 				return nil, *why
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A snapshotAnswer describes a snapshot to clients.
@@ -61,10 +62,10 @@ func (c *call) snapshot() error {
 	if q.Name != "" {
 		var ok bool
 		if n, ok = parseName(q.Name); !ok || n.space != "" && n.space != c.caller.Tenant {
-			return invalid("name: %q is not of the form name or name:tag, in lower case", printable(q.Name))
+			return invalid("name: %q is not of the form name or name:tag, in lower case", dialect.Printable(q.Name))
 		}
 		if slices.Contains(base(), n.name) {
-			return invalid("name: %q is a template of the server's", printable(n.name))
+			return invalid("name: %q is a template of the server's", dialect.Printable(n.name))
 		}
 	}
 	tag := cmp.Or(n.tag, usualTag)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A cupboard has one image, and a build comes when a sweep of it has begun.
@@ -29,7 +31,7 @@ func TestASweepLeavesWhatABuildBeganWithMeanwhile(t *testing.T) {
 		h := &Handler{idle: map[string]time.Time{"acme\x00one": long}, builds: map[string]*build{}}
 		c := &cupboard{of: "acme"}
 		c.come = func() {
-			b := &build{caller: Caller{Tenant: "acme"}, status: building, image: "one"}
+			b := &build{caller: dialect.Caller{Tenant: "acme"}, status: building, image: "one"}
 			switch what {
 			case "nobody":
 				return
@@ -62,11 +64,11 @@ func TestAnImageOfBaseIsKeptForWhoBeganWithIt(t *testing.T) {
 		case "base itself":
 			h.o.Base = &Image{ID: "one"}
 		case "who builds":
-			h.builds["b"] = &build{caller: Caller{Tenant: "acme"}, status: building, image: shared + "one"}
+			h.builds["b"] = &build{caller: dialect.Caller{Tenant: "acme"}, status: building, image: shared + "one"}
 		case "a template":
 			h.templates["t"] = &template{Tenant: "acme", Builds: []built{{Image: shared + "one"}}}
 		case "a tenant's own":
-			h.builds["b"] = &build{caller: Caller{Tenant: "acme"}, status: building, image: "one"}
+			h.builds["b"] = &build{caller: dialect.Caller{Tenant: "acme"}, status: building, image: "one"}
 		}
 		h.sweepImages(time.Now())
 		if c.kept != want {

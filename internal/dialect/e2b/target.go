@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 )
 
@@ -103,7 +104,7 @@ func (h *Handler) aim(r *http.Request) (*target, error) {
 		if text := r.Header.Get(headerPort); text != "" {
 			port, err := strconv.ParseUint(text, 10, 16)
 			if err != nil || port == 0 {
-				return nil, invalid("%s: %q is not a port", headerPort, printable(text))
+				return nil, invalid("%s: %q is not a port", headerPort, dialect.Printable(text))
 			}
 			t.port = int(port)
 		}

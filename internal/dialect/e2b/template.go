@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // A template is what sandboxes are made from. A template in the handler's map is immutable:
@@ -183,11 +184,11 @@ func word(text, more string) bool {
 }
 
 func noTemplate(text string) error {
-	return refuse(404, paddock.NotFound, "template '%s' not found", printable(text))
+	return refuse(404, paddock.NotFound, "template '%s' not found", dialect.Printable(text))
 }
 
 func noTag(tag, text string) error {
-	return refuse(404, paddock.NotFound, "tag '%s' does not exist for template '%s'", printable(tag), printable(text))
+	return refuse(404, paddock.NotFound, "tag '%s' does not exist for template '%s'", dialect.Printable(tag), dialect.Printable(text))
 }
 
 // lookup returns a tenant's template by ID or name. Another tenant's is not found.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
@@ -61,11 +62,11 @@ func newCrossing(t *testing.T, rec record, ports *ingress.Proxy, inside http.Han
 	c := &crossing{}
 	var err error
 	c.Handler, err = New(t.Context(), Options{
-		Caller: func(_ context.Context, key string) (Caller, error) {
+		Caller: func(_ context.Context, key string) (dialect.Caller, error) {
 			if key != "write" {
-				return Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
+				return dialect.Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
 			}
-			return Caller{Tenant: "acme", Who: "key-write", Driver: d}, nil
+			return dialect.Caller{Tenant: "acme", Who: "key-write", Driver: d}, nil
 		},
 		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
 		Tenant: func(context.Context, string) (lifetime.Lessor, error) { return d, nil },

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect"
 )
 
 // Times of a template's start command, as E2B's.
@@ -73,7 +74,7 @@ func (w *work) sets(args []string) error {
 		}
 		value, ok := expand(args[i+1], w.env, paddock.MaxEnv-size-len(name))
 		if !ok {
-			return fmt.Errorf("ENV %s: with its value the environment would exceed the maximum of %d bytes: %w", printable(name), paddock.MaxEnv, paddock.Exhausted)
+			return fmt.Errorf("ENV %s: with its value the environment would exceed the maximum of %d bytes: %w", dialect.Printable(name), paddock.MaxEnv, paddock.Exhausted)
 		}
 		w.env[name] = value
 		size += len(name) + len(value)
@@ -169,7 +170,7 @@ func (w *work) enters(ctx context.Context, dir string) error {
 		err = files.Chmod(ctx, dir, 0o777)
 	}
 	if err != nil {
-		return fmt.Errorf("make the directory %s: %w", printable(dir), err)
+		return fmt.Errorf("make the directory %s: %w", dialect.Printable(dir), err)
 	}
 	w.dir = dir
 	return nil
@@ -179,7 +180,7 @@ func (w *work) enters(ctx context.Context, dir string) error {
 func (w *work) knows(ctx context.Context, name string) error {
 	exit, err := w.exec(ctx, "", paddock.Cmd{Args: []string{"/bin/bash", "-c", `id -u -- "$1" >/dev/null 2>&1`, "user", name}, Env: w.env, Dir: "/", Timeout: time.Minute}, nil)
 	if err == nil && exit.Code != 0 {
-		return fmt.Errorf("unauthenticated: invalid username: '%s'", printable(name))
+		return fmt.Errorf("unauthenticated: invalid username: '%s'", dialect.Printable(name))
 	}
 	return err
 }
@@ -188,7 +189,7 @@ func (w *work) knows(ctx context.Context, name string) error {
 func (w *work) runs(ctx context.Context, where, who, command string) error {
 	if who != w.user {
 		if err := w.knows(ctx, who); err != nil {
-			return fmt.Errorf("failed to run command '%s': command failed: %w", printable(command), err)
+			return fmt.Errorf("failed to run command '%s': command failed: %w", dialect.Printable(command), err)
 		}
 	}
 	out, errs := &liner{say: func(text string) { w.b.say("info", where, "[stdout]: "+text) }}, &liner{say: func(text string) { w.b.say("info", where, "[stderr]: "+text) }}
@@ -199,9 +200,9 @@ func (w *work) runs(ctx context.Context, where, who, command string) error {
 	errs.end()
 	switch {
 	case err != nil:
-		return fmt.Errorf("failed to run command '%s': %w", printable(command), err)
+		return fmt.Errorf("failed to run command '%s': %w", dialect.Printable(command), err)
 	case exit.Cause != paddock.Exited || exit.Code != 0:
-		return fmt.Errorf("failed to run command '%s': %s", printable(command), told(exit))
+		return fmt.Errorf("failed to run command '%s': %s", dialect.Printable(command), told(exit))
 	}
 	return nil
 }
@@ -272,7 +273,7 @@ func (w *work) copies(ctx context.Context, where string, s step) error {
 	if len(s.Args) > 2 && s.Args[2] != "" {
 		var group string
 		if who, group, _ = strings.Cut(s.Args[2], ":"); group != "" && group != who {
-			return fmt.Errorf("COPY: files are those of a user and of the group with its name here, and not of %s: %w", printable(s.Args[2]), paddock.Unsupported)
+			return fmt.Errorf("COPY: files are those of a user and of the group with its name here, and not of %s: %w", dialect.Printable(s.Args[2]), paddock.Unsupported)
 		}
 		if err := w.knows(ctx, who); err != nil {
 			return fmt.Errorf("COPY: %w", err)
@@ -290,7 +291,7 @@ func (w *work) copies(ctx context.Context, where string, s step) error {
 	_, file := place("", s.FilesHash)
 	f, err := dir.Open(file)
 	if err != nil {
-		return fmt.Errorf("COPY %s: its files were not uploaded: %w", printable(s.Args[0]), paddock.NotFound)
+		return fmt.Errorf("COPY %s: its files were not uploaded: %w", dialect.Printable(s.Args[0]), paddock.NotFound)
 	}
 	defer f.Close()
 	in, script, err := archive(f)
@@ -307,7 +308,7 @@ func (w *work) copies(ctx context.Context, where string, s step) error {
 	}, in)
 	errs.end()
 	if err == nil && (exit.Cause != paddock.Exited || exit.Code != 0) {
-		err = fmt.Errorf("COPY %s: %s", printable(s.Args[0]), told(exit))
+		err = fmt.Errorf("COPY %s: %s", dialect.Printable(s.Args[0]), told(exit))
 	}
 	return err
 }

@@ -212,7 +212,7 @@ func (r Reader) ask(ctx context.Context, helper, host string) (registry.Credenti
 		return registry.Credentials{}, fmt.Errorf("%s: %w: %.200q: %w", program, err, strings.TrimSpace(out.String()+said.String()), paddock.Unavailable)
 	}
 	var answer struct{ Username, Secret string }
-	if err := json.Unmarshal([]byte(out.String()), &answer); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
 		return registry.Credentials{}, fmt.Errorf("%s: its answer is not JSON: %w", program, paddock.Invalid)
 	}
 	if answer.Username == token {

@@ -34,6 +34,7 @@ func Suites() []Suite {
 		{Name: "abuses of sim", Package: "internal/driver/sim", Test: "TestAbuseEndsAndTheComputerLivesOn", Cost: 70, Sampled: "an eighth of the scripts, chosen by the commit"},
 		{Name: "memory of sim", Package: "internal/driver/sim/parent", Test: "TestNoScriptTakesMoreMemoryThanItsSandboxMay", Programs: []string{"cmd/paddock-sim"}, Cost: 60, Sampled: "a quarter of the scripts, chosen by the commit"},
 		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 240, Sampled: aSixth},
+		{Name: "Daytona's client on gvisor", Package: "internal/dialect/daytona", Test: "TestTheClientsOfDaytonaAreKeptTheirPromises", Programs: []string{command}, Cost: 60, Sampled: oneTest},
 		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 100, Sampled: aSixth},
 		{Name: "real clients", Package: "internal/egress/endtoend", Test: "TestRealClientsReachWhatIsAllowed", Programs: []string{guest}, Cost: 90, Sampled: "a third of the clients on each tier, chosen by the commit"},
 		{Name: "agents", Package: "internal/agenttest", Test: "TestAgentsWorkInABox", Programs: []string{command}, Cost: 240, Sampled: "one agent on one tier, chosen by the commit"},
