@@ -145,7 +145,7 @@ $(PYTHON):
 	@mv $(TMP)/npm/*.tgz $@
 
 .PHONY: sdk
-sdk: $(TMP)/sdk/js.txt $(TMP)/sdk/py.txt $(TMP)/sdk/daytona.txt ## Install E2B's and Daytona's own clients, which judge the dialects, with npm and pip
+sdk: $(TMP)/sdk/js.txt $(TMP)/sdk/py.txt $(TMP)/sdk/daytona.txt $(TMP)/sdk/daytona-js.txt ## Install E2B's and Daytona's own clients, which judge the dialects, with npm and pip
 
 # Each is installed again when what is pinned changes.
 $(TMP)/sdk/js.txt: internal/dialect/e2b/testdata/js/package.json internal/dialect/e2b/testdata/js/package-lock.json
@@ -158,6 +158,12 @@ $(TMP)/sdk/py.txt: internal/dialect/e2b/testdata/py/requirements.txt
 	@mkdir -p $(TMP)/sdk
 	rm -rf $(TMP)/sdk/py
 	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/sdk/py -r $<
+	@touch $@
+
+$(TMP)/sdk/daytona-js.txt: internal/dialect/daytona/testdata/js/package.json internal/dialect/daytona/testdata/js/package-lock.json
+	@mkdir -p $(TMP)/sdk/daytona-js
+	cp $^ $(TMP)/sdk/daytona-js/
+	cd $(TMP)/sdk/daytona-js && npm ci --no-audit --no-fund --ignore-scripts --silent
 	@touch $@
 
 $(TMP)/sdk/daytona.txt: internal/dialect/daytona/testdata/py/requirements.txt

@@ -65,13 +65,43 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
+	if usual(q.Snapshot) {
+		return c.begun(rec, nil)
+	}
+	from, err := c.snapshot(q.Snapshot)
+	if err != nil {
+		return err
+	}
+	for name, value := range from.Env {
+		if _, own := rec.Env[name]; !own {
+			if rec.Env == nil {
+				rec.Env = map[string]string{}
+			}
+			rec.Env[name] = value
+		}
+	}
+	return c.begun(rec, &from)
+}
+
+// begun makes a planned sandbox, of the server's system or from a snapshot, and answers with it.
+func (c *call) begun(rec record, from *snapshot) error {
 	p, err := rec.Network.policy()
 	if err != nil {
 		return err
 	}
 	spec := paddock.Spec{
-		ID: rec.ID, Tier: tierOf(q.Target), User: rec.User, Env: rec.Env, Limits: rec.Limits, Policy: paddock.Policy{Network: p},
+		ID: rec.ID, Tier: rec.Tier, User: rec.User, Env: rec.Env, Limits: rec.Limits, Policy: paddock.Policy{Network: p},
 		Labels: map[string]string{"daytona.name": rec.Name},
+	}
+	if from != nil {
+		spec.Root, spec.Tier, spec.Sudo = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: from.ID}, from.Tier, from.Sudo
+		spec.User = ""
+		if from.Memory { // its kernel has them
+			spec.Env = nil
+		}
+		if spec.Limits == (paddock.Limits{Disk: c.h.o.Disk}) {
+			spec.Limits = paddock.Limits{}
+		}
 	}
 	if c.caller.Check != nil {
 		if err := c.caller.Check(spec); err != nil {
@@ -84,7 +114,10 @@ func (c *call) create() error {
 	}
 	st, err := paddock.FirstStatus(c.ctx, sb)
 	if err == nil {
-		rec.Tier, rec.Limits, rec.User, rec.Dir, rec.Home = st.Tier, st.Limits, st.User, st.Dir, st.Dir
+		rec.Tier, rec.Limits, rec.User, rec.Dir, rec.Home, rec.Sudo = st.Tier, st.Limits, st.User, st.Dir, st.Dir, spec.Sudo
+		if from != nil {
+			rec.User, rec.Dir, rec.Home = from.User, from.Dir, from.Home
+		}
 		err = c.h.keep(context.WithoutCancel(c.ctx), rec)
 	}
 	if err != nil {
@@ -100,9 +133,10 @@ func (c *call) create() error {
 // sandboxes, one for which nothing is allowed has none.
 func (c *call) made(spec *paddock.Spec, t lifetime.Terms) (paddock.Sandbox, error) {
 	d := c.caller.Driver
-	spec.Sudo = true
+	fixed := spec.Root.Kind == paddock.RootSnapshot // which has sudo, or not
+	spec.Sudo = spec.Sudo || !fixed
 	sb, err := d.CreateWith(c.ctx, *spec, t)
-	if errors.Is(err, paddock.Unsupported) {
+	if errors.Is(err, paddock.Unsupported) && !fixed {
 		spec.Sudo = false
 		sb, err = d.CreateWith(c.ctx, *spec, t)
 	}
@@ -131,7 +165,7 @@ func (c *call) plan(q newSandbox) (record, error) {
 		}
 	}
 	rec := record{
-		ID: newID(), Tenant: c.caller.Tenant, Name: q.Name, Labels: q.Labels, Env: q.Env, User: q.User, Snapshot: q.Snapshot, Public: q.Public,
+		ID: newID(), Tier: tierOf(q.Target), Tenant: c.caller.Tenant, Name: q.Name, Labels: q.Labels, Env: q.Env, User: q.User, Snapshot: q.Snapshot, Public: q.Public,
 		Network:  network{q.NetworkBlockAll, q.NetworkAllowList, q.DomainAllowList},
 		AutoStop: usualAutoStop, AutoArchive: usualArchive, AutoDelete: -1, Created: c.h.now(),
 	}
@@ -166,17 +200,22 @@ func (c *call) plan(q newSandbox) (record, error) {
 	if rec.Limits.Disk == 0 {
 		rec.Limits.Disk = c.h.o.Disk
 	}
+	return rec, c.named(&rec)
+}
+
+// named checks the name of a new sandbox, which is its ID if it has none.
+func (c *call) named(rec *record) error {
 	if rec.Name == "" {
 		rec.Name = string(rec.ID)
-		return rec, nil
+		return nil
 	}
 	if len(rec.Name) > maxName || strings.ContainsFunc(rec.Name, func(r rune) bool { return r < ' ' || r == '/' || r == 0x7f }) {
-		return rec, invalid("the name has more than %d characters, or one that a name cannot have", maxName)
+		return invalid("the name has more than %d characters, or one that a name cannot have", maxName)
 	}
 	if _, _, err := c.find(rec.Name); err == nil {
-		return rec, refuse(http.StatusConflict, paddock.Exists, "Sandbox with name %s already exists", dialect.Printable(rec.Name))
+		return refuse(http.StatusConflict, paddock.Exists, "Sandbox with name %s already exists", dialect.Printable(rec.Name))
 	}
-	return rec, nil
+	return nil
 }
 
 // tierOf returns the tier that a target names; any other target, such as a region, leaves the choice to the server.

@@ -134,7 +134,7 @@ func (c *call) execute() error {
 		return err
 	}
 	out := &capture{place: c.place}
-	cmd := paddock.Cmd{Args: []string{"sh", "-c", shell + `-c "$1"`, "sh", q.Command}, Env: q.Envs, Dir: rec.absolute(q.Cwd), Timeout: limit, Output: paddock.Output{Stdout: out, Stderr: out}}
+	cmd := paddock.Cmd{Args: []string{"sh", "-c", shell + `-c "$1"`, "sh", q.Command}, Env: rec.env(q.Envs), Dir: rec.absolute(q.Cwd), Timeout: limit, Output: paddock.Output{Stdout: out, Stderr: out}}
 	stdin := ""
 	if len(q.Command) > maxArgument {
 		cmd.Args, stdin = []string{"sh", "-c", shell}, q.Command+"\n"
@@ -196,7 +196,7 @@ func (c *call) codeRun() error {
 		return invalid("language: %q is not python, javascript or typescript", dialect.Printable(q.Language))
 	}
 	out := &capture{place: c.place}
-	cmd := paddock.Cmd{Args: append([]string{"sh", "-c", runner, "sh"}, q.Argv...), Env: q.Envs, Dir: rec.Dir, Timeout: limit, Output: paddock.Output{Stdout: out, Stderr: out}}
+	cmd := paddock.Cmd{Args: append([]string{"sh", "-c", runner, "sh"}, q.Argv...), Env: rec.env(q.Envs), Dir: rec.Dir, Timeout: limit, Output: paddock.Output{Stdout: out, Stderr: out}}
 	exit, err := c.run(sb, cmd, q.Code+"\n")
 	if err != nil {
 		return err

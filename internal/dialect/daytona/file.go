@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
@@ -27,6 +28,16 @@ const (
 	maxLine    = 4 << 10 // of a match
 	maxLinks   = 16
 )
+
+// env returns the sandbox's variables and a command's own. A sandbox that goes on from a memory has them only so.
+func (r record) env(own map[string]string) map[string]string {
+	all := maps.Clone(r.Env)
+	if all == nil {
+		return own
+	}
+	maps.Copy(all, own)
+	return all
+}
 
 // absolute returns a path inside: a relative one is below the sandbox's directory, ~ its home.
 func (r record) absolute(name string) string {

@@ -83,7 +83,7 @@ func (c *call) git(g gitRun) (string, error) {
 		env["PADDOCK_GIT_USERNAME"], env["PADDOCK_GIT_PASSWORD"] = g.username, g.password
 	}
 	out, errs := &capture{place: c.place}, &capture{place: c.place}
-	cmd := paddock.Cmd{Args: append(args, g.args...), Env: env, Dir: rec.absolute(g.path), Output: paddock.Output{Stdout: out, Stderr: errs}}
+	cmd := paddock.Cmd{Args: append(args, g.args...), Env: rec.env(env), Dir: rec.absolute(g.path), Output: paddock.Output{Stdout: out, Stderr: errs}}
 	exit, err := c.run(sb, cmd, "")
 	var start *paddock.StartError
 	if errors.As(err, &start) {

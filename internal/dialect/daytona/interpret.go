@@ -43,7 +43,7 @@ func (c *call) interpreter() (*interpreter.Interpreter, record, error) {
 		return nil, rec, noSandbox(string(rec.ID))
 	}
 	if b.cells == nil {
-		o := interpreter.Options{Sandbox: sb, Dir: rec.Dir, Log: c.h.log}
+		o := interpreter.Options{Sandbox: sb, Env: func() map[string]string { return rec.Env }, Dir: rec.Dir, Log: c.h.log}
 		if c.h.o.Room != nil {
 			o.Room = c.h.o.Room(rec.Tenant)
 		}

@@ -181,7 +181,7 @@ func (c *call) begin(q newPTY, out paddock.Output) (paddock.Process, error) {
 	for name, value := range q.Envs {
 		env[name] = value
 	}
-	p, err := sb.Start(c.ctx, paddock.Cmd{Args: []string{"sh", "-c", shell, ptyShell, q.ID}, Env: env, Dir: rec.absolute(q.Cwd), Terminal: &size, Output: out})
+	p, err := sb.Start(c.ctx, paddock.Cmd{Args: []string{"sh", "-c", shell, ptyShell, q.ID}, Env: rec.env(env), Dir: rec.absolute(q.Cwd), Terminal: &size, Output: out})
 	if err != nil {
 		return nil, err
 	}

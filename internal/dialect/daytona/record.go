@@ -28,6 +28,7 @@ type record struct {
 	Dir      string            `json:"dir"`
 	Tier     paddock.Tier      `json:"tier"`
 	Limits   paddock.Limits    `json:"limits"`
+	Sudo     bool              `json:"sudo,omitempty"`
 	Snapshot string            `json:"snapshot,omitempty"` // as it was asked for
 	Public   bool              `json:"public,omitempty"`
 	Network  network           `json:"network,omitzero"`

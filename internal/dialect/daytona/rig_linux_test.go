@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// The rig runs Daytona's own client against `paddock serve`: every script in testdata/py, on each tier. It prints a line
+// The rig runs Daytona's own clients against `paddock serve`: every script in testdata/py and testdata/js, on each tier. It prints a line
 // "kept: …" for each promise, and "BROKEN: …" for one that is not kept.
 
 const rigKey = "e2b_00112233445566778899aabbccddeeff00112233"
@@ -36,7 +36,7 @@ func needs(t *testing.T) (program, clients string) {
 		t.Fatal(err)
 	}
 	program, clients = abs+"/bin/paddock", abs+"/.tmp/sdk/daytona"
-	for _, name := range []string{program, clients + ".txt"} {
+	for _, name := range []string{program, clients + ".txt", clients + "-js.txt"} {
 		if _, err := os.Stat(name); err != nil {
 			t.Skipf("%v: make build sdk", err)
 		}
@@ -82,15 +82,24 @@ func TestTheClientsOfDaytonaAreKeptTheirPromises(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
+	scripts = append(scripts, plant(t, clients+"-js"))
 	for _, tier := range []string{"jail", "gvisor"} {
 		t.Run(tier, func(t *testing.T) {
 			if tier == "gvisor" {
 				sample.Turn(t, "Daytona's client on gvisor", 3)
 			}
+			turns := make(chan struct{}, 2) // each is a program of its own, and the machine may be small
 			for _, script := range scripts {
-				if name := filepath.Base(script); name != "common.py" {
-					t.Run(strings.TrimSuffix(name, ".py"), func(t *testing.T) { run(t, url, clients, script, tier) })
+				name := filepath.Base(script)
+				if name == "common.py" {
+					continue
 				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					turns <- struct{}{}
+					defer func() { <-turns }()
+					run(t, url, clients, script, tier)
+				})
 			}
 		})
 	}
@@ -131,12 +140,33 @@ func serve(t *testing.T, program string) string {
 	return strings.TrimSpace(line)
 }
 
+// plant copies the script for JavaScript to where it finds the client.
+func plant(t *testing.T, client string) string {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := os.ReadFile("testdata/js/all.mjs")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "all.mjs"), data, 0o600)
+	}
+	if err == nil {
+		err = os.Symlink(client+"/node_modules", filepath.Join(dir, "node_modules"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "all.mjs")
+}
+
 // run runs a script with the client.
 func run(t *testing.T, url, clients, script, tier string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "python3", filepath.Base(script))
+	program := "python3"
+	if filepath.Ext(script) == ".mjs" {
+		program = "node"
+	}
+	cmd := exec.CommandContext(ctx, program, filepath.Base(script))
 	cmd.Dir = filepath.Dir(script)
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = []string{

@@ -53,7 +53,12 @@ func controlTable() []route {
 		{"POST " + box + "/network-settings", (*call).setNetwork},
 		{"POST " + box + "/resize", (*call).resize},
 		{"GET " + box + "/toolbox-proxy-url", (*call).toolboxURL},
-		{"GET /api/snapshots", (*call).noneOfMany},
+		{"POST " + box + "/snapshot", (*call).makeSnapshot},
+		{"POST " + box + "/fork", (*call).fork},
+		{"GET /api/snapshots", (*call).listSnapshots},
+		{"GET /api/snapshots/{id}", (*call).getSnapshot},
+		{"DELETE /api/snapshots/{id}", (*call).removeSnapshot},
+		{"POST /api/snapshots/{id}/activate", (*call).getSnapshot},
 		{"GET /api/volumes", (*call).none},
 		{"GET /api/secret", (*call).none},
 		{"GET /api/warm-pools", (*call).none},
@@ -188,10 +193,6 @@ func (c *call) nothing(code int) error {
 }
 
 func (c *call) none() error { return c.json(http.StatusOK, []struct{}{}) }
-
-func (c *call) noneOfMany() error {
-	return c.json(http.StatusOK, map[string]any{"items": []struct{}{}, "total": 0, "page": 1, "totalPages": 0})
-}
 
 // config describes the server.
 func (c *call) config() error {

@@ -112,7 +112,7 @@ func (c *call) makeSession() error {
 	if err := c.put(sb, dir+"/"+fileName, q.SessionID); err != nil {
 		return err
 	}
-	p, err := sb.Start(c.ctx, paddock.Cmd{Args: []string{"sh", "-c", shell, sessionShell, dir}, Dir: rec.Dir, Input: true, Output: paddock.Output{Detached: true}})
+	p, err := sb.Start(c.ctx, paddock.Cmd{Args: []string{"sh", "-c", shell, sessionShell, dir}, Env: rec.env(nil), Dir: rec.Dir, Input: true, Output: paddock.Output{Detached: true}})
 	if err != nil {
 		return errors.Join(err, sb.FS().Remove(context.WithoutCancel(c.ctx), dir, true))
 	}
