@@ -227,7 +227,7 @@ func (b *broker) Held() []Change {
 		_ = b.witness.tell(Change{Kind: ChangeSettled}) // if the host is gone, nobody needs the list
 	}
 	var list []Change
-	seen := map[string]bool{}
+	seen, known := map[string]bool{}, map[openName]bool{}
 	add := func(path string, is *sys.FileStat) {
 		t := b.treeOf(path)
 		if t == nil || t.private() || path == t.path || len(list) >= HeldMax {
@@ -253,12 +253,12 @@ func (b *broker) Held() []Change {
 		if dir == "/proc/"+strconv.Itoa(os.Getpid()) {
 			continue // what the agent writes is complete when its call ends
 		}
-		if b.heldBy(dir, add) {
+		if b.heldBy(dir, known, add) {
 			continue
 		}
 		threads, _ := filepath.Glob(dir + "/task/[0-9]*") // of a process whose first thread has ended
 		for _, thread := range threads {
-			if b.heldBy(thread, add) {
+			if b.heldBy(thread, known, add) {
 				break
 			}
 		}
@@ -266,36 +266,53 @@ func (b *broker) Held() []Change {
 	return list
 }
 
-// heldBy looks at the descriptors and mappings of a thread. It returns false if the thread has none.
-func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) bool {
-	fds, err := os.ReadDir(dir + "/fd")
+// An openName is a file that a process has open, and the name by which it was opened.
+type openName struct {
+	file inode
+	path string
+}
+
+// heldBy looks at the descriptors and mappings of a thread. It returns false if the thread has none. What is in known
+// is open for writing by another descriptor, so it need not be looked at: each of the processes of a guest kernel has
+// thousands of files open, and they are looked at after each step.
+func (b *broker) heldBy(dir string, known map[openName]bool, add func(path string, is *sys.FileStat)) bool {
+	fds, err := os.Open(dir + "/fd")
 	if err != nil {
 		return false // it ended
 	}
-	for _, fd := range fds {
-		path, unnamed := os.Readlink(dir + "/fd/" + fd.Name())
+	defer fds.Close()
+	names, err := fds.Readdirnames(-1)
+	if err != nil {
+		return false
+	}
+	infos, err := sys.OpenDirAt(sys.AtCWD, dir+"/fdinfo")
+	if err != nil {
+		return false
+	}
+	defer sys.Close(infos)
+	var buf [1024]byte
+	for _, fd := range names {
+		path, unnamed := sys.ReadLinkAt(int(fds.Fd()), fd)
 		if errors.Is(unnamed, syscall.ENOENT) || unnamed == nil && b.treeOf(path) == nil {
 			continue
 		}
-		info, err := os.ReadFile(dir + "/fdinfo/" + fd.Name())
-		if err != nil || !writes(string(info)) {
-			continue
-		}
-		is, err := os.Stat(dir + "/fd/" + fd.Name()) // the file itself, whatever its path says
+		st, err := sys.TargetAt(int(fds.Fd()), fd) // the file itself, whatever its path says
 		if err != nil {
 			continue // it was closed
 		}
-		st, ok := is.Sys().(*syscall.Stat_t)
-		if ok && unnamed != nil { // the kernel gives no path that is too long
+		name := openName{inode{st.Dev, st.Ino}, path}
+		if unnamed == nil && known[name] || !openForWriting(infos, fd, buf[:]) {
+			continue
+		}
+		if unnamed != nil { // the kernel gives no path that is too long
 			t := b.treeWith(st.Dev)
-			if t == nil || !is.Mode().IsRegular() {
+			if t == nil || !isPlain(st) {
 				continue
 			}
 			path = t.path + "/" + unnameable
 		}
-		if ok {
-			add(path, &sys.FileStat{Dev: st.Dev, Ino: st.Ino, Links: uint64(st.Nlink)}) //nolint:unconvert // it has 32 bits on arm64
-		}
+		known[name] = true
+		add(path, &st)
 	}
 	maps, _ := os.ReadFile(dir + "/maps") // none of one that ended
 	for line := range strings.Lines(string(maps)) {
@@ -303,7 +320,7 @@ func (b *broker) heldBy(dir string, add func(path string, is *sys.FileStat)) boo
 			add(path, nil)
 		}
 	}
-	return len(fds) > 0 || len(maps) > 0
+	return len(names) > 0 || len(maps) > 0
 }
 
 // unnameable stands for a path that the kernel does not tell.
@@ -331,6 +348,17 @@ func (b *broker) treeWith(dev uint64) (some *tree) {
 		return nil
 	}
 	return some
+}
+
+// openForWriting reads the text of a descriptor in a directory /proc/PID/fdinfo, the beginning of which has the flags.
+func openForWriting(infos int, fd string, buf []byte) bool {
+	f, err := sys.OpenAt(infos, fd, syscall.O_RDONLY, 0)
+	if err != nil {
+		return false // it was closed
+	}
+	defer sys.Close(f)
+	n, err := syscall.Read(f, buf)
+	return err == nil && writes(string(buf[:n]))
 }
 
 // writes reports whether the text of a file of /proc/PID/fdinfo is of a descriptor that is open for writing.

@@ -228,7 +228,7 @@ func TestFilesThatAreOpenForWritingAreListed(t *testing.T) {
 	}
 	held("")
 	n := 0
-	b.heldBy(fmt.Sprint("/proc/", child.Pid), func(path string, is *sys.FileStat) {
+	b.heldBy(fmt.Sprint("/proc/", child.Pid), map[openName]bool{}, func(path string, is *sys.FileStat) {
 		if is != nil && is.Links > 0 && b.treeOf(path) != nil { // a descriptor, and no mapping
 			n++
 		}

@@ -41,6 +41,13 @@ func StatAt(dir int, name string) (FileStat, error) {
 	if name == "" {
 		flags |= unix.AT_EMPTY_PATH
 	}
+	return statAt(dir, name, flags)
+}
+
+// TargetAt is StatAt of what name leads to, also through a magic link of /proc.
+func TargetAt(dir int, name string) (FileStat, error) { return statAt(dir, name, 0) }
+
+func statAt(dir int, name string, flags int) (FileStat, error) {
 	var st unix.Stat_t
 	if err := again(func() error { return unix.Fstatat(dir, name, &st, flags) }); err != nil {
 		return FileStat{}, err

@@ -22,6 +22,9 @@ func OpenAt(int, string, int, uint32) (int, error) { return -1, noAt() }
 // StatAt is Unsupported here.
 func StatAt(int, string) (FileStat, error) { return FileStat{}, noAt() }
 
+// TargetAt is Unsupported here.
+func TargetAt(int, string) (FileStat, error) { return FileStat{}, noAt() }
+
 // BornAt is Unsupported here.
 func BornAt(int, string) (int64, error) { return 0, noAt() }
 
