@@ -30,21 +30,21 @@ import (
 // unchanged. If the guest then changes it to concern a tree after all, Landlock refuses it.
 type broker struct {
 	trees    []tree
-	root     string   // prefix of every path, if that is not the guest's own root
-	hosts    []string // where host files are mounted
-	named    []string // those of hosts that the caller named
-	hostNet  bool     // abstract sockets are those of the host
-	alone    bool     // there is no way out, not even one with rules
-	landlock bool     // it stands around commands, and can stand around a thread
-	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
-	streams  int      // the same for sockets of TCP
-	filters  int      // system-call filters of each command from its beginning
-	deny     []string // paths that may be neither made nor changed
+	root     string         // prefix of every path, if that is not the guest's own root
+	hosts    []string       // where host files are mounted
+	named    []string       // those of hosts that the caller named
+	hostNet  bool           // abstract sockets are those of the host
+	alone    bool           // there is no way out, not even one with rules
+	landlock bool           // it stands around commands, and can stand around a thread
+	netlinks int            // with so many sockets, of all kinds, there is no further netlink socket
+	streams  int            // the same for sockets of TCP
+	filters  int            // system-call filters of each command from its beginning
+	deny     []string       // paths that may be neither made nor changed
 	tops     map[inode]bool // directories of the host's mounts, whose mode and owner stay; see keepTops
-	writable []string // private directories that the guest changes without the broker
-	noFile   func()   // called when a command has no descriptor left; may be nil
-	view     *view    // what is shown of the machine; nil shows it as it is
-	witness  *witness // is told of changes; may be nil
+	writable []string       // private directories that the guest changes without the broker
+	noFile   func()         // called when a command has no descriptor left; may be nil
+	view     *view          // what is shown of the machine; nil shows it as it is
+	witness  *witness       // is told of changes; may be nil
 	slow     chan struct{}
 	waiting  chan struct{} // one element for each call that waits for a lock or for a reader of a FIFO
 	fail     func(error)   // reports why there is no broker any more, and ends the box

@@ -56,13 +56,13 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"fchownat": func(c *call) reply {
 			return c.chown(at(c), c.args[1], uint32(c.args[2]), uint32(c.args[3]), int(uint32(c.args[4])))
 		},
-		"connect":   (*call).connect,
-		"bind":      (*call).bind,
-		"listen":    (*call).listen,
-		"flock":     (*call).flock,
-		"socket":    (*call).socket,
-		"seccomp":   (*call).filter,
-		"prctl":     (*call).filter,
+		"connect": (*call).connect,
+		"bind":    (*call).bind,
+		"listen":  (*call).listen,
+		"flock":   (*call).flock,
+		"socket":  (*call).socket,
+		"seccomp": (*call).filter,
+		"prctl":   (*call).filter,
 
 		"setsockopt": (*call).join,
 		"socketpair": (*call).socketpair,

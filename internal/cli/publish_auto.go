@@ -40,10 +40,10 @@ type portWatch struct {
 	all     *publishing
 	app     *App
 	sandbox paddock.Sandbox
-	line    string            // what ends a line on the screen
-	asked   map[int]bool      // ports that are published by name, or cannot be by themselves
-	at      map[int]*watched  // by port inside
-	before  map[int]int       // the port of this machine that one inside had
+	line    string           // what ends a line on the screen
+	asked   map[int]bool     // ports that are published by name, or cannot be by themselves
+	at      map[int]*watched // by port inside
+	before  map[int]int      // the port of this machine that one inside had
 	listen  func(publication) (*published, error)
 	told    int
 	full    bool
@@ -188,15 +188,15 @@ func listening(table []byte, to map[int]bool) {
 		}
 		addr, number, ok := strings.Cut(f[1], ":")
 		port, err := strconv.ParseUint(number, 16, 16)
-		if !ok || err != nil || port == 0 || !reachable(addr) {
+		if !ok || err != nil || port == 0 || !fromLoopback(addr) {
 			continue
 		}
 		to[int(port)] = true
 	}
 }
 
-// reachable reports whether a connection from loopback comes to a listener at this address, in words of the host's order.
-func reachable(addr string) bool {
+// fromLoopback reports whether a connection from loopback comes to a listener at this address, in words of the host's order.
+func fromLoopback(addr string) bool {
 	const nothing, mapped, one = "00000000", "0000FFFF", "01000000"
 	switch len(addr) {
 	case 8:

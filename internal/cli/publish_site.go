@@ -119,9 +119,9 @@ func notOfMethod(r rune) bool {
 
 // A siteHeader is what a request says of where it comes from and goes to.
 type siteHeader struct {
-	hosts                  int
-	foreign, cross         bool
-	navigates, isDocument  bool
+	hosts                 int
+	foreign, cross        bool
+	navigates, isDocument bool
 }
 
 // add reads a line of the header, and reports false if it is none.

@@ -37,7 +37,7 @@ type runFlags struct {
 	publishing bool     // what begins to listen inside is published, unless a flag says otherwise
 	ports      []string // of publish, and whether that holds; see publishes
 	watches    bool
-	git      bool
+	git        bool
 
 	later   []paddock.Mount                // that amend adds
 	amend   func(*plan) error              // changes the plan before it is carried out; nil leaves it
