@@ -73,7 +73,7 @@ func (h hooked) do(t *testing.T, dir, program string, args ...string) string {
 		"ANTHROPIC_BASE_URL="+at, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "GOOGLE_GEMINI_BASE_URL="+at)
 	out, err := c.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s %s: %v", filepath.Base(program), args, err)
+		t.Errorf("%s %s: %v: %s", filepath.Base(program), args, err, out)
 	}
 	return string(out)
 }
@@ -91,7 +91,7 @@ func TestHooksRouteTheShellToolOfAnAgent(t *testing.T) {
 		"claude": "{\n\t\"includeCoAuthoredBy\":   false,\n    \"env\": { \"X\": \"it's\" }\n\n}",
 		"gemini": `{ "security" :{"auth":{"selectedType":"gemini-api-key"}},` + "\n// of the user\n" + `"general": {"disableAutoUpdate":true} }`,
 	}
-	each(t, "hooks", func(t *testing.T, tier string, p product) {
+	each(t, "agents with hooks", func(t *testing.T, tier string, p product) {
 		r := outsideRig(t, p, tier, func(work string) []agenttest.Turn {
 			return []agenttest.Turn{
 				agenttest.Shell("mkdir sub; chmod 0 .; chmod a-x '" + work + "'; (cd sub; chmod 0 ..); echo x > ../out/escaped.txt; cat ../home/secret.txt > stolen.txt; pwd > first.txt"),
