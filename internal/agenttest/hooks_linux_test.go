@@ -70,7 +70,7 @@ func (h hooked) do(t *testing.T, dir, program string, args ...string) string {
 	c := exec.Command(program, args...)
 	c.Dir = dir
 	c.Env = append(h.surroundings(), "PADDOCK_STATE="+h.state, "NODE_EXTRA_CA_CERTS="+h.model.Authority(),
-		"ANTHROPIC_BASE_URL="+at, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "GOOGLE_GEMINI_BASE_URL="+at)
+		"ANTHROPIC_BASE_URL="+at, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "GOOGLE_GEMINI_BASE_URL="+at, "GEMINI_CLI_TRUST_WORKSPACE=true")
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s %s: %v: %s", filepath.Base(program), args, err, out)
@@ -81,7 +81,11 @@ func (h hooked) do(t *testing.T, dir, program string, args ...string) string {
 // agent runs the agent to its end.
 func (h hooked) agent(t *testing.T, dir, prompt string) string {
 	t.Helper()
-	return h.do(t, dir, filepath.Join(h.agents, "node_modules", ".bin", h.name), h.once("", prompt)...)
+	args := h.once("", prompt)
+	if h.name == "gemini" {
+		args = append([]string{"--yolo"}, args...) // its hook cannot answer for the user
+	}
+	return h.do(t, dir, filepath.Join(h.agents, "node_modules", ".bin", h.name), args...)
 }
 
 // The real agents stay on the host. A step runs in a box, leaves the project enterable for the next hook, and the file of
@@ -89,7 +93,7 @@ func (h hooked) agent(t *testing.T, dir, prompt string) string {
 func TestHooksRouteTheShellToolOfAnAgent(t *testing.T) {
 	settings := map[string]string{
 		"claude": "{\n\t\"includeCoAuthoredBy\":   false,\n    \"env\": { \"X\": \"it's\" }\n\n}",
-		"gemini": `{ "security" :{"auth":{"selectedType":"gemini-api-key"}},` + "\n// of the user\n" + `"general": {"disableAutoUpdate":true} }`,
+		"gemini": `{ "security" :{"auth":{"selectedType":"gemini-api-key"}},` + "\n// of the user\n" + `"general": {"vimMode":false} }`,
 	}
 	each(t, "agents with hooks", func(t *testing.T, tier string, p product) {
 		r := outsideRig(t, p, tier, func(work string) []agenttest.Turn {
