@@ -40,17 +40,17 @@ type portWatch struct {
 	all     *publishing
 	app     *App
 	sandbox paddock.Sandbox
-	line    string           // what ends a line on the screen
-	asked   map[int]bool     // ports that are published by name, or cannot be by themselves
-	at      map[int]*watched // by port inside
-	before  map[int]int      // the port of this machine that one inside had
+	line    string             // what ends a line on the screen
+	asked   map[int]bool       // ports that are published by name, or cannot be by themselves
+	at      map[int]*foundPort // by port inside
+	before  map[int]int        // the port of this machine that one inside had
 	listen  func(publication) (*published, error)
 	told    int
 	full    bool
 }
 
-// watched is a port that was published by itself.
-type watched struct {
+// foundPort is a port that was published by itself.
+type foundPort struct {
 	*published
 	absent int // looks at which nothing listened
 }
@@ -148,7 +148,7 @@ func (w *portWatch) publish(port int) {
 	if at, ok := one.listeners[0].Addr().(*net.TCPAddr); ok {
 		one.local = at.Port
 	}
-	w.at[port] = &watched{published: one}
+	w.at[port] = &foundPort{published: one}
 	for _, l := range one.listeners {
 		w.all.accepting.Go(func() { w.all.accept(l, one, w.sandbox) })
 	}

@@ -60,7 +60,7 @@ func newWatch(t *testing.T, taken ...int) (*portWatch, *bytes.Buffer) {
 	ctx, cancel := context.WithCancel(t.Context())
 	all := &publishing{most: make(chan struct{}, 8), closing: ctx, close: cancel}
 	free := 40000
-	w := &portWatch{all: all, app: &App{Stderr: &said}, sandbox: greeter{}, line: "\n", asked: map[int]bool{}, at: map[int]*watched{}, before: map[int]int{},
+	w := &portWatch{all: all, app: &App{Stderr: &said}, sandbox: greeter{}, line: "\n", asked: map[int]bool{}, at: map[int]*foundPort{}, before: map[int]int{},
 		listen: func(p publication) (*published, error) {
 			if slices.Contains(taken, p.local) {
 				return nil, paddock.Conflict
