@@ -249,7 +249,7 @@ func (all *publishing) serve(a *App, sb paddock.Sandbox, tier paddock.Tier) {
 		}
 	}
 	if all.auto && tier != paddock.Sim { // nothing listens there
-		w := &portWatch{all: all, app: a, sandbox: sb, line: all.line, asked: map[int]bool{}, at: map[int]*watched{}, before: map[int]int{},
+		w := &portWatch{all: all, app: a, sandbox: sb, line: all.line, asked: map[int]bool{}, at: map[int]*foundPort{}, before: map[int]int{},
 			listen: func(p publication) (*published, error) { return p.listen(strconv.Itoa(p.port)) }}
 		for _, p := range all.ports {
 			w.asked[p.port] = true

@@ -49,7 +49,7 @@ type portWatch struct {
 	full    bool
 }
 
-// foundPort is a port that was published by itself.
+// A foundPort is a port that was published by itself.
 type foundPort struct {
 	*published
 	absent int // looks at which nothing listened
