@@ -102,6 +102,7 @@ func Cases() []Case {
 		{ID: "A24", Attack: "change what the next sandbox is made of", Claim: "the program, its cache and its state stay as they are below any mount", prepare: plantOwn, host: ownBelowMount},
 		{ID: "A25", Attack: "plant a link where the next sandbox gets a mount from", Claim: "a source that is or leads through a link is refused", Swaps: true, prepare: plantSource, host: linkedSource},
 		{ID: "A26", Attack: "change the content of a set-id program in the workspace", Claim: "a set-id program cannot be opened for writing", prepare: plantSetID},
+		{ID: "A27", Attack: "change the mode or the access list of the workspace's own directory", Claim: "who may enter a mount on the host stays as it was"},
 
 		{ID: "C01", Attack: "change hooks of the repository", Claim: "hooks cannot be made, changed or raced", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C02", Attack: "change the repository's configuration", Claim: "configuration that names programs cannot be changed", ByDesign: map[string]string{"metadata:": metadata}},

@@ -206,6 +206,8 @@ func fileScripts(id string) []spell {
 		return slices.Concat(each("write to ", `echo x > "%s/$MARK-s"`, "/dev/shm", "/tmp", "/var/tmp"), each("read from ", `cat "%s/$MARK-canary"`, "/dev/shm", "/tmp", "/var/tmp"))
 	case "A14", "A26":
 		return []spell{{"set-id mode", `echo x > "$W/s" && chmod 6755 "$W/s"`}, {"install", `install -m 4755 /bin/cat "$W/i"`}, {"change a set-id file", `echo x >> "$PREPARED"`}, {"change mode of one", `chmod 4777 "$W/main.py"`}}
+	case "A27":
+		return []spell{{"chmod", `chmod 0 "$W"`}, {"chmod from inside", `cd "$W" && chmod 777 .`}, {"chmod from below", `cd "$W" && mkdir top && chmod 0 top/..`}}
 	case "A15":
 		return []spell{
 			{"make a block device", `mknod "$W/b" b 8 0 && head -c 512 "$W/b"`}, {"make a memory device", `mknod /tmp/m c 1 1 && head -c 512 /tmp/m`}, {"open disks", `head -c 512 /dev/sda /dev/vda /dev/mem /dev/kmsg /dev/port`}, {"list devices", `ls -l /dev`},

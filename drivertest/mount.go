@@ -28,6 +28,7 @@ func mountPromises() []group {
 		{"a sandbox has many mounts, each of which is written where it belongs", mountMany},
 		{"no set-id file can be made in a mount", mountSetID},
 		{"what is made in a directory that appears at the same moment is made, or the directory was missing", mountAppearing},
+		{"the directory of a mount keeps its mode, owner and access list, but for rights of others that are taken away", mountTop},
 		{"a FIFO in a mount joins a writer and a reader, whichever comes first", mountFIFO},
 	}}, {can: []paddock.Capability{paddock.CanMountOverlay}, promises: []promise{
 		{"changes in an overlay are seen inside, and never reach the host", overlayKeeps},

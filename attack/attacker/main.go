@@ -68,6 +68,7 @@ func cases() map[string][]probe {
 		"A24": nextSandbox(),
 		"A25": linkedSource(),
 		"A26": setIDContent(),
+		"A27": workTop(),
 		"C01": trustExisting(),
 		"C02": trustConfig(),
 		"C03": trustNested(),

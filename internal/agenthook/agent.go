@@ -39,6 +39,10 @@ type Agent struct {
 	// Opens tells that the agent runs a command outside if it cannot start a hook, as in a directory that it may not enter.
 	Opens bool
 
+	// AtStart tells that the agent starts its hooks in the directory in which the session began, but for what strays does.
+	// No box takes the right to enter a project's own directory, so there such a hook is always started.
+	AtStart bool
+
 	// UserOnly tells that the agent reads a project's hooks only where it was told to trust the project, which Paddock
 	// cannot see.
 	UserOnly bool
@@ -47,6 +51,7 @@ type Agent struct {
 	Note string
 
 	tool    func(name string) verdict
+	strays  func(Call) bool // tells that a call has the session, or a part of it, go on in another directory; may be nil
 	entries func(command func(Event) string) []entry
 	answer  func(Call, string, bool) any
 }
@@ -146,6 +151,9 @@ func (a Agent) UserFile(home string, lookup func(string) (string, bool)) (dir, f
 // Plugin tells that the agent's file is a program of ours, and no settings.
 func (a Agent) Plugin() bool { return strings.HasSuffix(a.Home, ".js") }
 
+// Strays tells that a call of a tool has the agent go on in another directory than the one in which the session began.
+func (a Agent) Strays(c Call) bool { return a.strays != nil && a.strays(c) }
+
 // one passes every tool but those of the names: the first is routed, the others are refused.
 func one(routes []string, refuses ...string) func(string) verdict {
 	return func(name string) verdict {
@@ -183,11 +191,11 @@ func grouped(before, after, matcher string, timeout int, named bool) func(func(E
 
 func claude() Agent {
 	return Agent{
-		Name: "claude", Title: "Claude Code", Keeps: true, Opens: true, projectVariable: "CLAUDE_PROJECT_DIR",
+		Name: "claude", Title: "Claude Code", Keeps: true, Opens: true, AtStart: true, strays: claudeStrays, projectVariable: "CLAUDE_PROJECT_DIR",
 		Variable: "CLAUDE_CONFIG_DIR", Default: ".claude", Home: "settings.json", Project: ".claude/settings.local.json",
 		Note:    "Rules of its settings such as Bash(git push:*) see the rewritten command, and match no more: what a step may do is the box's policy.",
 		tool:    one([]string{"Bash", "Monitor"}, "PowerShell"),
-		entries: grouped("PreToolUse", "SessionEnd", "Bash|Monitor|PowerShell", patience, false),
+		entries: grouped("PreToolUse", "SessionEnd", "Bash|Monitor|PowerShell|"+claudeStray, patience, false),
 		answer: func(c Call, line string, approve bool) any {
 			out := object{{"hookEventName", "PreToolUse"}}
 			if approve {
@@ -196,6 +204,23 @@ func claude() Agent {
 			return object{{"hookSpecificOutput", append(out, field{"updatedInput", c.with(line)})}}
 		},
 	}
+}
+
+// claudeStray are the tools of Claude Code that can lead into a working tree of git of its own: always, or for another
+// agent if they are asked to.
+const claudeStray = "EnterWorktree|Agent|Task|Workflow"
+
+func claudeStrays(c Call) bool {
+	asks := func(name string) bool { return c.args[name] != nil }
+	switch c.Tool {
+	case "EnterWorktree":
+		return true
+	case "Agent", "Task":
+		return asks("isolation")
+	case "Workflow": // a program that calls Agent
+		return asks("name") || asks("scriptPath") || strings.Contains(text(c.args, "script"), "isolation")
+	}
+	return false
 }
 
 func codex() Agent {
@@ -213,7 +238,7 @@ func codex() Agent {
 
 func gemini() Agent {
 	return Agent{
-		Name: "gemini", Title: "Gemini CLI", Opens: true, projectVariable: "GEMINI_PROJECT_DIR",
+		Name: "gemini", Title: "Gemini CLI", Opens: true, AtStart: true, projectVariable: "GEMINI_PROJECT_DIR",
 		Default: ".gemini", Home: "settings.json", Project: ".gemini/settings.json",
 		Note:    "Rules of its settings for commands see the rewritten one.",
 		tool:    one([]string{"run_shell_command"}),

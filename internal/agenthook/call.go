@@ -84,10 +84,11 @@ func (a Agent) Read(event Event, data []byte, lookup func(string) (string, bool)
 		if c.Tool == "" {
 			return bad("it names no tool")
 		}
+		c.args = arguments(in)
 		if a.tool(c.Tool) == passed {
 			return c, nil
 		}
-		if c.args = arguments(in); c.args == nil {
+		if c.args == nil {
 			return bad("the tool has no input")
 		}
 		c.Command = text(c.args, "command")

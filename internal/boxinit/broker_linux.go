@@ -30,20 +30,21 @@ import (
 // unchanged. If the guest then changes it to concern a tree after all, Landlock refuses it.
 type broker struct {
 	trees    []tree
-	root     string   // prefix of every path, if that is not the guest's own root
-	hosts    []string // where host files are mounted
-	named    []string // those of hosts that the caller named
-	hostNet  bool     // abstract sockets are those of the host
-	alone    bool     // there is no way out, not even one with rules
-	landlock bool     // it stands around commands, and can stand around a thread
-	netlinks int      // with so many sockets, of all kinds, there is no further netlink socket
-	streams  int      // the same for sockets of TCP
-	filters  int      // system-call filters of each command from its beginning
-	deny     []string // paths that may be neither made nor changed
-	writable []string // private directories that the guest changes without the broker
-	noFile   func()   // called when a command has no descriptor left; may be nil
-	view     *view    // what is shown of the machine; nil shows it as it is
-	witness  *witness // is told of changes; may be nil
+	root     string         // prefix of every path, if that is not the guest's own root
+	hosts    []string       // where host files are mounted
+	named    []string       // those of hosts that the caller named
+	hostNet  bool           // abstract sockets are those of the host
+	alone    bool           // there is no way out, not even one with rules
+	landlock bool           // it stands around commands, and can stand around a thread
+	netlinks int            // with so many sockets, of all kinds, there is no further netlink socket
+	streams  int            // the same for sockets of TCP
+	filters  int            // system-call filters of each command from its beginning
+	deny     []string       // paths that may be neither made nor changed
+	tops     map[inode]bool // directories of the host's mounts, whose mode and owner stay; see keepTops
+	writable []string       // private directories that the guest changes without the broker
+	noFile   func()         // called when a command has no descriptor left; may be nil
+	view     *view          // what is shown of the machine; nil shows it as it is
+	witness  *witness       // is told of changes; may be nil
 	slow     chan struct{}
 	waiting  chan struct{} // one element for each call that waits for a lock or for a reader of a FIFO
 	fail     func(error)   // reports why there is no broker any more, and ends the box
@@ -95,7 +96,7 @@ func newBroker(c *Config) (*broker, error) {
 		return nil, err
 	}
 	b := &broker{hosts: c.Hosts, named: c.Named, hostNet: c.HostNet, alone: !c.HostNet && !c.Link, landlock: c.Landlock, netlinks: c.Netlinks, streams: c.Streams, deny: c.Deny, slow: make(chan struct{}, slowMax), waiting: make(chan struct{}, waitingMax),
-		refused: map[string]*paddock.Refusal{}, known: map[inode]*repository{}, samples: map[inode]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}, ways: map[string]ways{}}
+		refused: map[string]*paddock.Refusal{}, known: map[inode]*repository{}, samples: map[inode]bool{}, pending: map[string]*pending{}, landed: map[string]bool{}, ways: map[string]ways{}, tops: map[inode]bool{}}
 	if c.GuestKernel != nil {
 		b.root = Root
 	}
@@ -873,6 +874,8 @@ func (b *broker) refuseFor(op, target, rule, why string) {
 		remedy = "lock a file that may be written; a directory of the host may be with --write or --workspace"
 	case op == "watch":
 		remedy = "if this is meant, name the directory with --read"
+	case rule == topRule:
+		remedy = "change it on the host; a sandbox may only take rights of the group and of others away"
 	case strings.HasPrefix(rule, "deny "):
 		remedy = "the policy denies it, or it is a part of Paddock itself"
 	case strings.HasPrefix(rule, "the mount "):
@@ -977,6 +980,11 @@ func (b *broker) Check(op string, dir *os.File, base string) (done func(), err e
 	if !b.mayAt(op, p, directory) {
 		p.release()
 		return nil, b.denied(op, p)
+	}
+	if op == "chmod" && b.topAt(p) { // the mode that it would get is not known here
+		p.release()
+		b.refuse(op, p.full, topRule)
+		return nil, fmt.Errorf("%s %q: %s stay as they are: %w", op, p.full, topRule, paddock.Denied)
 	}
 	if rule := (&call{broker: b}).obeyed(op, p); rule != "" {
 		p.release()

@@ -48,13 +48,21 @@ var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 		"fchmodat":  func(c *call) reply { return c.chmod(at(c), c.args[1], uint32(c.args[2]), 0) },
 		"fchmodat2": func(c *call) reply { return c.chmod(at(c), c.args[1], uint32(c.args[2]), int(uint32(c.args[3]))) },
 		"fchmod":    func(c *call) reply { return c.fchmod(c.fd(0), uint32(c.args[1])) },
-		"connect":   (*call).connect,
-		"bind":      (*call).bind,
-		"listen":    (*call).listen,
-		"flock":     (*call).flock,
-		"socket":    (*call).socket,
-		"seccomp":   (*call).filter,
-		"prctl":     (*call).filter,
+		"chown":     func(c *call) reply { return c.chown(cwd(c), c.args[0], uint32(c.args[1]), uint32(c.args[2]), 0) },
+		"lchown": func(c *call) reply {
+			return c.chown(cwd(c), c.args[0], uint32(c.args[1]), uint32(c.args[2]), sys.NoFollow)
+		},
+		"fchown": func(c *call) reply { return c.fchown(c.fd(0), uint32(c.args[1]), uint32(c.args[2])) },
+		"fchownat": func(c *call) reply {
+			return c.chown(at(c), c.args[1], uint32(c.args[2]), uint32(c.args[3]), int(uint32(c.args[4])))
+		},
+		"connect": (*call).connect,
+		"bind":    (*call).bind,
+		"listen":  (*call).listen,
+		"flock":   (*call).flock,
+		"socket":  (*call).socket,
+		"seccomp": (*call).filter,
+		"prctl":   (*call).filter,
 
 		"setsockopt": (*call).join,
 		"socketpair": (*call).socketpair,
@@ -692,43 +700,43 @@ func (c *call) descriptorOf(tid, n int) (int, error) {
 // chmod is always made here, wherever the file is. Landlock would not stop a call that is
 // continued and then turns out to concern a tree.
 func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
-	path, err := sys.ReadString(c.tid, addr, pathMax)
-	if err != nil {
-		return fails(err)
-	}
-	if path == "" && flags&sys.EmptyPath != 0 {
-		return c.fchmod(dirfd, mode)
-	}
-	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok && !strings.Contains(n, "/") {
-		number, err := strconv.Atoi(n)
-		if err != nil {
-			return reply{err: syscall.ENOENT}
-		}
-		fd, err := c.selfDescriptor(number)
-		if err != nil {
-			return fails(err)
-		}
-		defer sys.Close(fd)
-		return c.chmodFile(fd, mode)
-	}
-	start, path, err := c.start(dirfd, path)
-	if err != nil {
-		return fails(err)
-	}
-	defer closeUnless(start, sys.AtCWD)
-	if !sys.NotifValid(c.listener, c.id) {
-		return fails(syscall.ESRCH)
-	}
-	open := sys.ResolveFile
-	if flags&sys.NoFollow != 0 {
-		open = sys.ResolveLink
-	}
-	fd, err := open(start, path)
+	fd, err := c.fileAt(dirfd, addr, flags)
 	if err != nil {
 		return fails(err)
 	}
 	defer sys.Close(fd)
 	return c.chmodFile(fd, mode)
+}
+
+// fileAt opens what a call names, to decide about it and to change that very file.
+func (c *call) fileAt(dirfd int, addr uint64, flags int) (int, error) {
+	path, err := sys.ReadString(c.tid, addr, pathMax)
+	if err != nil {
+		return -1, err
+	}
+	if path == "" && flags&sys.EmptyPath != 0 {
+		return c.descriptor(dirfd)
+	}
+	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok && !strings.Contains(n, "/") {
+		number, err := strconv.Atoi(n)
+		if err != nil {
+			return -1, syscall.ENOENT
+		}
+		return c.selfDescriptor(number)
+	}
+	start, path, err := c.start(dirfd, path)
+	if err != nil {
+		return -1, err
+	}
+	defer closeUnless(start, sys.AtCWD)
+	if !sys.NotifValid(c.listener, c.id) {
+		return -1, syscall.ESRCH
+	}
+	open := sys.ResolveFile
+	if flags&sys.NoFollow != 0 {
+		open = sys.ResolveLink
+	}
+	return open(start, path)
 }
 
 func (c *call) fchmod(n int, mode uint32) reply {
@@ -751,11 +759,14 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 		// A file of a tree that is no longer mounted: its name cannot be determined.
 		return reply{err: syscall.EPERM}
 	}
+	st, err := sys.StatAt(fd, "")
+	if err != nil {
+		return fails(err)
+	}
+	if c.isTop(path, st) && !c.mayMode(path, st, mode) {
+		return reply{err: syscall.EPERM}
+	}
 	if t != nil {
-		st, err := sys.StatAt(fd, "")
-		if err != nil {
-			return fails(err)
-		}
 		if !c.mayConfig(st, path, t, mode) && !c.mayFile("chmod", path, t, st, true) {
 			return reply{err: syscall.EACCES}
 		}

@@ -190,6 +190,9 @@ func (p *initProcess) confineGuestKernel() error {
 	if p.broker, err = newBroker(&p.config); err != nil {
 		return err
 	}
+	if err := p.broker.keepTops(p.config.Trees); err != nil {
+		return err
+	}
 	p.broker.fail = p.brokerFailed
 	p.broker.ledger.file = p.ledger
 	return p.broker.observe(p.witness)

@@ -246,6 +246,9 @@ func (p *initProcess) confineCommands() error {
 	if err != nil {
 		return err
 	}
+	if err := br.keepTops(c.Trees); err != nil {
+		return err
+	}
 	br.ledger.file, br.view, br.fail = p.ledger, p.view, p.brokerFailed
 	if err := br.observe(p.witness); err != nil {
 		return err

@@ -166,6 +166,7 @@ func (r *agentRun) compose(args []string, changed func(string) bool) (set []stri
 	f.workspace = r.workspace
 	f.git = !f.noGit && r.app.hasGit(r.workspace)
 	set = append(set, "workspace")
+	f.publishing = true
 	f.terminal = isTerminal(r.app.Stdin) && isTerminal(r.app.Stdout)
 	if f.review && !changed("undo") {
 		f.undo = ""

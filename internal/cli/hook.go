@@ -62,7 +62,7 @@ Exit status: 2 if the agent is to refuse its command; of a command in a box, the
 	}
 }
 
-// hookCall answers an agent: call NAME EVENT [--approve] -- FLAGS. It asks nobody and waits for nothing.
+// hookCall answers an agent: call NAME EVENT [--approve] [--top] [--project=…]… -- FLAGS. It asks nobody and waits for nothing.
 func (a *App) hookCall(ctx context.Context, words []string) error {
 	i := slices.Index(words, "--")
 	if i < 2 {
@@ -87,6 +87,11 @@ func (a *App) hookCall(ctx context.Context, words []string) error {
 	}
 	if call.Event == agenthook.End {
 		return a.endSession(ctx, agent.Box(call, flags))
+	}
+	if slices.Contains(own, topWord) {
+		if err := a.atTop(call, agent); err != nil {
+			return err
+		}
 	}
 	program, err := programPath()
 	if err != nil {

@@ -238,8 +238,31 @@ func readBeside(root *os.Root, name string, trusted bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, agenthook.MaxFile+1))
 }
 
-// failOpen is said where an agent runs a command outside when it cannot start its hook.
+// topWord is a hook's own word: it refuses what is not done in the project's own directory.
+const topWord = "--top"
+
+// atTop refuses a step of an agent that was not started in the project's own directory. There the agent can always start its
+// hook, because no box of the project takes the right to enter it. In a directory below, a box can, and then the agent runs
+// the command without the hook.
+func (a *App) atTop(call agenthook.Call, agent agenthook.Agent) error {
+	dir, err := a.Dir()
+	if err != nil {
+		return fmt.Errorf("working directory: %w: %w", err, paddock.NotFound)
+	}
+	const elsewhere = "for sessions elsewhere the user can install with --accept-fail-open, and docs/use/hooks.md tells what that accepts"
+	if real(dir) != call.Project {
+		return WithHint(fmt.Errorf("%s works in %s, and a box could keep it there from starting this hook, so the step is refused: %w", agent.Title, dir, paddock.Denied),
+			"have the user start it in %s itself; "+elsewhere, call.Project)
+	}
+	if agent.Strays(call) {
+		return WithHint(fmt.Errorf("the tool %s would go on in another directory than %s, and a box could keep %s there from starting this hook, so it is refused: %w",
+			OneLine(call.Tool), call.Project, agent.Title, paddock.Denied), "work in the project's own directory; "+elsewhere)
+	}
+	return nil
+}
+
+// failOpen is said where an agent runs a command outside when it cannot start its hook, and nothing is known of where it does.
 func failOpen(agent agenthook.Agent) error {
-	return WithHint(fmt.Errorf("%s runs a command on this machine when it cannot start its hook, and a step can cause that: by `chmod 000 .` in the project, where you are not root. A hook cannot prevent it: %w",
+	return WithHint(fmt.Errorf("%s runs a command on this machine when it cannot start its hook, and where it starts that is not known well enough to say that no step can prevent it: %w",
 		agent.Title, paddock.Unsupported), "have the whole agent in a box: paddock run %s; if you know that and want the hooks: --accept-fail-open", agent.Name)
 }

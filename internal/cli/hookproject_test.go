@@ -235,13 +235,59 @@ func TestAnAgentThatFailsOpenIsInstalledByNameOnly(t *testing.T) {
 	for _, agent := range agenthook.Agents() {
 		d := newHookHome(t)
 		status, out := d.run("hooks", "install", agent.Name, "--yes")
-		if agent.Opens != (status == 125) || agent.Opens && !strings.Contains(out, "chmod 000") {
+		byName := agent.Opens && !agent.AtStart
+		if byName != (status == 125) || byName && !strings.Contains(out, "--accept-fail-open") {
 			t.Errorf("%s: status %d, %s", agent.Name, status, out)
 		}
 		if agent.UserOnly {
 			if status, out := d.run("hooks", "install", agent.Name, "--yes", "--project", "--accept-fail-open"); status != 125 || !strings.Contains(out, "leave --project out") {
 				t.Errorf("%s: status %d, %s", agent.Name, status, out)
 			}
+		}
+	}
+}
+
+// An agent that fails open is sure to start its hook in the project's own directory alone, whose mode no box changes.
+func TestAStepElsewhereThanAtTheStartIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"claude", "gemini"} {
+		d := newHookHome(t)
+		sub := makeDir(t, filepath.Join(d.project, "sub"))
+		d.must(t, "hooks", "install", name, "--yes")
+		if out := d.must(t, "hooks", "ls"); !strings.Contains(out, "installed") || strings.Contains(out, "fails open") {
+			t.Errorf("%s: %s", name, out)
+		}
+		tool := map[string]string{"claude": "Bash", "gemini": "run_shell_command"}[name]
+		step := func(tool, input string) string {
+			return `{"session_id":"s","cwd":"` + d.project + `","tool_name":"` + tool + `","tool_input":` + input + `}`
+		}
+		words := []string{name, "step", topWord, named(t, d.project), "--"}
+		for _, c := range []struct {
+			dir, input string
+			refused    bool
+		}{
+			{d.project, step(tool, `{"command":"ls"}`), false},
+			{sub, step(tool, `{"command":"ls"}`), true},
+			{d.project, step("EnterWorktree", `{}`), name == "claude"},
+			{d.project, step("Agent", `{"prompt":"x"}`), false},
+			{d.project, step("Agent", `{"prompt":"x","isolation":"worktree"}`), name == "claude"},
+			{d.project, step("Task", `{"prompt":"x","isolation":{}}`), name == "claude"},
+			{d.project, step("Workflow", `{"script":"agent('x')"}`), false},
+			{d.project, step("Workflow", `{"script":"agent('x', {isolation: 'worktree'})"}`), name == "claude"},
+			{d.project, step("Workflow", `{"name":"x"}`), name == "claude"},
+			{d.project, step("Workflow", `{"scriptPath":"/x"}`), name == "claude"},
+		} {
+			if status, out := d.call(c.dir, c.input, words...); c.refused != (status == 2) || !c.refused && status != 0 {
+				t.Errorf("%s in %s, %s: status %d, %s", name, c.dir, c.input, status, out)
+			}
+		}
+		// Who accepted that works below, too.
+		d.must(t, "hooks", "install", name, "--yes", "--accept-fail-open")
+		if out := d.must(t, "hooks", "ls"); !strings.Contains(out, "fails open") {
+			t.Errorf("%s: %s", name, out)
+		}
+		if status, out := d.call(sub, step(tool, `{"command":"ls"}`), name, "step", named(t, d.project), "--"); status != 0 {
+			t.Errorf("%s: status %d, %s", name, status, out)
 		}
 	}
 }

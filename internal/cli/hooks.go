@@ -88,7 +88,9 @@ you agree. Everything else in the file stays, with comments and order; paddock
 hooks remove brings back the file as it was, to the byte.
 
 The project is the current directory, and only there: in any other directory the
-hooks refuse each command, until you install them there too.
+hooks refuse each command, until you install them there too. Claude Code and
+Gemini CLI have to be started in that very directory: below it a step could keep
+them from starting their hook, and then they run the command on your machine.
 
 Then each command of the agent's shell tool runs in a box: one for each session and
 project, made with the first command, and removed when the session ends, or when no
@@ -97,9 +99,9 @@ with a record for paddock undo, and what the flags give it, which are those of
 paddock run. A hook or a box that fails refuses the command.
 
 Exit status: 0, or 125 if nothing was changed.`,
-		Example: `  paddock hooks install copilot
+		Example: `  paddock hooks install claude
   paddock hooks install codex --accept-fail-open --allow github.com --memory 4G
-  paddock hooks install gemini --accept-fail-open --project --policy /home/me/policy.yaml`,
+  paddock hooks install gemini --project --policy /home/me/policy.yaml`,
 		Args:                  cobra.ExactArgs(1),
 		DisableFlagsInUseLine: true,
 		ValidArgs:             agenthook.Names(),
@@ -119,7 +121,7 @@ Exit status: 0, or 125 if nothing was changed.`,
 	fs := c.Flags()
 	fs.SortFlags = false
 	place.register(fs)
-	fs.BoolVar(&place.failOpen, "accept-fail-open", false, "install also where the agent runs a command outside if a step keeps its hook from starting (claude, codex, gemini)")
+	fs.BoolVar(&place.failOpen, "accept-fail-open", false, "also where the agent runs a command outside if a step keeps its hook from starting: sessions of claude and gemini below the project, codex")
 	fs.BoolVar(&approve, "approve", false, "have the agent not ask you before a command, because it runs in a box")
 	box.register(fs)
 	return c
@@ -265,7 +267,7 @@ func (a *App) installHooks(agent agenthook.Agent, place placeFlags, box *boxFlag
 		return WithHint(fmt.Errorf("hooks need a system with /bin/sh: %w", paddock.Unsupported), "run the agent and Paddock in WSL")
 	}
 	switch {
-	case agent.Opens && !place.failOpen:
+	case agent.Opens && !agent.AtStart && !place.failOpen:
 		return failOpen(agent)
 	case agent.UserOnly && place.project:
 		return WithHint(fmt.Errorf("%s reads hooks of a project only where it was told to trust it, and else runs commands outside without a word: %w", agent.Title, paddock.Unsupported), "leave --project out")
@@ -385,6 +387,9 @@ func (a *App) ownWords(agent agenthook.Agent, place placeFlags, file *hookFile, 
 	var own, dirs []string
 	if approve {
 		own = append(own, "--approve")
+	}
+	if agent.Opens && !place.failOpen {
+		own = append(own, topWord)
 	}
 	for _, p := range projects {
 		if !place.project && within(file.path, p.dir) {
@@ -531,7 +536,7 @@ func (a *App) enforced(r *hookRecord) string {
 	switch why := a.beaten(agent, dirs); {
 	case why != "":
 		return "not enforced: " + why
-	case agent.Opens:
+	case agent.Opens && !slices.Contains(r.Projects, topWord):
 		return state + ", fails open"
 	}
 	return state

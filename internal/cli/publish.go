@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,11 +100,16 @@ type published struct {
 
 	// missed counts connections for which nothing listened inside.
 	missed atomic.Int64
+
+	// site has requests of HTTP be for localhost; see siteConn.
+	site bool
 }
 
 // A publishing joins connections to published ports with those of a sandbox. A nil one has none.
 type publishing struct {
 	ports     []*published
+	auto      bool   // what begins to listen inside is published too
+	line      string // what ends a line on the screen
 	most      chan struct{}
 	accepting sync.WaitGroup
 	carrying  sync.WaitGroup // is added to by what accepts
@@ -113,28 +119,37 @@ type publishing struct {
 
 // registerPublish adds the flag.
 func (f *runFlags) registerPublish(fs *pflag.FlagSet) {
-	fs.VarP(&f.publish, "publish", "p", "reach a port of the sandbox at this machine's loopback: `PORT`, HOSTPORT:PORT, or ADDRESS:HOSTPORT:PORT (repeatable)")
+	fs.VarP(&f.publish, "publish", "p", "reach a port of the sandbox at this machine's loopback: `PORT`, HOSTPORT:PORT, or ADDRESS:HOSTPORT:PORT; auto is each at which a program begins to listen; none is not even that (repeatable)")
 }
 
 // publishes notes in the plan that ports are published, and refuses that where the sandbox has no ports of its own.
 func (f *runFlags) publishes(p *plan) error {
-	if len(f.publish) == 0 {
-		return nil
+	ports, auto, err := splitPublish(f.publish, f.publishing)
+	if err != nil {
+		return err
 	}
+	f.ports, f.watches = ports, auto
+	asked := len(ports) > 0 || slices.Contains(f.publish, publishAuto)
 	if p.spec.Policy.Network.Mode == paddock.NetworkHost {
-		return WithHint(fmt.Errorf("--publish: the sandbox has the whole network of this machine, so its ports are this machine's already: %w", paddock.Invalid), "leave --publish out")
+		if asked {
+			return WithHint(fmt.Errorf("--publish: the sandbox has the whole network of this machine, so its ports are this machine's already: %w", paddock.Invalid), "leave --publish out")
+		}
+		f.watches = false
 	}
-	p.ports = true
+	p.ports = asked
 	return nil
 }
 
 // takePorts takes the ports of this machine, all or none.
 func (f *runFlags) takePorts() (*publishing, error) {
-	if len(f.publish) == 0 {
+	if len(f.ports) == 0 && !f.watches {
 		return nil, nil
 	}
-	all := &publishing{most: make(chan struct{}, publishedMost)}
-	for _, text := range f.publish {
+	all := &publishing{most: make(chan struct{}, publishedMost), auto: f.watches, line: "\n"}
+	if f.terminal { // whose program has it not add the return
+		all.line = "\r\n"
+	}
+	for _, text := range f.ports {
 		p, err := parsePublication(text)
 		if err == nil {
 			var one *published
@@ -217,14 +232,12 @@ func (all *publishing) refuse() {
 		return
 	}
 	for _, p := range all.ports {
-		for _, l := range p.listeners {
-			l.Close()
-		}
+		p.refuse()
 	}
 }
 
 // serve says what is published, and joins connections until end.
-func (all *publishing) serve(a *App, sb paddock.Sandbox) {
+func (all *publishing) serve(a *App, sb paddock.Sandbox, tier paddock.Tier) {
 	if all == nil {
 		return
 	}
@@ -234,6 +247,14 @@ func (all *publishing) serve(a *App, sb paddock.Sandbox) {
 		for _, l := range p.listeners {
 			all.accepting.Go(func() { all.accept(l, p, sb) })
 		}
+	}
+	if all.auto && tier != paddock.Sim { // nothing listens there
+		w := &portWatch{all: all, app: a, sandbox: sb, line: all.line, asked: map[int]bool{}, at: map[int]*foundPort{}, before: map[int]int{},
+			listen: func(p publication) (*published, error) { return p.listen(strconv.Itoa(p.port)) }}
+		for _, p := range all.ports {
+			w.asked[p.port] = true
+		}
+		all.accepting.Go(func() { w.watch(all.closing) })
 	}
 }
 
@@ -266,12 +287,19 @@ func (all *publishing) carry(conn net.Conn, p *published, sb paddock.Sandbox) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(all.closing))
 	defer cancel()
 	defer context.AfterFunc(all.closing, func() { time.AfterFunc(lastWords, cancel) })()
+	raw := conn
+	if p.site {
+		var ok bool
+		if conn, ok = ofSite(all.closing, conn); !ok {
+			return
+		}
+	}
 	there, err := all.dial(ctx, p, sb)
 	if err != nil {
 		if errors.Is(err, paddock.NotFound) {
 			p.missed.Add(1)
 		}
-		if tcp, ok := conn.(*net.TCPConn); ok {
+		if tcp, ok := raw.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // its end is a reset and no empty answer
 		}
 		conn.Close()

@@ -62,7 +62,7 @@ func TestAPortToWhichNobodyConnectsKeepsNoOtherFromItsTurn(t *testing.T) {
 		all.ports = append(all.ports, p)
 	}
 	a := &App{Stderr: io.Discard}
-	all.serve(a, greeter{})
+	all.serve(a, greeter{}, paddock.Jail)
 	defer all.end(a)
 	for _, p := range all.ports {
 		c, err := net.Dial("tcp", p.listeners[0].Addr().String())

@@ -34,7 +34,11 @@ type runFlags struct {
 	budget   []string
 	review   bool
 	publish  listFlag
-	git      bool
+
+	publishing bool     // what begins to listen inside is published, unless a flag says otherwise
+	ports      []string // of publish, and whether that holds; see publishes
+	watches    bool
+	git        bool
 
 	later   []paddock.Mount                // that amend adds
 	amend   func(*plan) error              // changes the plan before it is carried out; nil leaves it
@@ -93,7 +97,8 @@ With --publish PORT, connections to that port of this machine, at 127.0.0.1 and
 ::1, reach the same port of the sandbox; HOSTPORT:PORT publishes it as another
 one, and ADDRESS:HOSTPORT:PORT at another address. A port that is taken is an
 error before anything starts. A connection that comes before something listens
-inside waits for it, for half a minute.
+inside waits for it, for half a minute. --publish auto publishes each port from
+1024 on at which a program inside begins to listen, and says where.
 
 With --git, git inside reaches the repositories that the workspace has as https
 remotes, and they alone, with the login that your own git has for them, and it
@@ -357,7 +362,7 @@ func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		fmt.Fprintf(a.Stderr, "paddock: %s\n", words)
 	}
 	review.watch(starting, p.spec.Limits.Disk, b)
-	ports.serve(a, b)
+	ports.serve(a, b, b.tier)
 	var exit paddock.Exit
 	spent, err := spend(starting, limit, b, p.spec.Policy.Network.Mode)
 	if err == nil {

@@ -252,7 +252,8 @@ func guestRules(trees bool) []rule {
 			rule{"the same", []string{"openat"}, []condition{anyBit(2, openChange)}, actNotify},
 			rule{"the same", []string{"creat", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
 				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate"}, nil, actNotify},
-			rule{"Landlock does not know modes, so every change of one is the broker's", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, actNotify})
+			rule{"Landlock does not know modes, so every change of one is the broker's", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, actNotify},
+			rule{"nor owners: a group of the host's that is taken from a directory is shut out of it", []string{"chown", "fchown", "lchown", "fchownat"}, nil, actNotify})
 	}
 	return rules
 }

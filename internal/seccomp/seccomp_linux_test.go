@@ -413,7 +413,7 @@ func guestTries(trees bool) []try {
 		try{"open", args(1, 0o2200000), actAllow}, // a directory, close-on-exec
 		try{"openat", args(1, 1, 0o2200000), actAllow},
 		try{"creat mkdir mkdirat mknod mknodat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir truncate", args(), want},
-		try{"chmod fchmod fchmodat fchmodat2", args(), want})
+		try{"chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat", args(), want})
 }
 
 // machineTries are those of a machine's process, number 77.

@@ -20,6 +20,7 @@ var numbers = sync.OnceValue(func() map[string]uint32 {
 		"chroot": unix.SYS_CHROOT, "clock_adjtime": unix.SYS_CLOCK_ADJTIME, "clock_settime": unix.SYS_CLOCK_SETTIME,
 		"clone": unix.SYS_CLONE, "clone3": unix.SYS_CLONE3, "connect": unix.SYS_CONNECT, "delete_module": unix.SYS_DELETE_MODULE,
 		"fallocate": unix.SYS_FALLOCATE, "fanotify_init": unix.SYS_FANOTIFY_INIT, "fchmod": unix.SYS_FCHMOD, "fchmodat": unix.SYS_FCHMODAT, "fchmodat2": unix.SYS_FCHMODAT2,
+		"fchown": unix.SYS_FCHOWN, "fchownat": unix.SYS_FCHOWNAT,
 		"finit_module": unix.SYS_FINIT_MODULE, "flock": unix.SYS_FLOCK, "inotify_add_watch": unix.SYS_INOTIFY_ADD_WATCH,
 		"fsconfig": unix.SYS_FSCONFIG, "fsmount": unix.SYS_FSMOUNT, "fsopen": unix.SYS_FSOPEN,
 		"fspick": unix.SYS_FSPICK, "init_module": unix.SYS_INIT_MODULE, "io_cancel": unix.SYS_IO_CANCEL, "io_destroy": unix.SYS_IO_DESTROY,

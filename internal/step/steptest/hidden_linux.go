@@ -13,8 +13,9 @@ import (
 func Hidden(t *testing.T, base paddock.Spec, open Open) {
 	t.Helper()
 	s := begin(t, base, open)
+	s.exec(t, `mkdir -p low/er && cp -R src/a low/er/a`) // no mode of the mount's own directory can be changed
 	s.exec(t, `
-		(cd src/a && chmod 0 ../.. && { echo evil > one; rm -f one; mv one two; ln one three; mkdir four; }; chmod 755 ../..)
+		(cd low/er/a && chmod 0 ../.. && { echo evil > one; rm -f one; mv one two; ln one three; mkdir four; }; chmod 755 ../..)
 		(cd src/b && chmod 0 .. && { mv one ../../out; mv /work/text one; rm -f one; rm -f ../../over; }; chmod 755 ..)
 		exit 0`)
 	s.exec(t, `

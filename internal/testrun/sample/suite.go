@@ -43,6 +43,7 @@ func Suites() []Suite {
 		{Name: "agents of the SDK that are killed", Package: "internal/agenttest", Test: "TestAKillOfTheSDKIsExplained", Programs: []string{command}, Cost: 15, Sampled: "one tier, chosen by the commit"},
 		{Name: "agents in a terminal", Package: "internal/agenttest", Test: "TestAnAgentInATerminal", Programs: []string{command}, Cost: 60, Sampled: "one tier, chosen by the commit"},
 		{Name: "agents that are interrupted", Package: "internal/agenttest", Test: "TestAnAgentIsInterrupted", Programs: []string{command}, Cost: 120, Sampled: "one agent on one tier, chosen by the commit"},
+		{Name: "agents with hooks", Package: "internal/agenttest", Test: "TestHooksRouteTheShellToolOfAnAgent", Programs: []string{command}, Cost: 45, Sampled: "one agent on one tier, chosen by the commit"},
 		{Name: "attacks without a sandbox", Package: "attack", Test: "TestTheAttacksSucceedWithoutASandbox", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
 		{Name: "attacks on gvisor", Package: "attack", Test: "TestNothingEscapesGVisor", Programs: []string{attacker, command}, Cost: 120, Sampled: oneRow},
 		{Name: "attacks on microvm", Package: "attack", Test: "TestNothingEscapesTheMicroVM", Programs: []string{attacker, command, guest, "cmd/paddock-microvm"}, Cost: 600, Sampled: oneRow},
