@@ -50,3 +50,10 @@ func FirstStatus(ctx context.Context, sb Sandbox) (Status, error) {
 	}
 	return sb.Status(ctx)
 }
+
+// A SnapshotKeeper is a [Driver] that knows which tier took a snapshot of files. Drivers of several tiers may share
+// snapshots: each makes sandboxes that begin with them, as far as its tier can have what is in them.
+type SnapshotKeeper interface {
+	// SnapshotTier returns the tier. A snapshot that the driver does not know, or one of memory, is [NotFound].
+	SnapshotTier(ctx context.Context, id SnapshotID) (Tier, error)
+}

@@ -41,7 +41,9 @@ const (
 type Order struct {
 	ID       paddock.ID            `json:"id"`
 	Dir      string                `json:"dir"`   // of this sandbox, in the state directory
+	Tier     paddock.Tier          `json:"tier"`
 	Data     string                `json:"data"`  // directory for saved boxes
+	Files    string                `json:"files"` // directory of snapshots of files
 	Argv0    string                `json:"argv0"` // of the runtime
 	Tables   Tables                `json:"tables,omitzero"`
 	Root     paddock.Root          `json:"root,omitzero"`
@@ -221,7 +223,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
 		return nil, err
 	}
-	k.life = &Life{plan: *p, data: o.Data, saving: k.saving, turn: make(chan struct{}, 1)}
+	k.life = &Life{plan: *p, tier: o.Tier, data: o.Data, files: o.Files, saving: k.saving, turn: make(chan struct{}, 1)}
 	if err := k.life.record(o.ID, o.About.Undo, o.About.Saved != "" || o.Root.Kind == paddock.RootSnapshot); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,9 @@ import (
 // saved of it. The runtime's [Pauser] decides which of both a paused sandbox is.
 type Life struct {
 	plan      Plan         // how its boxes are made; its files stay open
+	tier      paddock.Tier // of its boxes
 	data      string       // directory for saved boxes
+	files     string       // directory of snapshots of files
 	ephemeral bool         // what is saved goes when this process ends
 	watching  step.Watcher // is told of its steps; may be nil
 	made      time.Time    // when the first box was made
@@ -63,6 +65,12 @@ func (l *Life) Plan() *Plan { return &l.plan }
 
 // Data returns the directory where boxes are saved.
 func (l *Life) Data() string { return l.data }
+
+// Files returns the directory of snapshots of files.
+func (l *Life) Files() string { return l.files }
+
+// Tier returns the tier of its boxes.
+func (l *Life) Tier() paddock.Tier { return l.tier }
 
 // Saving must be called with the directory in which a box is about to be saved to pause the sandbox,
 // before anything but the directory is there.
@@ -293,7 +301,7 @@ func (l *Life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock
 }
 
 // discard removes a snapshot that nobody was told of.
-func (l *Life) discard(id paddock.SnapshotID) error { return l.plan.Runtime.Pauser.Discard(l.data, id) }
+func (l *Life) discard(id paddock.SnapshotID) error { return l.plan.Runtime.Pauser.Discard(l, id) }
 
 // Suspend replaces the running box by what save returns. A sandbox that is suspended
 // already stays as it is. If save succeeds, the box has been removed.

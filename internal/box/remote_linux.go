@@ -425,6 +425,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	o := &re.Order
+	o.Tier, o.Files = d.tier.Name, d.site.Files
 	o.ID, o.Dir, o.Data, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.site.Data, a
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
