@@ -46,6 +46,7 @@ type Order struct {
 	Files    string                `json:"files"` // directory of snapshots of files
 	Argv0    string                `json:"argv0"` // of the runtime
 	Tables   Tables                `json:"tables,omitzero"`
+	Spec     *paddock.Spec         `json:"spec,omitempty"` // as asked for, including secrets; nil if it is too large
 	Root     paddock.Root          `json:"root,omitzero"`
 	User     string                `json:"user,omitempty"`
 	Policy   paddock.Policy        `json:"policy,omitzero"`   // of the network only the mode
@@ -59,7 +60,7 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, spec
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
 	Update *paddock.Update          `json:"update,omitempty"`
@@ -83,6 +84,7 @@ type response struct {
 	Inspect  *boxinit.Inspection  `json:"inspect,omitempty"`
 	Saved    paddock.SnapshotID   `json:"saved,omitempty"`
 	Egress   *gatewayclient.State `json:"egress,omitempty"`
+	Spec     *paddock.Spec        `json:"spec,omitempty"`
 }
 
 // keeperMain runs the process that owns one kept sandbox.
@@ -194,7 +196,7 @@ func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, l
 	if err := json.Unmarshal(data, o); err != nil {
 		return nil, nil, nil, fmt.Errorf("read the order: %w", err)
 	}
-	p = &Plan{Name: string(o.ID), Root: o.Root, User: o.User, Policy: o.Policy, Layout: o.Layout.Layout(), Limits: o.Limits, host: cgroup.Probe(), Groups: o.Groups}
+	p = &Plan{Name: string(o.ID), Spec: o.Spec, Root: o.Root, User: o.User, Policy: o.Policy, Layout: o.Layout.Layout(), Limits: o.Limits, host: cgroup.Probe(), Groups: o.Groups}
 	if locks, err = o.Tables.fill(p, files); err != nil {
 		return nil, nil, nil, err
 	}
@@ -667,6 +669,11 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		if i, err = k.life.Inspect(ctx); err == nil {
 			fit(&i)
 			return response{Inspect: &i}, nil
+		}
+	case "spec":
+		var s paddock.Spec
+		if s, err = k.life.spec(ctx); err == nil {
+			return response{Spec: &s}, nil
 		}
 	case "egress":
 		var e gatewayclient.State

@@ -121,6 +121,12 @@ func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *re
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(data) > sys.PacketMax && o.Spec != nil { // it only tells later how the sandbox was made
+		o.Spec = nil
+		if data, err = json.Marshal(o); err != nil {
+			return nil, nil, err
+		}
+	}
 	if len(data) > sys.PacketMax {
 		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, sys.PacketMax>>10, paddock.Invalid)
 	}

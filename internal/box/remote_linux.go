@@ -334,6 +334,17 @@ func (r remoteOwner) egress(ctx context.Context) (gatewayclient.State, error) {
 	return *got.Egress, nil
 }
 
+func (r remoteOwner) spec(ctx context.Context) (paddock.Spec, error) {
+	got, err := r.ask(ctx, request{Op: "spec"})
+	if err != nil {
+		return paddock.Spec{}, err
+	}
+	if got.Spec == nil {
+		return paddock.Spec{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+	}
+	return *got.Spec, nil
+}
+
 func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
 	ch, err := r.dial()
 	if err != nil {

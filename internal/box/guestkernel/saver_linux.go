@@ -134,6 +134,9 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 		return nil, box.HostFault(err)
 	}
 	m.unnamed = l.Ephemeral() && stop
+	if !stop { // others begin with it, and have a spec of their own
+		m.about.Order.Spec = nil
+	}
 	if stop {
 		if err := l.Saving(m.dir); err != nil {
 			return nil, box.HostFault(errors.Join(err, m.Remove()))
