@@ -100,7 +100,7 @@ func TestNothingOfASnapshotLeadsOut(t *testing.T) {
 			}
 			defer root.Close()
 			err = unpack(root, archiveOf(t, list, "abc"))
-			if err == nil && what != "an absolute name" { // which is below the root
+			if within := what == "an absolute name" || strings.Contains(what, "dots"); err == nil && !within { // these are below the root
 				t.Error("it was unpacked")
 			}
 			if _, err := os.Lstat(filepath.Join(out, "made")); err == nil {
