@@ -40,7 +40,7 @@ const (
 // with it.
 type Order struct {
 	ID       paddock.ID            `json:"id"`
-	Dir      string                `json:"dir"`   // of this sandbox, in the state directory
+	Dir      string                `json:"dir"` // of this sandbox, in the state directory
 	Tier     paddock.Tier          `json:"tier"`
 	Data     string                `json:"data"`  // directory for saved boxes
 	Files    string                `json:"files"` // directory of snapshots of files

@@ -189,21 +189,21 @@ func TestAnArchiveInAnyOrderIsRead(t *testing.T) {
 func hostile() map[string][]*tar.Header {
 	reg := func(name string) *tar.Header { return &tar.Header{Typeflag: tar.TypeReg, Name: name} }
 	return map[string][]*tar.Header{
-		"a name that leads out":          {reg("./../etc/passwd")},
-		"a name with ..":                 {reg("./a/../../b")},
-		"an absolute name":               {reg("/etc/passwd")},
-		"a name twice":                   {reg("./a"), reg("./a")},
-		"a file below a link":            {{Typeflag: tar.TypeSymlink, Name: "./l", Linkname: "/etc"}, reg("./l/passwd")},
-		"a hard link out":                {{Typeflag: tar.TypeLink, Name: "./a", Linkname: "/etc/shadow"}},
-		"a hard link to itself":          {{Typeflag: tar.TypeLink, Name: "./a", Linkname: "./a"}},
-		"a hard link to a directory":     {{Typeflag: tar.TypeDir, Name: "./d/"}, {Typeflag: tar.TypeLink, Name: "./a", Linkname: "./d/"}},
-		"a hard link to a removed file":  {{Typeflag: tar.TypeChar, Name: "./b"}, {Typeflag: tar.TypeLink, Name: "./a", Linkname: "./b"}},
-		"hard links around":              {{Typeflag: tar.TypeLink, Name: "./a", Linkname: "./b"}, {Typeflag: tar.TypeLink, Name: "./b", Linkname: "./a"}},
-		"a link to nothing":              {{Typeflag: tar.TypeSymlink, Name: "./l"}},
-		"an unknown type":                {{Typeflag: 'Z', Name: "./z"}},
-		"a name that is too long":        {reg("./" + strings.Repeat("n", 256))},
-		"an attribute with a long name":    {{Typeflag: tar.TypeReg, Name: "./a", PAXRecords: map[string]string{attributePrefix + strings.Repeat("k", 300): "v"}}},
-		"a file that is the root":        {reg("./")},
+		"a name that leads out":         {reg("./../etc/passwd")},
+		"a name with ..":                {reg("./a/../../b")},
+		"an absolute name":              {reg("/etc/passwd")},
+		"a name twice":                  {reg("./a"), reg("./a")},
+		"a file below a link":           {{Typeflag: tar.TypeSymlink, Name: "./l", Linkname: "/etc"}, reg("./l/passwd")},
+		"a hard link out":               {{Typeflag: tar.TypeLink, Name: "./a", Linkname: "/etc/shadow"}},
+		"a hard link to itself":         {{Typeflag: tar.TypeLink, Name: "./a", Linkname: "./a"}},
+		"a hard link to a directory":    {{Typeflag: tar.TypeDir, Name: "./d/"}, {Typeflag: tar.TypeLink, Name: "./a", Linkname: "./d/"}},
+		"a hard link to a removed file": {{Typeflag: tar.TypeChar, Name: "./b"}, {Typeflag: tar.TypeLink, Name: "./a", Linkname: "./b"}},
+		"hard links around":             {{Typeflag: tar.TypeLink, Name: "./a", Linkname: "./b"}, {Typeflag: tar.TypeLink, Name: "./b", Linkname: "./a"}},
+		"a link to nothing":             {{Typeflag: tar.TypeSymlink, Name: "./l"}},
+		"an unknown type":               {{Typeflag: 'Z', Name: "./z"}},
+		"a name that is too long":       {reg("./" + strings.Repeat("n", 256))},
+		"an attribute with a long name": {{Typeflag: tar.TypeReg, Name: "./a", PAXRecords: map[string]string{attributePrefix + strings.Repeat("k", 300): "v"}}},
+		"a file that is the root":       {reg("./")},
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 // A walk reads the files of a box from the host's side. A guest made them, and nothing changes them meanwhile. Each name
 // is looked up in an open directory, and no link is followed.
 type walk struct {
-	dirs []string                                      // directories whose files count, as paths of entries; none is in another
-	stub func(path string, e *snapshot.Entry) bool     // whether an entry only holds a place for a mount
-	own  func(uid, gid uint32) (u, g uint32, ok bool)  // the owner inside
+	dirs []string                                     // directories whose files count, as paths of entries; none is in another
+	stub func(path string, e *snapshot.Entry) bool    // whether an entry only holds a place for a mount
+	own  func(uid, gid uint32) (u, g uint32, ok bool) // the owner inside
 
 	ctx    context.Context
 	yield  func(snapshot.Entry, error) bool

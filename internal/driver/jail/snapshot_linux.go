@@ -21,7 +21,9 @@ func (s snapshots) Remove(ctx context.Context, id paddock.SnapshotID) error {
 }
 
 // Taker implements box.Snapshots.
-func (s snapshots) Taker(id paddock.SnapshotID) (paddock.Tier, error) { return layer.Taker(s.site.Files, id) }
+func (s snapshots) Taker(id paddock.SnapshotID) (paddock.Tier, error) {
+	return layer.Taker(s.site.Files, id)
+}
 
 // Paused implements box.Snapshots. A paused sandbox is stopped where it is.
 func (snapshots) Paused(string) (paused, whole bool) { return false, false }
