@@ -22,7 +22,7 @@ func TestWhatATierCannotHaveIsNamed(t *testing.T) {
 	for _, row := range []struct {
 		e    Entry
 		says string // empty is no error
-		kind paddock.Kind
+		kind error  // nil is Unsupported
 	}{
 		{e: Entry{Path: "home/user/a", Kind: File, UID: 1000}},
 		{e: Entry{Path: "home/user", Kind: Dir, UID: 0}},
@@ -44,7 +44,7 @@ func TestWhatATierCannotHaveIsNamed(t *testing.T) {
 	} {
 		err := jailFit().Check(seq(row.e))
 		kind := row.kind
-		if kind == "" {
+		if kind == nil {
 			kind = paddock.Unsupported
 		}
 		if row.says == "" && err != nil || row.says != "" && (!errors.Is(err, kind) || row.says != `\xff` && !strings.Contains(err.Error(), row.says)) {

@@ -203,7 +203,7 @@ func hostile() map[string][]*tar.Header {
 		"an unknown type":               {{Typeflag: 'Z', Name: "./z"}},
 		"a name that is too long":       {reg("./" + strings.Repeat("n", 256))},
 		"an attribute with a long name": {{Typeflag: tar.TypeReg, Name: "./a", PAXRecords: map[string]string{attributePrefix + strings.Repeat("k", 300): "v"}}},
-		"a file that is the root":       {reg("./")},
+		"a file that is the root":       {reg(".")},
 	}
 }
 

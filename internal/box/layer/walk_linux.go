@@ -70,6 +70,13 @@ func (w *walk) place(root *os.File, path string) error {
 	if err != nil {
 		return err
 	}
+	st, err := sys.StatAt(fd, "")
+	if err != nil {
+		return told(path, err)
+	}
+	if st.Mode&sys.TypeMask != syscall.S_IFDIR { // a link at the end is opened itself
+		return fmt.Errorf("/%s of the sandbox is no directory any more: %w", path, paddock.Conflict)
+	}
 	return w.entry(fd, "", path, 0)
 }
 
