@@ -238,9 +238,7 @@ func (b *Beginning) Supply(ctx context.Context, p *box.Plan, fit snapshot.Fit, d
 	}()
 	u := p.Layout.ID.User
 	fit.From, fit.To = b.Meta.Owner, snapshot.Owner{UID: uint32(u.UID), GID: uint32(u.GID), Home: u.Home}
-	if strings.HasPrefix(b.Meta.Base, baseSim) {
-		fit.Own = func(path string) bool { return path == "etc/hostname" || path == "etc" }
-	}
+	fit.Own = own(b.Meta.Base)
 	s, err := open(b.dir)
 	if err != nil {
 		return err
@@ -271,6 +269,21 @@ func (b *Beginning) Supply(ctx context.Context, p *box.Plan, fit snapshot.Fit, d
 	}
 	p.First.Add(boxinit.FileImage, again)
 	return f.Close()
+}
+
+// own returns which paths each box has of its own, so that a snapshot tells nothing of them: what kernels mount, and of the
+// simulated computer the name.
+func own(base string) func(path string) bool {
+	sim := strings.HasPrefix(base, baseSim)
+	return func(path string) bool {
+		switch path {
+		case "dev", "proc", "sys":
+			return true
+		case "etc", "etc/hostname":
+			return sim
+		}
+		return false
+	}
 }
 
 // until ends entries with an error when ctx ends.

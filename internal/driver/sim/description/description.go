@@ -139,6 +139,7 @@ func CheckBase(m snapshot.Meta) error {
 func FitOf(m snapshot.Meta) *snapshot.Fit {
 	f := &snapshot.Fit{From: m.Owner, To: snapshot.Owner{UID: userID, GID: userID, Home: UserHome}, Devices: true, Sockets: true}
 	if m.Base != BaseName {
+		f.Own = func(path string) bool { return path == "dev" || path == "proc" || path == "sys" }
 		f.Places = []string{strings.TrimPrefix(UserHome, "/"), "tmp", "var/tmp", "run"}
 	}
 	return f
