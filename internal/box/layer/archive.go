@@ -24,6 +24,7 @@ const (
 	listPrefix      = "system.posix_acl_"
 	rootEntry       = "./"
 	block           = 4096 // aligned zeros of this size become holes
+	readSize        = 256 << 10
 )
 
 // A Dialect is how a kernel writes and reads archives.

@@ -32,7 +32,6 @@ type walk struct {
 const (
 	deepest     = 1000    // nesting of directories, each of which is open meanwhile
 	mostExtents = 1 << 18 // of one file; more are one
-	readSize    = 256 << 10
 )
 
 // errStop ends a walk whose reader has enough.
