@@ -1,6 +1,9 @@
 package paddock
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // As returns the outermost layer of v that has the methods of T. v is a [Driver] or a
 // [Sandbox]. Its layers are v itself, the result of its Unwrap method, and so on. The
@@ -49,4 +52,26 @@ func FirstStatus(ctx context.Context, sb Sandbox) (Status, error) {
 		return st, nil
 	}
 	return sb.Status(ctx)
+}
+
+// A SnapshotKeeper is a [Driver] that knows which tier took a snapshot of files. Drivers of several tiers may share
+// snapshots: each makes sandboxes that begin with them, as far as its tier can have what is in them.
+type SnapshotKeeper interface {
+	// SnapshotTier returns the tier. A snapshot that the driver does not know, or one of memory, is [NotFound].
+	SnapshotTier(ctx context.Context, id SnapshotID) (Tier, error)
+}
+
+// A Specified sandbox knows the spec that it was made with. A wrapper that has no Unwrap passes it on with its own checks.
+type Specified interface {
+	// Spec returns the spec as it was asked for, with the changes of limits and policy since, and with the values of
+	// secrets. No server tells it to a client. Its labels may be those of the creation.
+	Spec(ctx context.Context) (Spec, error)
+}
+
+// SpecOf asks the outermost layer of sb that is [Specified]. Without one, the error is [Unsupported].
+func SpecOf(ctx context.Context, sb Sandbox) (Spec, error) {
+	if s, ok := As[Specified](sb); ok {
+		return s.Spec(ctx)
+	}
+	return Spec{}, fmt.Errorf("nobody knows how sandbox %s was made: %w", sb.ID(), Unsupported)
 }

@@ -28,6 +28,8 @@ func pausePromises() []group {
 		{"a fork inherits the limits of its origin, also those that are enforced less than fully", snapshotLimits},
 		{"a snapshot holds what was there when it was taken, and outlives its sandbox", snapshotStays},
 		{"a snapshot that is not known is not found", snapshotUnknown},
+		{"a snapshot keeps odd names, modes, times, holes and pipes, and no link of it is followed", snapshotOdd},
+		{"what runs goes on after a snapshot of files", snapshotGoesOn},
 		{"a snapshot that was removed is gone, and what was made from it goes on", snapshotRemoved},
 	}}, {can: []paddock.Capability{paddock.CanPause, paddock.CanOutlive}, promises: []promise{
 		{"what was paused goes on by another driver, with its processes", pausedElsewhere},
@@ -425,6 +427,39 @@ func snapshotForks(t *testing.T, s *suite) {
 	}
 	if got := second.must(t, `cd "$1/d" && readlink link; [ file -ef hard ] && echo same`, b.dir); got != "file\nsame\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+func snapshotOdd(t *testing.T, s *suite) {
+	b := s.own(t)
+	b.must(t, `mkdir -p d/e && cd d && mkfifo pipe && printf x > "$(printf 'n\377o')" && printf x > "a
+b" && : > empty && ln -s /etc/passwd link && ln -s /etc dir && truncate -s 3000000 holes && printf end >> holes &&
+chmod 400 empty && touch -d '2001-02-03 04:05:06 UTC' empty && chmod 500 e`)
+	fork := s.from(t, b.snapshot(t))
+	got := fork.must(t, `cd "$1/d" && cat "$(printf 'n\377o')" "a
+b" && readlink link dir && stat -c '%a %s %Y' empty && stat -c '%a' e && [ -p pipe ] && stat -c %s holes && tail -c 4 holes | od -An -c`, b.dir)
+	want := "xx/etc/passwd\n/etc\n400 0 981173106\n500\n3000003\n \\0   e   n   d\n"
+	if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func snapshotGoesOn(t *testing.T, s *suite) {
+	b := s.own(t)
+	cmd := b.shell(counting, b.dir)
+	cmd.Output = paddock.Output{Detached: true}
+	b.start(t, cmd)
+	until(t, "it counts", func() bool { return b.exists(t, b.in("go")) })
+	fork := s.from(t, b.snapshot(t))
+	fork.must(t, `[ -e "$1/go" ]`, b.dir)
+	b.must(t, "rm go")
+	until(t, "the command ends", func() bool {
+		list, err := b.Processes(bounded(t))
+		return err == nil && !slices.ContainsFunc(list, func(p paddock.ProcessInfo) bool { return p.Exit == nil })
+	})
+	list, err := fork.Processes(bounded(t))
+	if err != nil || slices.ContainsFunc(list, func(p paddock.ProcessInfo) bool { return p.Exit == nil }) {
+		t.Errorf("in the fork run %v, %v", list, err)
 	}
 }
 

@@ -42,6 +42,7 @@ type Box struct {
 	events  *os.File      // reports of its runtime; nil without events
 	heard   chan struct{} // closed when all reports were recorded
 	ledger  *os.File      // of refusals, for the time after the end; nil before the configuration
+	private *os.File      // guarded by mu: the private file system; nil on a guest kernel, before it came and after the end
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex

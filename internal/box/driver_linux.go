@@ -57,6 +57,11 @@ type Options struct {
 	// needed, for its owner only. Empty means a directory of the calling user on a disk.
 	Data string
 
+	// Snapshots is the directory for snapshots of files, which drivers of several tiers may share. It is made if needed,
+	// for its owner only. Empty means one in Data, or beside that of
+	// all tiers.
+	Snapshots string
+
 	// Private lists the caller's files that no sandbox may see.
 	Private private.Files
 
@@ -298,7 +303,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	done := func() { watch(func() {}) }
 	var sb *Sandbox
-	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true, watching: d.site.o.Watch, turn: make(chan struct{}, 1)}
+	own := &Life{plan: p.plan, tier: d.tier.Name, data: d.site.Data, files: d.site.Files, ephemeral: true, watching: d.site.o.Watch, turn: make(chan struct{}, 1)}
 	how := d.recording(spec)
 	if err := own.record(spec.ID, how, spec.Root.Kind == paddock.RootSnapshot); err != nil {
 		own.plan.Close()
@@ -429,19 +434,30 @@ func (d *Driver) statusOf(ctx, inside context.Context, id paddock.ID) (paddock.S
 }
 
 // RemoveSnapshot implements paddock.Driver.
-func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error {
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
 	err := d.ephemeral.Err()
 	switch {
 	case err != nil:
 	case d.tier.Snapshots == nil:
 		err = fmt.Errorf("this tier takes none: %w", paddock.Unsupported)
 	default:
-		err = d.tier.Snapshots.Remove(id)
+		err = d.tier.Snapshots.Remove(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
 	}
 	return nil
+}
+
+// SnapshotTier implements paddock.SnapshotKeeper.
+func (d *Driver) SnapshotTier(_ context.Context, id paddock.SnapshotID) (paddock.Tier, error) {
+	if err := d.ephemeral.Err(); err != nil {
+		return "", fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	if d.tier.Snapshots == nil {
+		return "", fmt.Errorf("snapshot %q: %w", string(id), paddock.NotFound)
+	}
+	return d.tier.Snapshots.Taker(id)
 }
 
 // Close implements paddock.Driver.

@@ -40,10 +40,13 @@ const (
 // with it.
 type Order struct {
 	ID       paddock.ID            `json:"id"`
-	Dir      string                `json:"dir"`   // of this sandbox, in the state directory
+	Dir      string                `json:"dir"` // of this sandbox, in the state directory
+	Tier     paddock.Tier          `json:"tier"`
 	Data     string                `json:"data"`  // directory for saved boxes
+	Files    string                `json:"files"` // directory of snapshots of files
 	Argv0    string                `json:"argv0"` // of the runtime
 	Tables   Tables                `json:"tables,omitzero"`
+	Spec     *paddock.Spec         `json:"spec,omitempty"` // as asked for, including secrets; nil if it is too large
 	Root     paddock.Root          `json:"root,omitzero"`
 	User     string                `json:"user,omitempty"`
 	Policy   paddock.Policy        `json:"policy,omitzero"`   // of the network only the mode
@@ -57,7 +60,7 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, spec
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
 	Update *paddock.Update          `json:"update,omitempty"`
@@ -81,6 +84,7 @@ type response struct {
 	Inspect  *boxinit.Inspection  `json:"inspect,omitempty"`
 	Saved    paddock.SnapshotID   `json:"saved,omitempty"`
 	Egress   *gatewayclient.State `json:"egress,omitempty"`
+	Spec     *paddock.Spec        `json:"spec,omitempty"`
 }
 
 // keeperMain runs the process that owns one kept sandbox.
@@ -192,7 +196,7 @@ func receiveOrder(maker *sys.Channel, runtimes []*Runtime) (o *Order, p *Plan, l
 	if err := json.Unmarshal(data, o); err != nil {
 		return nil, nil, nil, fmt.Errorf("read the order: %w", err)
 	}
-	p = &Plan{Name: string(o.ID), Root: o.Root, User: o.User, Policy: o.Policy, Layout: o.Layout.Layout(), Limits: o.Limits, host: cgroup.Probe(), Groups: o.Groups}
+	p = &Plan{Name: string(o.ID), Spec: o.Spec, Root: o.Root, User: o.User, Policy: o.Policy, Layout: o.Layout.Layout(), Limits: o.Limits, host: cgroup.Probe(), Groups: o.Groups}
 	if locks, err = o.Tables.fill(p, files); err != nil {
 		return nil, nil, nil, err
 	}
@@ -221,7 +225,7 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
 		return nil, err
 	}
-	k.life = &Life{plan: *p, data: o.Data, saving: k.saving, turn: make(chan struct{}, 1)}
+	k.life = &Life{plan: *p, tier: o.Tier, data: o.Data, files: o.Files, saving: k.saving, turn: make(chan struct{}, 1)}
 	if err := k.life.record(o.ID, o.About.Undo, o.About.Saved != "" || o.Root.Kind == paddock.RootSnapshot); err != nil {
 		return nil, err
 	}
@@ -665,6 +669,11 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		if i, err = k.life.Inspect(ctx); err == nil {
 			fit(&i)
 			return response{Inspect: &i}, nil
+		}
+	case "spec":
+		var s paddock.Spec
+		if s, err = k.life.spec(ctx); err == nil {
+			return response{Spec: &s}, nil
 		}
 	case "egress":
 		var e gatewayclient.State

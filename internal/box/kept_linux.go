@@ -44,6 +44,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	}
 	defer lock.Close()
 	o := OrderOf(s)
+	o.Tier, o.Files = d.tier.Name, d.site.Files
 	o.ID, o.Dir, o.Data, o.About = spec.ID, dir, d.site.Data, about{
 		User: s.Layout.Config.User.Name, Dir: s.Layout.Config.Dir, Labels: spec.Labels, Enforced: p.findings,
 		Lifetime: s.Limits.Lifetime, Network: s.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0, Undo: d.recording(spec),
@@ -119,6 +120,12 @@ func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *re
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(data) > sys.PacketMax && o.Spec != nil { // it only tells later how the sandbox was made
+		o.Spec = nil
+		if data, err = json.Marshal(o); err != nil {
+			return nil, nil, err
+		}
 	}
 	if len(data) > sys.PacketMax {
 		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, sys.PacketMax>>10, paddock.Invalid)

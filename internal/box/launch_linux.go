@@ -142,6 +142,10 @@ func (b *Box) reap() {
 		b.sizes.Close()
 		b.sizes = nil
 	}
+	if b.private != nil {
+		b.private.Close() // otherwise its files would stay in memory
+		b.private = nil
+	}
 	close(b.ended)
 	b.mu.Unlock()
 	if b.plan.Gateway != nil {
@@ -236,10 +240,13 @@ func (b *Box) ready(ctx context.Context) error {
 	defer stop()
 	defer b.afterEnd(func() { _ = b.control.Within(lastTime) })()
 	var r boxinit.Report
-	for linked := false; ; linked = true {
+	for linked := false; ; linked = linked || r.Link {
 		var err error
 		if r, err = b.hear(ctx); err != nil {
 			return err
+		}
+		if r.Private {
+			continue
 		}
 		if !r.Link {
 			if r.Ready && b.plan.Gateway != nil && !linked {
@@ -277,7 +284,8 @@ func (b *Box) afterEnd(f func()) (stop func()) {
 	}
 }
 
-// hear waits for one report of the box. A link that comes with it goes to the gateway.
+// hear waits for one report of the box. A link that comes with it goes to the gateway, and the box keeps the directory of
+// its private files.
 func (b *Box) hear(ctx context.Context) (r boxinit.Report, err error) {
 	data, fds, err := b.control.Receive()
 	defer CloseAll(fds)
@@ -289,6 +297,9 @@ func (b *Box) hear(ctx context.Context) (r boxinit.Report, err error) {
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("the box's report: %w", err)
+	}
+	if r.Private {
+		return r, b.takePrivate(fds)
 	}
 	if !r.Link {
 		return r, nil

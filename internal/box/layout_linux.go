@@ -38,6 +38,7 @@ type Layout struct {
 	paths     []string          // host paths to which an io limit applies
 	data      string            // directory of saved sandboxes
 	agents    string            // directory of agents' files that is not in data; empty is none
+	kept      string            // directory of snapshots that is not in data; empty is none
 	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
 	volumes   string            // directory of the caller's volumes
@@ -57,7 +58,7 @@ type Layout struct {
 // newLayout begins a layout, and reports invalid paths of the caller. It reads the host's
 // file tree and changes nothing.
 func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
-	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, private: s.o.Private.Real(), builds: s.builds(), volumes: s.volumes(), images: s.images(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, agents: s.agents, kept: s.kept(), private: s.o.Private.Real(), builds: s.builds(), volumes: s.volumes(), images: s.images(), layers: s.o.Layers, overlay: t.Overlay, saves: t.Snapshots != nil, inFile: inFile(spec.Root)}
 	l.Config = boxinit.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Netlinks: netlinks(), Streams: streams(), Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
@@ -545,6 +546,9 @@ func (l *Layout) ownFiles() error {
 	if l.agents != "" {
 		hidden.Paths = append(hidden.Paths, l.agents)
 	}
+	if l.kept != "" {
+		hidden.Paths = append(hidden.Paths, l.kept)
+	}
 	if l.builds != "" {
 		hidden.Paths = append(hidden.Paths, l.builds) // what one workspace's sandboxes put there reaches no other one's
 	}
@@ -570,6 +574,8 @@ func (l *Layout) ownFiles() error {
 			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", source, l.data, paddock.Denied)
 		case l.agents != "" && hostroot.Within(source, l.agents):
 			return fmt.Errorf("mount %s: in %s are files of agents, which no other sandbox may see: %w", source, l.agents, paddock.Denied)
+		case l.kept != "" && hostroot.Within(source, l.kept):
+			return fmt.Errorf("mount %s: in %s are snapshots of sandboxes, which none may see: %w", source, l.kept, paddock.Denied)
 		case l.builds != "" && hostroot.Within(source, l.builds) && !m.Cache:
 			return fmt.Errorf("mount %s: in %s are the caches of other sandboxes: %w", source, l.builds, paddock.Denied)
 		case l.volumes != "" && hostroot.Within(source, l.volumes) && (!m.Cache || !isVolume(l.volumes, source)):
@@ -585,7 +591,7 @@ func (l *Layout) ownFiles() error {
 		if l.builds != "" && hostroot.Within(l.builds, source) {
 			_ = OwnDirectory(l.builds)
 		}
-		for _, dir := range []string{l.volumes, l.images} {
+		for _, dir := range []string{l.kept, l.volumes, l.images} {
 			if dir != "" && hostroot.Within(dir, source) {
 				_ = OwnDirectory(dir)
 			}

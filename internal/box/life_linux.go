@@ -1,6 +1,7 @@
 package box
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,9 @@ import (
 // saved of it. The runtime's [Pauser] decides which of both a paused sandbox is.
 type Life struct {
 	plan      Plan         // how its boxes are made; its files stay open
+	tier      paddock.Tier // of its boxes
 	data      string       // directory for saved boxes
+	files     string       // directory of snapshots of files
 	ephemeral bool         // what is saved goes when this process ends
 	watching  step.Watcher // is told of its steps; may be nil
 	made      time.Time    // when the first box was made
@@ -63,6 +66,12 @@ func (l *Life) Plan() *Plan { return &l.plan }
 
 // Data returns the directory where boxes are saved.
 func (l *Life) Data() string { return l.data }
+
+// Files returns the directory of snapshots of files.
+func (l *Life) Files() string { return l.files }
+
+// Tier returns the tier of its boxes.
+func (l *Life) Tier() paddock.Tier { return l.tier }
 
 // Saving must be called with the directory in which a box is about to be saved to pause the sandbox,
 // before anything but the directory is there.
@@ -216,18 +225,53 @@ func (l *Life) update(ctx context.Context, u paddock.Update) error {
 	undo := func() {}
 	if u.Policy != nil {
 		var err error
-		if undo, err = l.police(ctx, *u.Policy); err != nil || u.Limits == nil {
+		if undo, err = l.police(ctx, *u.Policy); err != nil {
 			return err
 		}
 	}
-	if err := l.Box().update(ctx, *u.Limits); err != nil {
-		undo()
-		return err
+	if u.Limits != nil {
+		if err := l.Box().update(ctx, *u.Limits); err != nil {
+			undo()
+			return err
+		}
+		// A later box must have them, too.
+		l.plan.Limits = l.Box().Limits()
 	}
-	// A later box must have them, too.
-	now := l.Box().Limits()
-	l.plan.Limits = now
+	l.asked(u)
 	return nil
+}
+
+// asked notes a change in the spec.
+func (l *Life) asked(u paddock.Update) {
+	if l.plan.Spec == nil {
+		return
+	}
+	s := *l.plan.Spec // the other one may be in use
+	if p := u.Policy; p != nil {
+		s.Policy.Network = p.Network
+	}
+	if n := u.Limits; n != nil {
+		o := &s.Limits
+		o.Memory, o.CPUs, o.PIDs = cmp.Or(n.Memory, o.Memory), cmp.Or(n.CPUs, o.CPUs), cmp.Or(n.PIDs, o.PIDs)
+		o.Disk, o.Files, o.IO = cmp.Or(n.Disk, o.Disk), cmp.Or(n.Files, o.Files), cmp.Or(n.IO, o.IO)
+	}
+	l.plan.Spec = &s
+}
+
+// spec implements boxOwner.
+func (l *Life) spec(ctx context.Context) (paddock.Spec, error) {
+	if err := l.there(); err != nil {
+		return paddock.Spec{}, err
+	}
+	done, err := l.take(ctx)
+	if err != nil {
+		return paddock.Spec{}, err
+	}
+	defer done()
+	if l.plan.Spec == nil {
+		return paddock.Spec{}, fmt.Errorf("it is not known: an earlier version made the sandbox, or its environment is too large: %w", paddock.Unsupported)
+	}
+	return *l.plan.Spec, nil
 }
 
 // police changes the rules of the gateway, the only part of a policy that can change. It
@@ -293,7 +337,7 @@ func (l *Life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock
 }
 
 // discard removes a snapshot that nobody was told of.
-func (l *Life) discard(id paddock.SnapshotID) error { return l.plan.Runtime.Pauser.Discard(l.data, id) }
+func (l *Life) discard(id paddock.SnapshotID) error { return l.plan.Runtime.Pauser.Discard(l, id) }
 
 // Suspend replaces the running box by what save returns. A sandbox that is suspended
 // already stays as it is. If save succeeds, the box has been removed.

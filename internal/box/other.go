@@ -23,6 +23,9 @@ type Options struct {
 	Environ []string
 	Cache   string
 	Data    string
+
+	Snapshots string
+
 	Private private.Files
 	Guest   program.Program
 	Gateway program.Program

@@ -54,7 +54,7 @@ func (s *stubborn) writes(write func(ctx context.Context) error) {
 	s.snapshot = write
 }
 
-func (s *stubborn) Discard(_ string, id paddock.SnapshotID) error {
+func (s *stubborn) Discard(_ *Life, id paddock.SnapshotID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.discarded = append(s.discarded, id)

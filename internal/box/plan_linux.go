@@ -16,6 +16,7 @@ import (
 // A Plan is everything that is needed to make a box.
 type Plan struct {
 	Name    string
+	Spec    *paddock.Spec  // as asked for; nil is not known. A later change of limits and policy is in it
 	Root    paddock.Root   // of the spec
 	User    string         // of the spec
 	Policy  paddock.Policy // of the spec; of the network only the mode
@@ -84,7 +85,7 @@ func withExecuted(list []executed, others *boxinit.Files) (programs boxinit.File
 // OrderOf describes how the boxes of a plan are made, for a keeper or for resuming a saved
 // box.
 func OrderOf(p *Plan) *Order {
-	return &Order{Argv0: p.Runtime.Argv0, Root: p.Root, User: p.User, Policy: p.Policy, Layout: p.Layout.Planned(), Limits: p.Limits, Groups: p.Groups}
+	return &Order{Argv0: p.Runtime.Argv0, Spec: p.Spec, Root: p.Root, User: p.User, Policy: p.Policy, Layout: p.Layout.Planned(), Limits: p.Limits, Groups: p.Groups}
 }
 
 // Names of programs in Plan.Programs. A tier adds its own.

@@ -18,13 +18,14 @@ type preparation struct {
 // prepare computes everything that can be known before a process is made. The caller closes
 // the files of the plan.
 func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation, error) {
+	asked := *spec
 	draft, err := d.draft(spec)
 	if err != nil {
 		return nil, err
 	}
 	spec = draft.Spec
 	p := &preparation{d: d, draft: draft}
-	p.plan = Plan{Name: string(spec.ID), Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, executed: []executed{{FileInit, d.tier.Init}}, Audit: d.site.o.Audit, host: d.site.host()}
+	p.plan = Plan{Name: string(spec.ID), Spec: &asked, Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, executed: []executed{{FileInit, d.tier.Init}}, Audit: d.site.o.Audit, host: d.site.host()}
 	p.plan.Policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the gateway has the rest
 	for _, stage := range []func(context.Context) error{p.image, p.bound, p.lay, p.gateway, p.supply} {
 		if err := stage(ctx); err != nil {

@@ -334,6 +334,17 @@ func (r remoteOwner) egress(ctx context.Context) (gatewayclient.State, error) {
 	return *got.Egress, nil
 }
 
+func (r remoteOwner) spec(ctx context.Context) (paddock.Spec, error) {
+	got, err := r.ask(ctx, request{Op: "spec"})
+	if err != nil {
+		return paddock.Spec{}, err
+	}
+	if got.Spec == nil {
+		return paddock.Spec{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+	}
+	return *got.Spec, nil
+}
+
 func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
 	ch, err := r.dial()
 	if err != nil {
@@ -425,6 +436,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	o := &re.Order
+	o.Tier, o.Files = d.tier.Name, d.site.Files
 	o.ID, o.Dir, o.Data, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.site.Data, a
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t

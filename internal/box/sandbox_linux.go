@@ -39,7 +39,9 @@ type boxOwner interface {
 	step(ctx context.Context, kind string, command []string) (end endStep, err error)
 	// follow runs f, which ends when a command has ended, in the background. It reports false if it cannot.
 	follow(f func(context.Context)) bool
-	// snapshot saves a box with a guest kernel, which continues to run.
+	// spec returns the spec as it was asked for, with later changes.
+	spec(ctx context.Context) (paddock.Spec, error)
+	// snapshot saves a box, which continues to run.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
 
@@ -535,6 +537,18 @@ func (s *Sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 		return "", fmt.Errorf("snapshot of sandbox %s: %w", s.id, err)
 	}
 	return id, nil
+}
+
+// Spec implements paddock.Specified.
+func (s *Sandbox) Spec(ctx context.Context) (paddock.Spec, error) {
+	spec, err := s.owner.spec(ctx)
+	if err != nil {
+		return paddock.Spec{}, fmt.Errorf("spec of sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spec.Labels = maps.Clone(s.about.Labels)
+	return spec, nil
 }
 
 // Pause implements paddock.Sandbox. Calls about files that wait for the agent end: they would wait for

@@ -30,6 +30,9 @@ type Site struct {
 	// above, which no sandbox can see. Cache is the directory of program files, or empty.
 	Data, Hidden, Cache string
 
+	// Files is the directory of snapshots of files, which may be that of all tiers.
+	Files string
+
 	agents string // the directory of agents' files, if it is not in Hidden
 
 	installed []string // paths of the program that runs, and of that which contains the others
@@ -62,6 +65,12 @@ func NewSite(tier paddock.Tier, o Options) (*Site, error) {
 		s.Data = filepath.Join(s.Hidden, string(tier))
 	} else if at := filepath.Join(private.RealPath(defaultData(s.env, s.state)), "agents"); !hostroot.Within(at, s.Hidden) {
 		s.agents = at
+	}
+	if s.Files = o.Snapshots; s.Files == "" {
+		s.Files = filepath.Join(s.Hidden, "files")
+	}
+	if !filepath.IsAbs(s.Files) {
+		return nil, fmt.Errorf("directory of snapshots %q is not absolute: %w", s.Files, paddock.Invalid)
 	}
 	if !filepath.IsAbs(s.Data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", s.Data, paddock.Invalid)
@@ -151,6 +160,14 @@ func (s *Site) own() []string {
 func (s *Site) builds() string {
 	if dir := program.Builds(s.Cache); filepath.IsAbs(dir) {
 		return private.RealPath(dir)
+	}
+	return ""
+}
+
+// kept returns the directory of snapshots, if it is not in Hidden.
+func (s *Site) kept() string {
+	if at := private.RealPath(s.Files); !hostroot.Within(at, private.RealPath(s.Hidden)) {
+		return at
 	}
 	return ""
 }

@@ -106,7 +106,10 @@ type Client interface {
 // Snapshots are the saved sandboxes of a tier.
 type Snapshots interface {
 	// Remove deletes a snapshot. A missing one is not an error.
-	Remove(id paddock.SnapshotID) error
+	Remove(ctx context.Context, id paddock.SnapshotID) error
+
+	// Taker returns the tier that took a snapshot of files.
+	Taker(id paddock.SnapshotID) (paddock.Tier, error)
 
 	// Paused reports whether a directory is the saved box of a paused sandbox, and whether the
 	// box was saved completely.
@@ -179,6 +182,6 @@ type Pauser interface {
 	Resume(ctx context.Context, l *Life) error
 	Snapshot(ctx context.Context, l *Life, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 
-	// Discard removes a snapshot that nobody was told of from a directory for saved boxes.
-	Discard(data string, id paddock.SnapshotID) error
+	// Discard removes a snapshot of the sandbox that nobody was told of.
+	Discard(l *Life, id paddock.SnapshotID) error
 }

@@ -308,6 +308,10 @@ type Report struct {
 	// Link means that the host's end of the box's link comes with it, and that another
 	// report follows.
 	Link bool `json:"link,omitempty"`
+
+	// Private means that the directory of the box's private files comes with it, without what is mounted on it, and that
+	// another report follows.
+	Private bool `json:"private,omitempty"`
 }
 
 // MaxWords is the maximum length of a box's error message in bytes, which fits into a

@@ -112,7 +112,7 @@ func (p *initProcess) run(report func(Report)) error {
 			return err
 		}
 	}
-	if err := build(p.config.Mounts, files, p.view); err != nil {
+	if err := build(p.config.Mounts, files, p.view, p.private(files)); err != nil {
 		return err
 	}
 	if err := p.boundQuotas(); err != nil {

@@ -17,8 +17,8 @@ import (
 
 // build makes the file tree and enters it. It opens sources before the new root covers
 // anything, and follows no link on the way to targets. So nothing that a former guest left
-// in a workspace can divert them.
-func build(mounts []Mount, files *Files, shown *view) error {
+// in a workspace can divert them. begin gets the new root before anything is mounted on it; it may be nil.
+func build(mounts []Mount, files *Files, shown *view, begin func(root *os.File) error) error {
 	if err := sys.MakePrivate(); err != nil {
 		return err
 	}
@@ -42,6 +42,11 @@ func build(mounts []Mount, files *Files, shown *view) error {
 	root, err := enterable(sources[0])
 	if err != nil {
 		return err
+	}
+	if begin != nil {
+		if err := begin(root); err != nil {
+			return err
+		}
 	}
 	for i, m := range mounts[1:] {
 		if err := step(root, m, sources[i+1], layers[i+1]); err != nil {

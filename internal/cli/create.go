@@ -279,7 +279,7 @@ removed then.`,
 }
 
 // keptFiles says which tiers keep the files of a sandbox.
-const keptFiles = "paddock create --tier gvisor makes sandboxes whose files, and processes, can be kept; so does --tier sim, for files"
+const keptFiles = "paddock create --tier gvisor makes sandboxes whose files, and processes, can be kept; so do jail and sim, for files"
 
 // maxForks is more than anyone means.
 const maxForks = 1000

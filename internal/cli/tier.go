@@ -64,6 +64,14 @@ func (g Gear) Kept(tier paddock.Tier) (state, data string) {
 	return filepath.Join(g.State, "live", string(tier)), filepath.Join(g.State, "saved", string(tier))
 }
 
+// Snapshots returns the directory of snapshots of files, which all tiers share. It is empty for the tiers' own default.
+func (g Gear) Snapshots() string {
+	if g.State == "" {
+		return ""
+	}
+	return filepath.Join(g.State, "saved", "files")
+}
+
 // Reasons why a tier cannot make a sandbox.
 const (
 	notInThisVersion = "not in this version"

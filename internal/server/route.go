@@ -49,6 +49,7 @@ func (s *Server) table() []route {
 		{"POST " + box + "/resume", s.known((*request).resume)},
 		{"POST " + box + "/snapshots", s.known((*request).snapshot)},
 		{"POST " + box + "/fork", s.known((*request).fork)},
+		{"POST " + box + "/escalate", s.known((*request).escalate)},
 
 		{"GET " + box + "/steps", s.known((*request).steps)},
 		{"GET " + box + "/steps/{step}", s.known((*request).step)},

@@ -43,6 +43,10 @@ type Entry struct {
 	Opaque bool   // of a directory: hides all contents of the base's directory
 	Shared bool   // of a non-directory: a later entry may be a hard link to it
 
+	// Attributes are extended attributes with their names as Linux has them, such as "user.x". Access control lists are in
+	// the form of Linux, with numbers of the sandbox's own users.
+	Attributes map[string]string
+
 	Size int64 // of a file
 	// Data yields the contents of a file in order; gaps are holes. The bytes are valid until the next step. A file with
 	// nil Data is one hole.
@@ -87,6 +91,10 @@ const (
 	maxSize   = MaxSize
 	maxChunk  = 4 << 20
 	maxChunks = 1 << 20 // of one file
+
+	maxAttributes = 256      // of one file
+	maxAttribute  = 64 << 10 // bytes of all names and values of one file
+
 	maxShared = 500_000 // files with other names in a list of version 1, each of which a reader remembers
 )
 
@@ -114,6 +122,19 @@ func (e *Entry) valid(known int) error {
 		return fmt.Errorf("%q is a link to %q: %w", e.Path, e.Target, paddock.Invalid)
 	case e.Device != 0 && e.Kind != Char && e.Kind != Block:
 		return fmt.Errorf("%q has a device number, but is not a device: %w", e.Path, paddock.Invalid)
+	}
+	return e.validAttributes()
+}
+
+func (e *Entry) validAttributes() error {
+	if len(e.Attributes) > maxAttributes || len(e.Attributes) > 0 && (e.Kind == Gone || e.Kind == Same) {
+		return fmt.Errorf("%q has %d attributes: %w", e.Path, len(e.Attributes), paddock.Invalid)
+	}
+	size := 0
+	for key, value := range e.Attributes {
+		if size += len(key) + len(value); key == "" || len(key) > maxName || strings.ContainsAny(key, "=\x00") || size > maxAttribute {
+			return fmt.Errorf("%q has the attribute %.64q of %d bytes: %w", e.Path, key, len(value), paddock.Invalid)
+		}
 	}
 	return nil
 }

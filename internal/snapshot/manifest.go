@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -22,13 +24,15 @@ import (
 //	the SHA-256 of all before
 //
 // Numbers are varints. A path is written as the length of the prefix that it shares with
-// the previous path, and the rest. The parts of a file end with one of no bytes.
+// the previous path, and the rest. The parts of a file end with one of no bytes. An entry with
+// attributes has their number before its parts, and of each its name and its value.
 //
-// A list of version 1 is read too. In it a hard link says the first path, and the parts of a
-// file are counted before them.
+// Lists of versions 1 and 2 are read too. They have no attributes. In version 1 a hard link says
+// the first path, and the parts of a file are counted before them.
 const (
-	magic = "paddock snapshot 2\n"
-	older = "paddock snapshot 1\n"
+	magic  = "paddock snapshot 3\n"
+	second = "paddock snapshot 2\n"
+	older  = "paddock snapshot 1\n"
 )
 
 // Meta describes a snapshot.
@@ -39,6 +43,21 @@ type Meta struct {
 	Parent  paddock.SnapshotID `json:"parent,omitempty"` // the snapshot that the sandbox started from, for information only
 	Name    string             `json:"name,omitempty"`
 	Created time.Time          `json:"created,omitzero"`
+
+	// Owner is whom commands ran as. Nil is an older snapshot of the simulated computer.
+	Owner *Owner `json:"owner,omitempty"`
+
+	// User is that of the sandbox's spec, and Limits are the limits of it that were not the tier's defaults. What begins
+	// with the snapshot has them too, unless its own spec says otherwise.
+	User   string         `json:"user,omitempty"`
+	Limits paddock.Limits `json:"limits,omitzero"`
+}
+
+// An Owner is a user inside a sandbox.
+type Owner struct {
+	UID  uint32 `json:"uid"`
+	GID  uint32 `json:"gid"`
+	Home string `json:"home"` // an absolute path
 }
 
 const maxMeta = 64 << 10
@@ -57,6 +76,7 @@ const (
 	flagOpaque = 1
 	flagShared = 2
 	flagParts  = 4 // of a file: its parts follow
+	flagNamed  = 8 // attributes follow
 )
 
 // A writer writes a list.
@@ -119,6 +139,9 @@ func (x *writer) entry(e *Entry) error {
 	if hasParts(e) {
 		flags |= flagParts
 	}
+	if len(e.Attributes) > 0 {
+		flags |= flagNamed
+	}
 	x.buf = append(x.buf, byte(e.Kind), flags)
 	x.buf = binary.AppendUvarint(x.buf, uint64(same))
 	x.bytes(e.Path[same:])
@@ -143,7 +166,20 @@ func (x *writer) entry(e *Entry) error {
 		x.buf = binary.AppendUvarint(x.buf, uint64(e.Size))
 		x.end = 0
 	}
+	x.attributes(e)
 	return x.flush()
+}
+
+// attributes writes what an entry has besides.
+func (x *writer) attributes(e *Entry) {
+	if len(e.Attributes) == 0 {
+		return
+	}
+	x.buf = binary.AppendUvarint(x.buf, uint64(len(e.Attributes)))
+	for _, key := range slices.Sorted(maps.Keys(e.Attributes)) {
+		x.bytes(key)
+		x.bytes(e.Attributes[key])
+	}
 }
 
 func hasParts(e *Entry) bool { return e.Kind == File && (e.Data != nil || e.Held != nil) }
@@ -184,6 +220,7 @@ type reader struct {
 	last  string
 	order order
 	count uint64
+	named bool               // entries may have attributes
 	names map[[16]byte]int32 // of version 1: hashes of the paths that hard links may say; nil in others
 
 	// Of the file whose parts come next.
@@ -226,6 +263,8 @@ func newReader(r io.Reader) (*reader, error) {
 	}
 	switch string(head) {
 	case magic:
+		x.named = true
+	case second:
 	case older:
 		x.names = map[[16]byte]int32{}
 	default:
@@ -284,7 +323,8 @@ func (x *reader) next() (*Entry, error) {
 	x.count++
 	e := &Entry{Kind: Kind(kind)}
 	flags, err := x.r.ReadByte()
-	if err != nil || flags&^(flagOpaque|flagShared|flagParts) != 0 || flags&flagParts != 0 && (e.Kind != File || x.names != nil) {
+	if err != nil || flags&^(flagOpaque|flagShared|flagParts|flagNamed) != 0 ||
+		flags&flagParts != 0 && (e.Kind != File || x.names != nil) || flags&flagNamed != 0 && (!x.named || e.Kind == Gone || e.Kind == Same) {
 		return nil, corrupt("an entry has unknown marks")
 	}
 	e.Opaque, e.Shared = flags&flagOpaque != 0, flags&flagShared != 0
@@ -302,6 +342,11 @@ func (x *reader) next() (*Entry, error) {
 	if err := x.body(e); err != nil {
 		return nil, err
 	}
+	if flags&flagNamed != 0 {
+		if err := x.attributes(e); err != nil {
+			return nil, err
+		}
+	}
 	if err := x.order.next(e); err != nil {
 		return nil, err
 	}
@@ -312,6 +357,37 @@ func (x *reader) next() (*Entry, error) {
 		x.names[short(e.Path)] = int32(x.order.shared - 1)
 	}
 	return e, nil
+}
+
+// attributes reads what an entry has besides.
+func (x *reader) attributes(e *Entry) error {
+	n, err := x.number(maxAttributes)
+	if err != nil {
+		return err
+	}
+	e.Attributes = map[string]string{}
+	size := 0
+	for range n {
+		key, err := x.bytes(maxName)
+		if err != nil {
+			return err
+		}
+		value, err := x.bytes(maxAttribute)
+		if err != nil {
+			return err
+		}
+		if size += len(key) + len(value); size > maxAttribute {
+			return corrupt("the attributes of %q have over %d bytes", e.Path, maxAttribute)
+		}
+		if _, twice := e.Attributes[key]; twice {
+			return corrupt("%q has the attribute %q twice", e.Path, key)
+		}
+		e.Attributes[key] = value
+	}
+	if len(e.Attributes) == 0 {
+		return corrupt("%q has attributes, and none", e.Path)
+	}
+	return nil
 }
 
 // short gives what a path is remembered by: there may be many long ones.

@@ -404,6 +404,7 @@ func FuzzReadingAListNeverHarms(f *testing.F) {
 			must(f, w.parted())
 		}
 	}
+	must(f, w.entry(&Entry{Path: "zz", Kind: Dir, Attributes: map[string]string{"user.a": "1", "user.b": "\x00"}}))
 	must(f, w.finish(&b))
 	f.Add(olderList(f))
 	f.Add(b.Bytes())

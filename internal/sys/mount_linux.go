@@ -317,6 +317,9 @@ type FSInfo struct {
 	Flags int64
 }
 
+// TypeTmpfs is the type of a file system in memory.
+const TypeTmpfs = unix.TMPFS_MAGIC
+
 // FileSystemOf returns the type of an open file's file system, and the flags of its mount.
 func FileSystemOf(f *os.File) (FSInfo, error) {
 	var st unix.Statfs_t

@@ -42,7 +42,7 @@ func Registry(p Programs) []cli.Tier {
 }
 
 func (p Programs) openSim(g cli.Gear) (paddock.Driver, error) {
-	d, err := parent.New(parent.Options{Program: p.Sim, Private: g.Private, Limits: g.Limits, Python: cli.PythonDir(os.LookupEnv), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Gateway: p.openGateway})
+	d, err := parent.New(parent.Options{Program: p.Sim, Snapshots: g.Snapshots(), Private: g.Private, Limits: g.Limits, Python: cli.PythonDir(os.LookupEnv), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Gateway: p.openGateway})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func untried() string {
 func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
 	p.settle(g)
 	state, data := g.Kept(paddock.MicroVM)
-	d, err := microvm.New(microvm.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Agent, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Watch: g.Watch, Steps: g.Steps, Layers: g.Layers, Images: g.Images, Changing: g.Changing})
+	d, err := microvm.New(microvm.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Snapshots: g.Snapshots(), Guest: p.Agent, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Watch: g.Watch, Steps: g.Steps, Layers: g.Layers, Images: g.Images, Changing: g.Changing})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
 func (p Programs) openGVisor(g cli.Gear) (paddock.Driver, error) {
 	p.settle(g)
 	state, data := g.Kept(paddock.GVisor)
-	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Guest: p.Agent, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Watch: g.Watch, Steps: g.Steps, Layers: g.Layers, Images: g.Images, Changing: g.Changing})
+	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Snapshots: g.Snapshots(), Guest: p.Agent, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Watch: g.Watch, Steps: g.Steps, Layers: g.Layers, Images: g.Images, Changing: g.Changing})
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (p Programs) openGVisor(g cli.Gear) (paddock.Driver, error) {
 
 func (p Programs) openJail(g cli.Gear) (paddock.Driver, error) {
 	p.settle(g)
-	state, _ := g.Kept(paddock.Jail)
-	d, err := jail.New(jail.Options{Spares: g.Spares, Scope: p.scope, State: state, Guest: p.Guest, Gateway: p.Gateway, Keeper: p.Keeper, Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Watch: g.Watch, Steps: g.Steps, Layers: g.Layers, Images: g.Images, Changing: g.Changing})
+	state, data := g.Kept(paddock.Jail)
+	d, err := jail.New(jail.Options{Spares: g.Spares, Scope: p.scope, State: state, Data: data, Snapshots: g.Snapshots(), Guest: p.Guest, Gateway: p.Gateway, Keeper: p.Keeper, Private: g.Private, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask, Judge: g.Judge, Login: g.Login, Watch: g.Watch, Steps: g.Steps, Layers: g.Layers, Images: g.Images, Changing: g.Changing})
 	if err != nil {
 		return nil, err
 	}

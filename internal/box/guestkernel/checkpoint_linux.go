@@ -160,9 +160,13 @@ func (s Saver) room(b *box.Box, memory bool) boxinit.Room {
 	if memory {
 		return boxinit.Room{All: l.Memory + l.Disk + Overhead}
 	}
-	// Names have a header each. Holes are not holes any more in a box that begins with the
-	// archive. A file is in memory a second time while it is written. If that exceeds the
-	// limit, the box ends, like any command that takes too much memory.
+	return archiveRoom(l)
+}
+
+// archiveRoom bounds an archive of files. Names have a header each. Holes are not holes any more in a box that begins with
+// the archive. A file is in memory a second time while it is written. If that exceeds the limit, the box ends, like any
+// command that takes too much memory.
+func archiveRoom(l paddock.Limits) boxinit.Room {
 	return boxinit.Room{All: l.Disk + l.Disk/4 + Overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/box/layer"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
 // A Saver pauses a box by saving and ending it, and resumes it in another box. It
@@ -24,6 +26,12 @@ type Saver struct {
 	// Memory returns the maximum size of a box's saved memory, in bytes, if that is as
 	// large as the machine and mostly holes. Nil means that only used memory is written.
 	Memory func(b *box.Box) int64
+
+	// Dialect is how the kernel writes and reads archives of files.
+	Dialect layer.Dialect
+
+	// Attributes reports whether the kernel can keep an extended attribute. Nil means all.
+	Attributes func(key string) bool
 }
 
 // Pause implements box.Pauser.
@@ -62,11 +70,10 @@ func (s Saver) Resume(ctx context.Context, l *box.Life) error {
 
 // Snapshot implements box.Pauser. The box continues to run.
 func (s Saver) Snapshot(ctx context.Context, l *box.Life, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	op := boxinit.OpFiles
-	if o.Memory {
-		op = boxinit.OpSave
+	if !o.Memory {
+		return s.files(ctx, l, o.Name)
 	}
-	m, err := s.save(ctx, l, l.Box(), op)
+	m, err := s.save(ctx, l, l.Box(), boxinit.OpSave)
 	if err != nil {
 		return "", err
 	}
@@ -77,8 +84,34 @@ func (s Saver) Snapshot(ctx context.Context, l *box.Life, o paddock.SnapshotOpti
 	return paddock.SnapshotID(filepath.Base(m.dir)), nil
 }
 
+// files stores a snapshot of files in the form of all tiers, from the archive that the kernel writes.
+func (s Saver) files(ctx context.Context, l *box.Life, name string) (id paddock.SnapshotID, err error) {
+	meta, err := layer.NewMeta(l, name)
+	if err != nil {
+		return "", err
+	}
+	m, err := s.save(ctx, l, l.Box(), boxinit.OpFiles)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, m.Remove()) }()
+	f, err := os.Open(filepath.Join(m.dir, fileParts[0]))
+	if err != nil {
+		return "", box.HostFault(err)
+	}
+	defer f.Close()
+	return layer.Write(ctx, l, meta, layer.FromArchive(f, s.room(l.Box(), false).Content, s.Dialect))
+}
+
 // Discard implements box.Pauser. A snapshot that was not removed as a whole is not used.
-func (s Saver) Discard(data string, id paddock.SnapshotID) error {
+func (s Saver) Discard(l *box.Life, id paddock.SnapshotID) error {
+	if layer.Known(id) {
+		return layer.Discard(context.Background(), l.Files(), id)
+	}
+	return discard(l.Data(), id)
+}
+
+func discard(data string, id paddock.SnapshotID) error {
 	if !paddock.ID(id).Valid() || !strings.HasPrefix(string(id), snapshotPrefix) {
 		return fmt.Errorf("snapshot %q: not a name: %w", string(id), paddock.Internal)
 	}
@@ -101,6 +134,9 @@ func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op)
 		return nil, box.HostFault(err)
 	}
 	m.unnamed = l.Ephemeral() && stop
+	if !stop { // others begin with it, and have a spec of their own
+		m.about.Order.Spec = nil
+	}
 	if stop {
 		if err := l.Saving(m.dir); err != nil {
 			return nil, box.HostFault(errors.Join(err, m.Remove()))
@@ -174,7 +210,10 @@ func (s *Store) dir(id paddock.SnapshotID) (string, error) {
 }
 
 // Remove implements box.Snapshots. It also deletes the remains of a snapshot.
-func (s *Store) Remove(id paddock.SnapshotID) error {
+func (s *Store) Remove(ctx context.Context, id paddock.SnapshotID) error {
+	if layer.Known(id) {
+		return layer.Discard(ctx, s.Site.Files, id)
+	}
 	dir, err := s.dir(id)
 	if errors.Is(err, paddock.NotFound) {
 		return nil
@@ -190,6 +229,11 @@ func (s *Store) Remove(id paddock.SnapshotID) error {
 		return err
 	}
 	return (&checkpoint{dir: dir}).Remove()
+}
+
+// Taker implements box.Snapshots.
+func (s *Store) Taker(id paddock.SnapshotID) (paddock.Tier, error) {
+	return layer.Taker(s.Site.Files, id)
 }
 
 // Paused implements box.Snapshots.
@@ -243,7 +287,31 @@ func (s *Store) Reopen(ctx context.Context, dir string) (_ *box.Reopened, err er
 // A Beginning is the snapshot with which a box begins; nil means none.
 type Beginning struct {
 	store *Store
-	m     *checkpoint
+	m     *checkpoint      // of memory, or of files of an earlier release; nil with files
+	files *layer.Beginning // nil with m
+}
+
+// begin finds a snapshot, and returns the spec that begins with it.
+func (s *Store) begin(spec *paddock.Spec) (*Beginning, *paddock.Spec, error) {
+	id := spec.Root.Snapshot
+	if layer.Known(id) {
+		files, err := layer.Find(s.Site.Files, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		spec, err = files.Adapt(spec)
+		return &Beginning{store: s, files: files}, spec, err
+	}
+	m, err := s.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The additions to the spec were checked when the snapshot's sandbox was made, and
+	// only Paddock writes them. Whether the tree still exists is checked later.
+	if spec, err = m.adapt(spec); err != nil {
+		return nil, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(m.dir), err)
+	}
+	return &Beginning{store: s, m: m}, spec, nil
 }
 
 // Draft begins a sandbox. If its root is a snapshot, the snapshot supplies what the spec
@@ -252,24 +320,18 @@ type Beginning struct {
 func (s *Store) Draft(spec *paddock.Spec, supply func(ctx context.Context, p *box.Plan, from *Beginning) error, furnish func(l *box.Layout)) (box.Draft, error) {
 	var from *Beginning
 	if spec.Root.Kind == paddock.RootSnapshot {
-		m, err := s.find(spec.Root.Snapshot)
-		if err != nil {
+		var err error
+		if from, spec, err = s.begin(spec); err != nil {
 			return box.Draft{}, err
 		}
-		// The additions to the spec were checked when the snapshot's sandbox was made, and
-		// only Paddock writes them. Whether the tree still exists is checked later.
-		if spec, err = m.adapt(spec); err != nil {
-			return box.Draft{}, fmt.Errorf("snapshot %s: %w", filepath.Base(m.dir), err)
-		}
-		from = &Beginning{s, m}
 	}
 	d := s.Bare(spec, func(ctx context.Context, p *box.Plan) error {
-		if err := from.open(p); err != nil || supply == nil {
+		if err := from.open(ctx, p); err != nil || supply == nil {
 			return err
 		}
 		return supply(ctx, p, from)
 	}, furnish)
-	if from != nil {
+	if from != nil && from.m != nil {
 		d.Gateway = from.m.about.Order.Gateway
 		finish := d.Finish
 		d.Finish = func(l *box.Layout, limits paddock.Limits) error {
@@ -310,9 +372,17 @@ func (s *Store) Bare(spec *paddock.Spec, supply func(ctx context.Context, p *box
 }
 
 // open adds the snapshot's parts to a plan.
-func (b *Beginning) open(p *box.Plan) error {
+func (b *Beginning) open(ctx context.Context, p *box.Plan) error {
 	if b == nil {
 		return nil
+	}
+	if b.files != nil {
+		s := b.store.Saver
+		fit := snapshot.Fit{Devices: true, Attributes: s.Attributes, Most: archiveRoom(p.Limits).Content}
+		if fit.Attributes == nil {
+			fit.Attributes = func(string) bool { return true }
+		}
+		return b.files.Supply(ctx, p, fit, s.Dialect)
 	}
 	parts, err := b.m.open(b.store.Saver.Kernel, p.Programs.One(FileAgent), &b.store.sums)
 	if err != nil {
@@ -325,7 +395,7 @@ func (b *Beginning) open(p *box.Plan) error {
 // Memory returns the configuration of the guest kernel whose memory the box restores; nil
 // means none.
 func (b *Beginning) Memory() *boxinit.GuestKernelConfig {
-	if b == nil || !b.m.about.Memory {
+	if b == nil || b.m == nil || !b.m.about.Memory {
 		return nil
 	}
 	return b.m.about.Order.Layout.Config.GuestKernel

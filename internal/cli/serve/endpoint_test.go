@@ -63,6 +63,7 @@ func endpoints() map[string]endpoint {
 		"POST " + box + "/resume":    {need: "write"},
 		"POST " + box + "/snapshots": {need: "write", body: `{}`},
 		"POST " + box + "/fork":      {need: "write", body: `{"spec":{}}`},
+		"POST " + box + "/escalate":  {need: "write", body: `{"tier":"jail"}`},
 
 		"POST " + box + "/processes":              {need: "write", body: `{"args":["true"]}`},
 		"GET " + box + "/processes":               {need: "read"},

@@ -30,6 +30,8 @@ type Options struct {
 	Private private.Files // see box.Options
 	Data    string        // see box.Options
 
+	Snapshots string // see box.Options
+
 	// Guest is the guest program (cmd/paddock-guest). Init is the program that starts
 	// gVisor as the init process of a box (cmd/paddock-gvisor). If they are not set, the
 	// calling program itself is executed in their place. It must then call box.Main and
@@ -66,7 +68,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Images: o.Images, Changing: o.Changing,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Snapshots: o.Snapshots, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Images: o.Images, Changing: o.Changing,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

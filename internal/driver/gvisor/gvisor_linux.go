@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
+	"github.com/paddock-sandbox/paddock/internal/box/layer"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/program"
@@ -23,7 +25,11 @@ const Argv0 = "paddock-guest-gvisor"
 const name = "gVisor " + Version
 
 // saver reads checkpoints of this version of gVisor.
-func saver() guestkernel.Saver { return guestkernel.Saver{Kernel: name} }
+func saver() guestkernel.Saver {
+	return guestkernel.Saver{Kernel: name, Dialect: layer.Dialect{TextLists: true, Parents: true, Removed: true}, Attributes: func(key string) bool {
+		return strings.HasPrefix(key, "user.") || strings.HasPrefix(key, "system.posix_acl_")
+	}}
+}
 
 // New returns a driver. It changes nothing on the host. It does not fail on a host where no
 // sandbox can be made: Info and Create report that.

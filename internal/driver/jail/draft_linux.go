@@ -9,16 +9,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sys"
 )
 
-// A drafter refuses what a jail cannot do. Its boxes need nothing besides what every box
-// has.
-type drafter struct{}
+// A drafter refuses what a jail cannot do. Its boxes need nothing besides what every box has, and a snapshot if they begin
+// with one.
+type drafter struct{ snapshots snapshots }
 
 // Draft implements box.Drafter.
-func (drafter) Draft(spec *paddock.Spec) (box.Draft, error) {
+func (d drafter) Draft(spec *paddock.Spec) (box.Draft, error) {
 	if err := refuse(spec); err != nil {
 		return box.Draft{}, box.Around().Foremost(err)
 	}
-	return box.Draft{Spec: spec, Finish: func(l *box.Layout, _ paddock.Limits) error {
+	spec, supply, err := d.snapshots.begin(spec)
+	if err != nil {
+		return box.Draft{}, err
+	}
+	return box.Draft{Spec: spec, Supply: supply, Finish: func(l *box.Layout, _ paddock.Limits) error {
 		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && sys.LandlockABI() < landlockNeeded {
 			l.Config.Landlock, l.Config.Trees = false, nil
 		}

@@ -22,6 +22,8 @@ type Options struct {
 	Cache   string        // see box.Options
 	Private private.Files // see box.Options
 
+	Data, Snapshots string // see box.Options
+
 	// Guest is the guest program (cmd/paddock-guest). If it is unset, the calling program
 	// itself is executed as the guest. It must then call box.Main first.
 	Guest program.Program
@@ -55,7 +57,7 @@ type Options struct {
 // driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
-		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Images: o.Images, Changing: o.Changing,
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Private: o.Private, Data: o.Data, Snapshots: o.Snapshots, Ask: o.Ask, Judge: o.Judge, Login: o.Login, Watch: o.Watch, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Scope: o.Scope, Audit: o.Audit, Steps: o.Steps, Layers: o.Layers, Images: o.Images, Changing: o.Changing,
 		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
 	}
 }

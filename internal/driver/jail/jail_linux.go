@@ -20,7 +20,7 @@ func New(o Options) (*box.Driver, error) {
 	}
 	return box.New(site, box.Tier{
 		Name: paddock.Jail, Init: site.Open(o.Guest), Runtime: Runtime(),
-		Probe: probe{site}, Drafter: drafter{}, Client: client{}, Overlay: true, Freezes: true,
+		Probe: probe{site}, Drafter: drafter{snapshots{site}}, Client: client{}, Snapshots: snapshots{site}, Overlay: true, Freezes: true,
 	}), nil
 }
 
@@ -30,9 +30,10 @@ func Runtime() *box.Runtime {
 	return &box.Runtime{Argv0: boxinit.Argv0, Capabilities: sys.BrokerCaps(), Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
 }
 
-// configure sends the box's init the device with which it makes its link. For a root caller
-// the init runs as a user who may not open the device itself.
-func configure(_ *box.Box, c *box.Configuration) error {
+// configure sends the box's init the files that it begins with, and the device with which it makes its link. For a root
+// caller the init runs as a user who may not open the device itself.
+func configure(b *box.Box, c *box.Configuration) error {
+	c.Files.Append(&b.Plan().First)
 	if l := c.Layout; !l.Config.Link || !l.ID.Root {
 		return nil
 	}
@@ -81,14 +82,6 @@ func (pauser) Pause(ctx context.Context, l *box.Life) error { return l.Box().Fre
 
 // Resume implements box.Pauser.
 func (pauser) Resume(_ context.Context, l *box.Life) error { return l.Box().Thaw() }
-
-// Snapshot implements box.Pauser.
-func (pauser) Snapshot(context.Context, *box.Life, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	return "", fmt.Errorf("this tier has no snapshots yet: %w", paddock.Unsupported)
-}
-
-// Discard implements box.Pauser.
-func (pauser) Discard(string, paddock.SnapshotID) error { return nil }
 
 // A client corrects the agent's reports by the counts of the host's kernel.
 type client struct{}

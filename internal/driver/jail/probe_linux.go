@@ -22,12 +22,12 @@ func (probe) Version() string { return "Linux " + sys.Release() }
 
 // Capabilities implements box.Probe.
 func (probe) Capabilities(grouped bool) []paddock.Capability {
-	list := []paddock.Capability{paddock.CanNetworkHost, paddock.CanWatchHost}
+	list := []paddock.Capability{paddock.CanNetworkHost, paddock.CanWatchHost, paddock.CanRootSnapshot}
 	if rules().Strength == paddock.Full {
 		list = append(list, paddock.CanNetworkList, paddock.CanUpdatePolicy)
 	}
 	if grouped {
-		list = append(list, paddock.CanUpdateLimits, paddock.CanPause)
+		list = append(list, paddock.CanUpdateLimits, paddock.CanPause, paddock.CanSnapshotFiles)
 	}
 	return list
 }

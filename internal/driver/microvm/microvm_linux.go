@@ -6,6 +6,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
+	"github.com/paddock-sandbox/paddock/internal/box/layer"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
@@ -16,7 +17,9 @@ const argv0 = "paddock-guest-microvm"
 const name = "QEMU"
 
 // saver reads checkpoints of machines. The memory of one is as large as the machine.
-func saver() guestkernel.Saver { return guestkernel.Saver{Kernel: name, Memory: memoryOf} }
+func saver() guestkernel.Saver {
+	return guestkernel.Saver{Kernel: name, Memory: memoryOf, Dialect: layer.Dialect{Parents: true, Removed: true}}
+}
 
 // New returns a driver. It changes nothing on the host. It does not fail on a host where no
 // sandbox can be made: Info and Create report that.

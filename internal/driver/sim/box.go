@@ -45,6 +45,7 @@ type box struct {
 	empty  bool       // guarded by ending: nothing runs, and nothing is held
 
 	mu        sync.Mutex
+	spec      paddock.Spec             // guarded by mu: as asked for, with later changes
 	limits    paddock.Limits           // guarded by mu
 	asked     paddock.Limits           // guarded by mu: limits, without the defaults
 	labels    map[string]string        // guarded by mu
@@ -62,7 +63,7 @@ const keptProcesses = 100
 // make builds the computer that a checked spec asks for.
 func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	b := &box{
-		d: d, id: spec.ID, created: time.Now(), labels: maps.Clone(spec.Labels),
+		d: d, id: spec.ID, spec: spec, created: time.Now(), labels: maps.Clone(spec.Labels),
 		processes: map[paddock.PID]*process{}, watchers: map[*watcher]bool{}, enforced: description.Controls(d.o.Walls), accounts: accounts(), from: spec.Root.Snapshot,
 	}
 	if b.user, err = find(b.accounts, spec.User); err != nil {
@@ -158,6 +159,15 @@ func (b *box) enter() error {
 
 func (b *box) ID() paddock.ID { return b.id }
 
+// Spec implements [paddock.Specified].
+func (b *box) Spec(context.Context) (paddock.Spec, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	spec := b.spec
+	spec.Limits = b.asked
+	return spec, nil
+}
+
 // Born is false: Create and Open return the same sandbox, and asking it costs nothing.
 func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
@@ -246,6 +256,7 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 			return err
 		}
 		b.rules.Store(rules)
+		b.spec.Policy = *u.Policy
 	}
 	if u.Labels != nil {
 		b.labels = maps.Clone(u.Labels)

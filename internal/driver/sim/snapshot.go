@@ -150,7 +150,11 @@ func (s *snapshots) read(id paddock.SnapshotID, o vfs.Options) (_ *vfs.Snapshot,
 	if err := description.CheckBase(x.Meta); err != nil {
 		return nil, err
 	}
-	return s.learn(id, o, x.Entries())
+	fit := description.FitOf(x.Meta)
+	if err := fit.Check(x.Entries()); err != nil {
+		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	return s.learn(id, o, fit.Adopt(x.Entries()))
 }
 
 // learn makes a tree of what a snapshot holds, as far as bounds allow, and

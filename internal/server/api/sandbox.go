@@ -36,6 +36,27 @@ type Forked struct {
 	Memory  bool           `json:"memory"` // processes and memory were copied
 }
 
+// An Escalation moves a sandbox to another tier, as a new sandbox with its files.
+type Escalation struct {
+	Tier paddock.Tier `json:"tier"`
+	// ID is that of the new sandbox. Empty lets the server choose one.
+	ID paddock.ID `json:"id,omitempty"`
+	// End accepts that processes which run now end: none goes along.
+	End bool `json:"end,omitempty"`
+	// Weaker permits a tier that isolates less than the present one.
+	Weaker bool `json:"weaker,omitempty"`
+}
+
+// An Escalated is the answer to an escalation.
+type Escalated struct {
+	Sandbox paddock.Status `json:"sandbox"`
+	// Left says why the former sandbox could not be removed; it is to be removed by a further call. Empty is the usual case.
+	Left string `json:"left,omitempty"`
+}
+
+// From is the label with the ID of the sandbox that an escalated one was before.
+const From = "paddock.from"
+
 // A NewsKind is the kind of an event of a sandbox.
 type NewsKind string
 

@@ -8,6 +8,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
+// Spec implements paddock.Specified.
+func (s *sandbox) Spec(ctx context.Context) (paddock.Spec, error) {
+	return paddock.SpecOf(ctx, s.Sandbox)
+}
+
 // Journal implements paddock.Journaled.
 func (s *sandbox) Journal() paddock.Journal {
 	j, err := paddock.JournalOf(s.Sandbox)

@@ -139,7 +139,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	case spec.Tier != paddock.Auto:
 		return create(spec.Tier)
 	case spec.Root.Kind == paddock.RootSnapshot:
-		return d.resume(spec.Root.Snapshot, create)
+		return d.resume(ctx, spec.Root.Snapshot, create)
 	}
 	sb, passed, err := Choose(d.candidates(), create)
 	if err != nil {
@@ -177,8 +177,21 @@ func (w *weaker) Status(ctx context.Context) (paddock.Status, error) {
 
 // resume creates a sandbox on the tier that has the snapshot, also where [Choose] would
 // pass that tier over.
-func (d *Driver) resume(id paddock.SnapshotID, create func(paddock.Tier) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
+func (d *Driver) resume(ctx context.Context, id paddock.SnapshotID, create func(paddock.Tier) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
 	var missing, unable error
+	for _, t := range d.tiers {
+		k, ok := paddock.As[paddock.SnapshotKeeper](t.Driver)
+		if !ok {
+			continue
+		}
+		switch name, err := k.SnapshotTier(ctx, id); {
+		case err == nil:
+			return create(name)
+		case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unsupported) || errors.Is(err, paddock.Invalid): // create tells
+		default:
+			return nil, fmt.Errorf("tier %s: %w", t.Name, err)
+		}
+	}
 	for _, t := range d.tiers {
 		sb, err := create(t.Name)
 		switch {

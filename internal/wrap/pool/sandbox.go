@@ -57,6 +57,11 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	return nil
 }
 
+// Spec implements paddock.Specified.
+func (s *sandbox) Spec(ctx context.Context) (paddock.Spec, error) {
+	return paddock.SpecOf(ctx, s.Sandbox)
+}
+
 // Journal implements paddock.Journaled.
 func (s *sandbox) Journal() paddock.Journal {
 	j, err := paddock.JournalOf(s.Sandbox)

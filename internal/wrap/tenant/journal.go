@@ -7,6 +7,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
+// Spec implements paddock.Specified.
+func (s *sandbox) Spec(ctx context.Context) (paddock.Spec, error) {
+	if err := s.there(ctx); err != nil {
+		return paddock.Spec{}, err
+	}
+	spec, err := paddock.SpecOf(ctx, s.Sandbox)
+	spec.Labels = plain(paddock.Status{Labels: spec.Labels}).Labels
+	return spec, err
+}
+
 // Journal implements paddock.Journaled. The shared driver's journal has the steps of this sandbox alone. Each call first
 // looks whether the sandbox is still this tenant's.
 func (s *sandbox) Journal() paddock.Journal {

@@ -155,6 +155,9 @@ func (a *archiver) entry(dir int, name, path string) error {
 	case syscall.S_IFCHR:
 		h.kind, h.major, h.minor = '3', st.Major, st.Minor
 		return h.write(a.to)
+	case syscall.S_IFBLK:
+		h.kind, h.major, h.minor = '4', st.Major, st.Minor
+		return h.write(a.to)
 	case syscall.S_IFIFO:
 		h.kind = '6'
 		return h.write(a.to)

@@ -112,6 +112,8 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 		err = sys.SymlinkAt(h.Linkname, dir, name)
 	case tar.TypeChar:
 		err = sys.MakeAt(dir, name, syscall.S_IFCHR, uint32(h.Devmajor), uint32(h.Devminor))
+	case tar.TypeBlock:
+		err = sys.MakeAt(dir, name, syscall.S_IFBLK, uint32(h.Devmajor), uint32(h.Devminor))
 	case tar.TypeFifo:
 		err = sys.MakeAt(dir, name, syscall.S_IFIFO, 0, 0)
 	default:

@@ -112,15 +112,37 @@ const BaseName = "sim:" + Version
 // NewMeta describes a new snapshot of a computer that began with another one,
 // or with none.
 func NewMeta(name string, parent paddock.SnapshotID) snapshot.Meta {
-	return snapshot.Meta{ID: snapshot.NewID(), Tier: paddock.Sim, Base: BaseName, Parent: parent, Name: name, Created: time.Now()}
+	return snapshot.Meta{
+		ID: snapshot.NewID(), Tier: paddock.Sim, Base: BaseName, Parent: parent, Name: name, Created: time.Now(),
+		Owner: &snapshot.Owner{UID: userID, GID: userID, Home: UserHome},
+	}
 }
 
-// CheckBase tells whether this tier can open a snapshot.
+// The user that commands run as unless a spec names another one. [UserHome] is the home.
+const (
+	userID   = 1000
+	UserHome = "/home/user"
+)
+
+// hostBase is what other tiers call the system of the host, which a snapshot of theirs may be relative to.
+const hostBase = "host"
+
+// CheckBase tells whether this tier can open a snapshot. One of another tier is put over this computer's system.
 func CheckBase(m snapshot.Meta) error {
-	if m.Base != BaseName {
-		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(m.ID), m.Base, BaseName, paddock.Unsupported)
+	if m.Base != BaseName && m.Base != hostBase {
+		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: choose another tier: %w", string(m.ID), m.Base, BaseName, paddock.Unsupported)
 	}
 	return nil
+}
+
+// FitOf is what a computer can have of a snapshot of files. From another tier nothing of the system comes along.
+func FitOf(m snapshot.Meta) *snapshot.Fit {
+	f := &snapshot.Fit{From: m.Owner, To: snapshot.Owner{UID: userID, GID: userID, Home: UserHome}, Devices: true, Sockets: true}
+	if m.Base != BaseName {
+		f.Own = func(path string) bool { return path == "dev" || path == "proc" || path == "sys" }
+		f.Places = []string{strings.TrimPrefix(UserHome, "/"), "tmp", "var/tmp", "run"}
+	}
+	return f
 }
 
 // CheckLimits returns an error if a limit is negative or too small, or if this tier does not have it.

@@ -307,6 +307,7 @@ type sandbox struct {
 	most   paddock.Limits     // guarded by mu: the largest of each that it has had
 	labels map[string]string  // guarded by mu
 	files  paddock.FilePolicy // guarded by mu: what the child was told last
+	policy *paddock.Policy    // guarded by mu: that of the last change; nil is that of spec
 	usage  paddock.Usage      // guarded by mu: the largest peak that the child told
 	paused bool               // guarded by mu
 	told   *protocol.Status   // guarded by mu: before it was paused; nil while it is not

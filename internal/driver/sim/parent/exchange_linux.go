@@ -101,6 +101,31 @@ func (s *sandbox) lost(err error) {
 // host's decision. The rules of the network are the host's alone, and no child has a say in them: it is not
 // asked if only they and the labels change, and if it refuses rules about files, it is ended.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	if err := s.update(ctx, u); err != nil {
+		return err
+	}
+	if u.Policy != nil {
+		s.mu.Lock()
+		p := *u.Policy
+		s.policy = &p
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// Spec implements [paddock.Specified].
+func (s *sandbox) Spec(context.Context) (paddock.Spec, error) {
+	spec := s.spec
+	spec.Limits = s.limitsAsked()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.policy != nil {
+		spec.Policy = *s.policy
+	}
+	return spec, nil
+}
+
+func (s *sandbox) update(ctx context.Context, u paddock.Update) error {
 	if err := s.checkUpdate(ctx, u); err != nil {
 		return err
 	}

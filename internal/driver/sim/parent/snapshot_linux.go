@@ -92,7 +92,25 @@ func (d *Driver) begins(ctx context.Context, spec *paddock.Spec, use func(iter.S
 	if err := d.fits(size, spec.Limits); err != nil {
 		return fmt.Errorf("snapshot %q: %w", string(spec.Root.Snapshot), err)
 	}
-	return use(x.Entries())
+	fit := description.FitOf(x.Meta)
+	if err := fit.Check(x.Entries()); err != nil {
+		return fmt.Errorf("snapshot %q: %w", string(spec.Root.Snapshot), err)
+	}
+	return use(fit.Adopt(x.Entries()))
+}
+
+// SnapshotTier implements [paddock.SnapshotKeeper].
+func (d *Driver) SnapshotTier(_ context.Context, id paddock.SnapshotID) (_ paddock.Tier, err error) {
+	s, err := d.store(0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	x, err := s.Read(id)
+	if err != nil {
+		return "", err
+	}
+	return x.Meta.Tier, x.Close()
 }
 
 // baseFiles is more than the system has that every computer begins with. A snapshot may change them.
