@@ -57,13 +57,15 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, questions, reply
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
 	Update *paddock.Update          `json:"update,omitempty"`
 	Step   *stepOrder               `json:"step,omitempty"`
 	Exit   *paddock.Exit            `json:"exit,omitempty"` // of a step that ended; nil is not known
 	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
+	Question string `json:"question,omitempty"` // of reply
+	Allow    bool   `json:"allow,omitempty"`
 	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
 }
 
@@ -81,6 +83,8 @@ type response struct {
 	Inspect  *boxinit.Inspection  `json:"inspect,omitempty"`
 	Saved    paddock.SnapshotID   `json:"saved,omitempty"`
 	Egress   *gatewayclient.State `json:"egress,omitempty"`
+
+	Questions []paddock.MonitorQuestion `json:"questions,omitempty"`
 }
 
 // keeperMain runs the process that owns one kept sandbox.
@@ -218,15 +222,17 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.board, k.shown, err = newBoard(); err != nil {
 		return nil, fmt.Errorf("what the keeper shows: %w", err)
 	}
-	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
+	if k.recorded, err = keepAudit(p, k.directory.inside(auditName), o.About.Monitor != nil); err != nil {
 		return nil, err
 	}
 	k.life = &Life{plan: *p, data: o.Data, saving: k.saving, turn: make(chan struct{}, 1)}
+	k.watchOver(o)
 	if err := k.life.record(o.ID, o.About.Undo, o.About.Saved != "" || o.Root.Kind == paddock.RootSnapshot); err != nil {
 		return nil, err
 	}
 	conn, err := k.life.begin(ctx)
 	if err != nil {
+		k.life.guard.leave()
 		k.life.steps.close()
 		return nil, err
 	}
@@ -459,6 +465,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 // bury records how the sandbox died, removes its remains, and ends the process. It returns if the
 // sandbox is being removed. Before, drop ends the snapshots that are being written or handed over.
 func (k *keeper) bury(drop func()) {
+	k.life.guard.leave() // or the gateway and the steps wait for answers
 	if out := k.life.plan.Gateway; out != nil {
 		out.Stop() // nothing comes after the figures below
 	}
@@ -658,7 +665,9 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 			err = fmt.Errorf("the keeper of what is paused ends: %w", paddock.Unavailable)
 			break
 		}
-		err = k.life.resume(ctx)
+		if err = k.life.resume(ctx); err == nil {
+			err = k.noteHalt("")
+		}
 		k.show()
 	case "inspect":
 		var i boxinit.Inspection
@@ -670,6 +679,15 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		var e gatewayclient.State
 		if e, err = k.life.egress(ctx); err == nil {
 			return response{Egress: &e}, nil
+		}
+	case "questions":
+		var list []paddock.MonitorQuestion
+		if list, err = k.life.questions(ctx); err == nil {
+			return response{Questions: list}, nil
+		}
+	case "reply":
+		if err = k.life.reply(ctx, q.Question, q.Allow); err == nil {
+			return response{}, nil
 		}
 	case "snapshot":
 		var id paddock.SnapshotID
@@ -728,6 +746,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	k.life.steps.close() // the next keeper records what comes
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.about.Monitor = k.life.guard.later(k.about.Monitor)
 	k.about.Saved, k.about.Saving, k.about.Traffic = saved.Dir(), "", k.life.traffic()
 	r := record{ID: paddock.ID(filepath.Base(k.dir)), Dir: k.dir, About: k.about}
 	return HostFault(errors.Join(r.write(saved.Dir()), k.writeLocked()))

@@ -107,7 +107,22 @@ func (l *Life) step(ctx context.Context, kind string, command []string) (end end
 	if l.steps == nil {
 		return nil, fmt.Errorf("no steps are recorded: %w", paddock.Unsupported)
 	}
-	return l.steps.command(ctx, kind, command)
+	return l.judged(ctx, kind, command, false)
+}
+
+// judged begins the step of a command, if the monitor lets it start. cut means that not the whole command is known.
+func (l *Life) judged(ctx context.Context, kind string, command []string, cut bool) (end endStep, err error) {
+	if err := l.guard.command(ctx, kind, command, cut); err != nil {
+		return nil, err
+	}
+	if end, err = l.steps.command(ctx, kind, command); err != nil || l.guard == nil {
+		return end, err
+	}
+	over := l.guard.begin(kind, command)
+	return func(ctx context.Context, exit *paddock.Exit) {
+		defer over(exit)
+		end(ctx, exit)
+	}, nil
 }
 
 // follow implements boxOwner. The end of the recording waits for f, which the end of the box ends.

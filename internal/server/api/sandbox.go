@@ -46,6 +46,7 @@ const (
 	Resumed     NewsKind = "resumed"
 	Snapshotted NewsKind = "snapshotted"
 	Removed     NewsKind = "removed"
+	Answered    NewsKind = "answered" // a question of its monitor
 )
 
 // A News is an event of a sandbox that this server caused.
