@@ -172,9 +172,7 @@ func newGuard(id paddock.ID, tier paddock.Tier, how *monitored, secrets []paddoc
 		Measured: monitor.Measured{Files: true, Network: how.Network}, Secrets: valuesOf(secrets),
 		Count: func() (int, bool) { return measure.Count(how.Mounts) },
 	}
-	if sink != nil {
-		o.Record = sink.Record
-	}
+	o.Record = g.record
 	g.m = monitor.New(o)
 	if how.Memory != nil {
 		g.m.Recall(*how.Memory)
@@ -197,6 +195,22 @@ func (l *Life) guardedBy(g *guard, pause func(context.Context) error) {
 	g.end = func(why string) { l.Box().finishWith(why) }
 	if out := l.plan.Gateway; out != nil {
 		out.JudgeBy(g.judge())
+	}
+}
+
+// recordTime bounds the wait for room in the record. Without room, an event is counted as lost there.
+const recordTime = 10 * time.Second
+
+// record records an event. It waits for room, or other events, of which the guest can cause any number, could displace it.
+func (g *guard) record(e audit.Event) {
+	switch sink := g.sink.(type) {
+	case nil:
+	case audit.Keeper:
+		ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+		defer cancel()
+		_ = sink.Keep(ctx, e) // a record that fails ends the sandbox
+	default:
+		sink.Record(e)
 	}
 }
 
@@ -471,10 +485,7 @@ func (g *guard) answered(d monitor.Decision, a answer) {
 		g.granted[grant{d.Step, d.Rule}] = true
 		g.mu.Unlock()
 	}
-	if g.sink == nil {
-		return
-	}
-	g.sink.Record(audit.Event{Time: time.Now(), Sandbox: g.id, Kind: audit.Judged, Judgement: &audit.Judgement{
+	g.record(audit.Event{Time: time.Now(), Sandbox: g.id, Kind: audit.Judged, Judgement: &audit.Judgement{
 		Moment: "answer", Step: d.Step, Verdict: string(d.Verdict), Judge: d.Judge, Rule: d.Rule, Reason: a.why, Score: int(d.Score * 1000), Answered: word,
 	}})
 }
