@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
@@ -57,7 +58,7 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, questions, reply
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, questions, reply, verdicts
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
 	Update *paddock.Update          `json:"update,omitempty"`
@@ -66,6 +67,7 @@ type request struct {
 	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
 	Question string `json:"question,omitempty"` // of reply
 	Allow    bool   `json:"allow,omitempty"`
+	After    int64  `json:"after,omitempty"` // of verdicts
 	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
 }
 
@@ -85,6 +87,9 @@ type response struct {
 	Egress   *gatewayclient.State `json:"egress,omitempty"`
 
 	Questions []paddock.MonitorQuestion `json:"questions,omitempty"`
+
+	Events []audit.Event `json:"events,omitempty"` // of verdicts
+	Last   int64         `json:"last,omitempty"`   // number of the newest of them
 }
 
 // keeperMain runs the process that owns one kept sandbox.
@@ -564,7 +569,7 @@ func tell(ch *sys.Channel, r response, files ...*os.File) error {
 // rules, or write a snapshot, without the caller's knowledge. A pause, a resumption and a removal go on: the status
 // tells of them.
 func (k *keeper) hear(ctx context.Context, ch *sys.Channel, q request) (response, []*os.File) {
-	if q.Op != "update" && q.Op != "snapshot" {
+	if q.Op != "update" && q.Op != "snapshot" && q.Op != "verdicts" {
 		return k.answer(ctx, q)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -685,6 +690,13 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		if list, err = k.life.questions(ctx); err == nil {
 			return response{Questions: list}, nil
 		}
+	case "verdicts":
+		if k.life.guard == nil {
+			err = errUnmonitored()
+			break
+		}
+		list, last := k.life.guard.told.after(ctx, q.After)
+		return response{Events: list, Last: last}, nil
 	case "reply":
 		if err = k.life.reply(ctx, q.Question, q.Allow); err == nil {
 			return response{}, nil

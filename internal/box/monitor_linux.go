@@ -118,6 +118,7 @@ type guard struct {
 	about *monitored
 	wait  time.Duration
 	sink  audit.Sink // may be nil
+	told  verdicts
 
 	halt func(ctx context.Context, why string) error // pauses the sandbox
 	end  func(why string)                            // ends the sandbox, when that fails
@@ -203,6 +204,7 @@ const recordTime = 10 * time.Second
 
 // record records an event. It waits for room, or other events, of which the guest can cause any number, could displace it.
 func (g *guard) record(e audit.Event) {
+	g.told.put(e.Clean())
 	switch sink := g.sink.(type) {
 	case nil:
 	case audit.Keeper:
