@@ -203,12 +203,12 @@ func openAccounts(ctx context.Context, a *cli.App, d paddock.Driver, f *serveFla
 		func(ctx context.Context) error { return c.openKeys(ctx, shown) },
 		c.claim,
 		c.readShelves,
+		c.openRecord,
 		func(ctx context.Context) (err error) {
 			c.shared, err = wrapAll(ctx, c.shared, c.sharedLayers())
 			return err
 		},
 		c.openTenants,
-		c.openRecord,
 		c.adopt,
 	} {
 		if err := stage(ctx); err != nil {

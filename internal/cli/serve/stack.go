@@ -135,7 +135,7 @@ func (c *accounts) verdictLayer(ctx context.Context, d paddock.Driver) (paddock.
 		return d, nil
 	}
 	lines := c.record.lines
-	return verdict.New(ctx, d, verdict.Options{Log: c.log, Tell: func(e audit.Event) {
+	return verdict.New(ctx, d, verdict.Options{Of: tenant.Marked(c.store.ID()), Log: c.log, Tell: func(e audit.Event) {
 		// It waits for the disk, as actions do, so that no flood hides a verdict. It fails only with the record.
 		_ = lines.Keep(context.Background(), e)
 	}})

@@ -17,7 +17,8 @@ const retryTime = 5 * time.Second
 
 // Options configure a driver.
 type Options struct {
-	Tell func(audit.Event) // of each verdict, and of answers; events of one sandbox come one after the other
+	Of   func(paddock.Status) bool // reports whether a sandbox is followed: others may share the driver
+	Tell func(audit.Event)         // of each verdict, and of answers; events of one sandbox come one after the other
 	Log  *slog.Logger
 }
 
@@ -35,7 +36,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (paddock.Driver, erro
 	v := &driver{Driver: d, o: o, followed: map[paddock.ID]bool{}}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	for _, st := range list {
-		if st.Monitor != nil {
+		if v.follows(st) {
 			v.follow(st.ID)
 		}
 	}
@@ -91,11 +92,11 @@ func (d *driver) follow(id paddock.ID) {
 			if d.ctx.Err() != nil {
 				return
 			}
-			if errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unsupported) {
+			if errors.Is(err, paddock.NotFound) {
 				if d.over(id) {
 					return
 				}
-				continue
+				continue // at once: another one has the name
 			}
 			if !errors.Is(err, paddock.Unavailable) { // it is paused or dead, or its owner ends
 				d.o.Log.Warn("the verdicts of a monitor could not be followed", "id", id, "err", err)
@@ -109,17 +110,32 @@ func (d *driver) follow(id paddock.ID) {
 	})
 }
 
+// follows reports whether the monitor of a sandbox is followed.
+func (d *driver) follows(st paddock.Status) bool { return st.Monitor != nil && d.o.Of(st) }
+
+// find returns a sandbox whose monitor is followed. If there is none of that name, the error is NotFound.
+func (d *driver) find(id paddock.ID) (follower, error) {
+	sb, err := d.Driver.Open(d.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	f, can := paddock.As[follower](sb)
+	if !can {
+		return nil, fmt.Errorf("follow the monitor of sandbox %s: %w", id, paddock.NotFound)
+	}
+	st, err := sb.Status(d.ctx)
+	if err == nil && !d.follows(st) {
+		err = fmt.Errorf("sandbox %s is another one now: %w", id, paddock.NotFound)
+	}
+	return f, err
+}
+
 // over ends the following of a sandbox that is gone, unless another one has its name already.
 func (d *driver) over(id paddock.ID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sb, err := d.Driver.Open(d.ctx, id)
-	if err == nil {
-		if _, can := paddock.As[follower](sb); can {
-			if st, err := sb.Status(d.ctx); err == nil && st.Monitor != nil {
-				return false
-			}
-		}
+	if _, err := d.find(id); !errors.Is(err, paddock.NotFound) {
+		return false
 	}
 	delete(d.followed, id)
 	return true
@@ -127,13 +143,9 @@ func (d *driver) over(id paddock.ID) bool {
 
 // tell tells the verdicts of a sandbox until it cannot be followed any more.
 func (d *driver) tell(id paddock.ID) error {
-	sb, err := d.Driver.Open(d.ctx, id)
+	f, err := d.find(id)
 	if err != nil {
 		return err
-	}
-	f, can := paddock.As[follower](sb)
-	if !can {
-		return fmt.Errorf("follow the monitor of sandbox %s: %w", id, paddock.Unsupported)
 	}
 	for after := int64(0); ; {
 		list, last, err := f.FollowMonitor(d.ctx, after)

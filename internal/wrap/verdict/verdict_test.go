@@ -138,9 +138,12 @@ func (l *told) is(t *testing.T, want ...string) {
 	}
 }
 
+// ours reports whether a sandbox was made by the server whose driver it is.
+func ours(st paddock.Status) bool { return st.ID != "theirs" }
+
 func open(t *testing.T, f *fake, l *told) paddock.Driver {
 	t.Helper()
-	d, err := New(t.Context(), f, Options{Tell: l.tell, Log: slog.New(slog.DiscardHandler)})
+	d, err := New(t.Context(), f, Options{Of: ours, Tell: l.tell, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +154,7 @@ func TestEachVerdictIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l := newFake(), &told{}
 		old := f.add("old")
+		f.add("theirs").says("another server's", nil)
 		old.says("before", nil)
 		d := open(t, f, l)
 		l.is(t, "old before")
