@@ -203,7 +203,8 @@ func (m *Monitor) Begin(args []string, dir string) {
 }
 
 // Join notes that a command starts while others run: from now on, effects are its own. They count on top of what the others
-// did, because a command that runs on must get no new count by the start of another one.
+// did, because a command that runs on must get no new count by the start of another one. What was decided for the others is
+// decided anew.
 func (m *Monitor) Join(args []string, dir string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,6 +221,9 @@ func (m *Monitor) Join(args []string, dir string) {
 	}
 	m.file(s, p.text)
 	m.last++
+	if p.told = map[[sha256.Size]byte]Decision{}; p.many != nil && p.step.Files != nil {
+		p.many, p.next = nil, min(p.next, p.step.Files.Removed+p.step.Files.Emptied+1)
+	}
 	p.joined, p.text = true, commandText(args)
 	p.step.Number, p.step.Guest.Command, p.step.Guest.Dir = m.last, slices.Clone(args[:min(len(args), audit.MaxCount+1)]), dir
 }

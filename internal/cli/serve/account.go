@@ -86,6 +86,7 @@ type accountFlags struct {
 	warm       []string
 	audit      string
 	bucket     string
+	monitor    string
 }
 
 func (f *accountFlags) register(fs *pflag.FlagSet) {
@@ -99,6 +100,7 @@ func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.keepHours, "keep-usage-hours", "know for this `number` of days what was used in each hour, and from then on what was used in each day, of sandboxes that are alike together (default 35, at least 2)")
 	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier, e2b or e2b:TIER for what clients of E2B ask for, or a file with a spec in JSON (repeatable)")
 	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/security/audit.md describes them")
+	fs.StringVar(&f.monitor, "monitor", "", "`who` judges a sandbox whose maker names no monitor, as E2B's clients never do: rules (the built-in ones) or off (the default); no boundary (docs/use/monitor.md)")
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
 
@@ -137,6 +139,9 @@ func (f *accountFlags) shared() string {
 // check refuses what could not be, whatever is there.
 func (f *accountFlags) check(a *cli.App) error {
 	if err := (lifetime.Options{Default: f.terms(), Longest: time.Duration(f.longest)}).Check(); err != nil {
+		return err
+	}
+	if err := f.checkMonitor(); err != nil {
 		return err
 	}
 	if f.keepHours == 1 {

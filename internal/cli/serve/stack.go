@@ -31,6 +31,7 @@ import (
 //	observe    reports each call to metrics and traces            one per tier
 //	auto       chooses the tier of a spec                         one; openTiers
 //	verdict    records what monitors decide (--audit)             one; sharedLayers
+//	monitor    has rules judge each sandbox (--monitor)            one; sharedLayers
 //	pool       keeps sandboxes ready (--warm)                     one; sharedLayers
 //	admission  refuses what the machine has no room for           one; sharedLayers
 //	metric     measures how long a creation waits for its tier    one; sharedLayers
@@ -109,6 +110,7 @@ func (o *operation) driver(d paddock.Driver, tier paddock.Tier) paddock.Driver {
 func (c *accounts) sharedLayers() []layer {
 	return []layer{
 		{"verdict", c.verdictLayer},
+		{"monitor", c.monitorLayer},
 		{"pool", c.poolLayer},
 		{"admission", c.admissionLayer},
 		{"metric", c.metricLayer},
@@ -127,7 +129,7 @@ func (c *accounts) tenantLayers(id string) []layer {
 
 // ownerLayers are the layers below those of the tenant on a socket.
 func (c *accounts) ownerLayers() []layer {
-	return []layer{{"verdict", c.verdictLayer}, {"lease", c.leaseLayer}}
+	return []layer{{"verdict", c.verdictLayer}, {"monitor", c.monitorLayer}, {"lease", c.leaseLayer}}
 }
 
 func (c *accounts) verdictLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
