@@ -75,8 +75,9 @@ type MonitorQuestion struct {
 
 // A Monitored is a [Sandbox] that may have a monitor. A wrapper that has no Unwrap passes the calls on with its own checks.
 type Monitored interface {
-	// MonitorQuestions lists the questions that wait, oldest first. Without a monitor the error is [Unsupported].
-	MonitorQuestions(ctx context.Context) ([]MonitorQuestion, error)
+	// MonitorQuestions lists the questions that wait, oldest first. With wait it returns when there is one, or none after half
+	// a minute. Without a monitor the error is [Unsupported].
+	MonitorQuestions(ctx context.Context, wait bool) ([]MonitorQuestion, error)
 
 	// AnswerMonitor answers a question: with allow, what it is about goes on. For a question that does not wait any more the
 	// error is [NotFound].
@@ -84,9 +85,9 @@ type Monitored interface {
 }
 
 // MonitorQuestions asks the outermost layer of sb that is a [Monitored]. Without one, the error is [Unsupported].
-func MonitorQuestions(ctx context.Context, sb Sandbox) ([]MonitorQuestion, error) {
+func MonitorQuestions(ctx context.Context, sb Sandbox, wait bool) ([]MonitorQuestion, error) {
 	if m, ok := As[Monitored](sb); ok {
-		return m.MonitorQuestions(ctx)
+		return m.MonitorQuestions(ctx, wait)
 	}
 	return nil, unmonitored()
 }

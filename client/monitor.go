@@ -9,9 +9,13 @@ import (
 )
 
 // MonitorQuestions implements paddock.Monitored.
-func (s *sandbox) MonitorQuestions(ctx context.Context) ([]paddock.MonitorQuestion, error) {
+func (s *sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
 	var list api.Questions
-	if err := s.call(ctx, "questions of the monitor", call{method: "GET", path: "/questions", answer: &list, repeat: true}); err != nil {
+	query := url.Values{}
+	if wait {
+		query.Set("wait", "true")
+	}
+	if err := s.call(ctx, "questions of the monitor", call{method: "GET", path: "/questions", query: query, answer: &list, repeat: true}); err != nil {
 		return nil, err
 	}
 	return list.Questions, nil

@@ -30,7 +30,7 @@ func TestTheMonitorOfAServersSandboxIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := paddock.MonitorQuestions(t.Context(), sb); err != nil || !reflect.DeepEqual(list, steptest.Asked()) {
+	if list, err := paddock.MonitorQuestions(t.Context(), sb, false); err != nil || !reflect.DeepEqual(list, steptest.Asked()) {
 		t.Errorf("it asks %+v, %v", list, err)
 	}
 	if err := paddock.AnswerMonitor(t.Context(), sb, "ONE", true); err != nil {
@@ -49,7 +49,7 @@ func TestTheMonitorOfAServersSandboxIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := paddock.MonitorQuestions(t.Context(), plain); !errors.Is(err, paddock.Unsupported) {
+	if _, err := paddock.MonitorQuestions(t.Context(), plain, false); !errors.Is(err, paddock.Unsupported) {
 		t.Errorf("questions of a sandbox without a monitor: %v", err)
 	}
 }

@@ -67,6 +67,7 @@ type request struct {
 	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
 	Question string `json:"question,omitempty"` // of reply
 	Allow    bool   `json:"allow,omitempty"`
+	Await    bool   `json:"await,omitempty"` // of questions: wait for one
 	After    int64  `json:"after,omitempty"` // of verdicts
 	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
 }
@@ -569,7 +570,7 @@ func tell(ch *sys.Channel, r response, files ...*os.File) error {
 // rules, or write a snapshot, without the caller's knowledge. A pause, a resumption and a removal go on: the status
 // tells of them.
 func (k *keeper) hear(ctx context.Context, ch *sys.Channel, q request) (response, []*os.File) {
-	if q.Op != "update" && q.Op != "snapshot" && q.Op != "verdicts" {
+	if q.Op != "update" && q.Op != "snapshot" && q.Op != "verdicts" && !q.Await {
 		return k.answer(ctx, q)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -687,7 +688,7 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		}
 	case "questions":
 		var list []paddock.MonitorQuestion
-		if list, err = k.life.questions(ctx); err == nil {
+		if list, err = k.life.questions(ctx, q.Await); err == nil {
 			return response{Questions: list}, nil
 		}
 	case "verdicts":

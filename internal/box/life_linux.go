@@ -299,7 +299,9 @@ func (l *Life) resume(ctx context.Context) error {
 }
 
 // questions implements boxOwner.
-func (l *Life) questions(context.Context) ([]paddock.MonitorQuestion, error) { return l.guard.questions() }
+func (l *Life) questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	return l.guard.questions(ctx, wait)
+}
 
 // reply implements boxOwner.
 func (l *Life) reply(_ context.Context, question string, allow bool) error {

@@ -133,6 +133,7 @@ type guard struct {
 
 	mu      sync.Mutex
 	open    []*openQuestion // guarded by mu
+	more    chan struct{}   // guarded by mu: closed at the next question; nil if nobody waits
 	granted map[grant]bool  // guarded by mu
 	held    string          // guarded by mu: why the monitor has paused the sandbox, or is about to
 	quiet   string          // guarded by mu: why nobody is asked now
@@ -418,6 +419,10 @@ func (g *guard) put(o *openQuestion) *answer {
 	}
 	g.room--
 	g.open = append(g.open, o)
+	if g.more != nil {
+		close(g.more)
+		g.more = nil
+	}
 	return nil
 }
 
@@ -430,18 +435,41 @@ func (g *guard) withdraw(o *openQuestion) bool {
 	return len(g.open) < n
 }
 
-// questions lists what waits.
-func (g *guard) questions() ([]paddock.MonitorQuestion, error) {
+// questionTime bounds the wait for a question of whoever asks for the next one.
+const questionTime = 30 * time.Second
+
+// questions lists what waits. With wait it waits for a question, until ctx or the time for that ends.
+func (g *guard) questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
 	if g == nil {
 		return nil, errUnmonitored()
 	}
+	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	for {
+		list, more := g.waiting()
+		if len(list) > 0 || !wait || ctx.Err() != nil {
+			return list, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+		case <-g.ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// waiting returns the questions that wait, and a channel that is closed at the next one.
+func (g *guard) waiting() (list []paddock.MonitorQuestion, more <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list := make([]paddock.MonitorQuestion, 0, len(g.open))
 	for _, o := range g.open {
 		list = append(list, o.MonitorQuestion)
 	}
-	return list, nil
+	if g.more == nil {
+		g.more = make(chan struct{})
+	}
+	return list, g.more
 }
 
 // reply answers a question.

@@ -335,8 +335,8 @@ func (r remoteOwner) egress(ctx context.Context) (gatewayclient.State, error) {
 }
 
 // questions implements boxOwner. A sandbox whose owner is gone asks nothing.
-func (r remoteOwner) questions(ctx context.Context) ([]paddock.MonitorQuestion, error) {
-	got, err := r.ask(ctx, request{Op: "questions"})
+func (r remoteOwner) questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	got, err := r.ask(ctx, request{Op: "questions", Await: wait})
 	if errors.Is(err, paddock.Unavailable) {
 		switch a, e := r.read(); {
 		case e != nil:

@@ -40,7 +40,7 @@ type boxOwner interface {
 	// follow runs f, which ends when a command has ended, in the background. It reports false if it cannot.
 	follow(f func(context.Context)) bool
 	// questions and reply are of the monitor of the sandbox.
-	questions(ctx context.Context) ([]paddock.MonitorQuestion, error)
+	questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error)
 	reply(ctx context.Context, question string, allow bool) error
 	// snapshot saves a box with a guest kernel, which continues to run.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
@@ -568,8 +568,8 @@ func (s *Sandbox) Resume(ctx context.Context) error {
 }
 
 // MonitorQuestions implements paddock.Monitored.
-func (s *Sandbox) MonitorQuestions(ctx context.Context) ([]paddock.MonitorQuestion, error) {
-	list, err := s.owner.questions(ctx)
+func (s *Sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	list, err := s.owner.questions(ctx, wait)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}

@@ -111,7 +111,7 @@ func (r *Remote) questions(ctx context.Context, ids []string) ([]questionOf, err
 		sb, err := r.Open(ctx, paddock.ID(id))
 		var asked []paddock.MonitorQuestion
 		if err == nil {
-			asked, err = paddock.MonitorQuestions(ctx, sb)
+			asked, err = paddock.MonitorQuestions(ctx, sb, false)
 		}
 		switch {
 		case err != nil && all && errors.Is(err, paddock.NotFound): // removed meanwhile

@@ -1,16 +1,29 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// questions handles GET /v1/sandboxes/{id}/questions.
+// questions handles GET /v1/sandboxes/{id}/questions, with the parameter wait.
 func (q *request) questions() error {
+	wait := false
+	switch text := q.URL.Query().Get("wait"); text {
+	case "", "false":
+	case "true":
+		wait = true
+	default:
+		return fmt.Errorf("wait: %.40q is neither true nor false: %w", text, paddock.Invalid)
+	}
+	ctx, cancel := context.WithCancel(q.Context())
+	defer cancel()
+	defer context.AfterFunc(q.s.ctx, cancel)()
 	return q.with(func(sb paddock.Sandbox) error {
-		list, err := paddock.MonitorQuestions(q.Context(), sb)
+		list, err := paddock.MonitorQuestions(ctx, sb, wait)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,8 @@ func TestQuestionsOfAMonitorAreAnswered(t *testing.T) {
 	if err := json.Unmarshal(tr.want(200, "GET", "/v1/sandboxes/a", ""), &st); err != nil || st.Monitor == nil || st.Monitor.Open != 2 || st.Monitor.Paused != "why" {
 		t.Errorf("the status says %+v, %v", st.Monitor, err)
 	}
+	tr.want(200, "GET", "/v1/sandboxes/a/questions?wait=true", "")
+	tr.want(400, "GET", "/v1/sandboxes/a/questions?wait=1", "")
 	for _, body := range []string{``, `{}`, `{"answer":""}`, `{"answer":"yes"}`, `{"answer":"Allow"}`, `{"allow":true}`, `{"answer":true}`} {
 		tr.want(400, "POST", "/v1/sandboxes/a/questions/ONE", body)
 	}

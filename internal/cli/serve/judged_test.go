@@ -44,7 +44,7 @@ func TestAServerHasRulesJudgeSandboxesThatNameNoMonitor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := paddock.MonitorQuestions(t.Context(), sb); (err == nil) != row.judged {
+			if _, err := paddock.MonitorQuestions(t.Context(), sb, false); (err == nil) != row.judged {
 				t.Errorf("its questions: %v", err)
 			}
 		})

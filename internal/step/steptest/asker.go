@@ -92,7 +92,7 @@ func (s *askingSandbox) Status(ctx context.Context) (paddock.Status, error) {
 func (*askingSandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 // MonitorQuestions implements paddock.Monitored.
-func (s *askingSandbox) MonitorQuestions(context.Context) ([]paddock.MonitorQuestion, error) {
+func (s *askingSandbox) MonitorQuestions(context.Context, bool) ([]paddock.MonitorQuestion, error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	return slices.Clone(*s.list), nil

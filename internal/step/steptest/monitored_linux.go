@@ -123,14 +123,13 @@ func ends(t *testing.T, p paddock.Process) int {
 func (w *watched) question(t *testing.T) paddock.MonitorQuestion {
 	t.Helper()
 	for {
-		list, err := paddock.MonitorQuestions(t.Context(), w.sandbox)
+		list, err := paddock.MonitorQuestions(t.Context(), w.sandbox, true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(list) > 0 {
 			return list[0]
 		}
-		pauseBriefly(t)
 	}
 }
 
@@ -253,7 +252,7 @@ func MonitoredAlone(t *testing.T, base paddock.Spec, open Open) {
 	}
 	w.has(t, workflow, "mine\n")
 	w.recorded(t, "nobody answered within 1ms")
-	if list, err := paddock.MonitorQuestions(t.Context(), w.sandbox); err != nil || len(list) > 0 {
+	if list, err := paddock.MonitorQuestions(t.Context(), w.sandbox, false); err != nil || len(list) > 0 {
 		t.Errorf("what was denied is still asked: %+v, %v", list, err)
 	}
 }
@@ -334,7 +333,7 @@ func MonitoredMeanwhile(t *testing.T, base paddock.Spec, open Open) {
 	}
 	w.becomes(t, paddock.Dead)
 	p.Release()
-	if list, err := paddock.MonitorQuestions(t.Context(), w.sandbox); err != nil || len(list) > 0 {
+	if list, err := paddock.MonitorQuestions(t.Context(), w.sandbox, false); err != nil || len(list) > 0 {
 		t.Errorf("a dead sandbox asks %+v, %v", list, err)
 	}
 	if err := paddock.AnswerMonitor(t.Context(), w.sandbox, q.ID, true); !errors.Is(err, paddock.NotFound) {

@@ -416,8 +416,8 @@ func (s *sandbox) Journal() paddock.Journal {
 }
 
 // MonitorQuestions implements paddock.Monitored.
-func (s *sandbox) MonitorQuestions(ctx context.Context) ([]paddock.MonitorQuestion, error) {
-	return paddock.MonitorQuestions(ctx, s.Sandbox)
+func (s *sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	return paddock.MonitorQuestions(ctx, s.Sandbox, wait)
 }
 
 // AnswerMonitor implements paddock.Monitored.

@@ -21,8 +21,8 @@ func wake(ctx context.Context, sb paddock.Sandbox) error {
 }
 
 // MonitorQuestions implements paddock.Monitored. It is no activity, and resumes nothing: a sandbox that is paused asks nothing.
-func (s *sandbox) MonitorQuestions(ctx context.Context) ([]paddock.MonitorQuestion, error) {
-	list, err := paddock.MonitorQuestions(ctx, s.Sandbox)
+func (s *sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	list, err := paddock.MonitorQuestions(ctx, s.Sandbox, wait)
 	return list, s.e.told(err)
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // MonitorQuestions implements paddock.Monitored. It first looks whether the sandbox is still this tenant's.
-func (s *sandbox) MonitorQuestions(ctx context.Context) ([]paddock.MonitorQuestion, error) {
+func (s *sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
 	if err := s.there(ctx); err != nil {
 		return nil, err
 	}
-	return paddock.MonitorQuestions(ctx, s.Sandbox)
+	return paddock.MonitorQuestions(ctx, s.Sandbox, wait)
 }
 
 // AnswerMonitor implements paddock.Monitored, as above. A question is named by a random word, so an answer that meets another

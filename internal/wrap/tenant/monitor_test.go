@@ -28,7 +28,7 @@ func TestQuestionsAreForTheTenantOfTheSandbox(t *testing.T) {
 	spec := paddock.Spec{ID: "one", Monitor: &paddock.Monitor{}}
 	sb, err := set.Driver("acme").Create(ctx, spec)
 	must(t, err)
-	if list, err := paddock.MonitorQuestions(ctx, sb); err != nil || len(list) != 2 {
+	if list, err := paddock.MonitorQuestions(ctx, sb, false); err != nil || len(list) != 2 {
 		t.Fatalf("its own questions are %+v, %v", list, err)
 	}
 	must(t, paddock.AnswerMonitor(ctx, sb, "ONE", true))
@@ -37,7 +37,7 @@ func TestQuestionsAreForTheTenantOfTheSandbox(t *testing.T) {
 	must(t, sb.Remove(ctx))
 	_, err = set.Driver("other").Create(ctx, spec)
 	must(t, err)
-	_, err = paddock.MonitorQuestions(ctx, sb)
+	_, err = paddock.MonitorQuestions(ctx, sb, false)
 	wantKind(t, err, paddock.NotFound)
 	wantKind(t, paddock.AnswerMonitor(ctx, sb, "ONE", true), paddock.NotFound)
 	if all := answers.All(); len(all) != 1 {
