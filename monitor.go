@@ -76,7 +76,8 @@ type MonitorQuestion struct {
 // A Monitored is a [Sandbox] that may have a monitor. A wrapper that has no Unwrap passes the calls on with its own checks.
 type Monitored interface {
 	// MonitorQuestions lists the questions that wait, oldest first. With wait it returns when there is one, or none after half
-	// a minute. Without a monitor the error is [Unsupported].
+	// a minute; a sandbox that is dead or saved asks nothing, which it tells at once. Without a monitor the error is
+	// [Unsupported].
 	MonitorQuestions(ctx context.Context, wait bool) ([]MonitorQuestion, error)
 
 	// AnswerMonitor answers a question: with allow, what it is about goes on. For a question that does not wait any more the

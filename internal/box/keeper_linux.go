@@ -533,8 +533,11 @@ func (k *keeper) converse(serving, answering, saving context.Context, c *net.Uni
 			return
 		} else {
 			ctx := answering
-			if q.Op == "snapshot" {
+			switch {
+			case q.Op == "snapshot":
 				ctx = saving
+			case q.follows():
+				ctx = serving // the end of the process waits for nobody who waits for news
 			}
 			r, files = k.hear(ctx, ch, q)
 		}
@@ -570,7 +573,7 @@ func tell(ch *sys.Channel, r response, files ...*os.File) error {
 // rules, or write a snapshot, without the caller's knowledge. A pause, a resumption and a removal go on: the status
 // tells of them.
 func (k *keeper) hear(ctx context.Context, ch *sys.Channel, q request) (response, []*os.File) {
-	if q.Op != "update" && q.Op != "snapshot" && q.Op != "verdicts" && !q.Await {
+	if q.Op != "update" && q.Op != "snapshot" && !q.follows() {
 		return k.answer(ctx, q)
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -25,6 +25,9 @@ func (k *keeper) watchOver(o *Order) {
 	k.life.guard.halt = k.halt
 }
 
+// follows reports whether a request waits for what happens.
+func (q *request) follows() bool { return q.Op == "verdicts" || q.Await }
+
 // halt pauses the sandbox for its monitor, and notes why.
 func (k *keeper) halt(ctx context.Context, why string) error {
 	if err := k.noteHalt(why); err != nil {
