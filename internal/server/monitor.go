@@ -34,6 +34,9 @@ func (q *request) questions() error {
 	})
 }
 
+// Asked adds the event that the monitor of a caller's sandbox asks something. Other events come from requests.
+func (s *Server) Asked(caller string, id paddock.ID) { s.accountOf(caller).news.tell(api.Asked, id) }
+
 // answerQuestion handles POST /v1/sandboxes/{id}/questions/{question}.
 func (q *request) answerQuestion() error {
 	var a api.Answer

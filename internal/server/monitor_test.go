@@ -70,3 +70,17 @@ func TestAForkIsJudgedAsItsOrigin(t *testing.T) {
 		t.Errorf("a fork with a monitor of its own is judged by %+v", spec.Monitor)
 	}
 }
+
+func TestACallerIsToldThatAMonitorAsks(t *testing.T) {
+	tr := newTrial(t)
+	const name = "one" // of the trial's caller
+	tr.s.Asked("another", "b")
+	tr.s.Asked(name, "a")
+	list, _ := tr.s.accountOf(name).news.after(0)
+	if n := len(list); n != 1 || list[n-1].What != api.Asked || list[n-1].Sandbox != "a" {
+		t.Errorf("the events are %+v", list)
+	}
+	if other, _ := tr.s.accountOf("another").news.after(0); len(other) != 1 {
+		t.Errorf("another's events are %+v", other)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -186,6 +187,7 @@ type accounts struct {
 	meter   *usage.Meter
 	tenants *tenant.Set
 	record  *journal        // nil records nothing
+	asked   atomic.Pointer[func(tenant string, id paddock.ID)] // is told that a monitor asks; nil before somebody can hear it
 	sums    chan struct{}   // has one for each sum of use that is being made
 	access  *access.Control // of ports; nil until openAccess
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -20,7 +19,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 	"github.com/paddock-sandbox/paddock/internal/wrap/observe"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
-	"github.com/paddock-sandbox/paddock/internal/wrap/verdict"
 )
 
 // This file lists the drivers of a server, innermost first. A call passes through
@@ -30,7 +28,7 @@ import (
 //	infocache  asks the tier once for all who ask what it can do  one per tier; openTiers
 //	observe    reports each call to metrics and traces            one per tier
 //	auto       chooses the tier of a spec                         one; openTiers
-//	verdict    records what monitors decide (--audit)             one; sharedLayers
+//	verdict    records and tells what monitors decide             one; sharedLayers
 //	monitor    has rules judge each sandbox (--monitor)            one; sharedLayers
 //	pool       keeps sandboxes ready (--warm)                     one; sharedLayers
 //	admission  refuses what the machine has no room for           one; sharedLayers
@@ -130,17 +128,6 @@ func (c *accounts) tenantLayers(id string) []layer {
 // ownerLayers are the layers below those of the tenant on a socket.
 func (c *accounts) ownerLayers() []layer {
 	return []layer{{"verdict", c.verdictLayer}, {"monitor", c.monitorLayer}, {"lease", c.leaseLayer}}
-}
-
-func (c *accounts) verdictLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
-	if c.record == nil {
-		return d, nil
-	}
-	lines := c.record.lines
-	return verdict.New(ctx, d, verdict.Options{Of: tenant.Marked(c.store.ID()), Log: c.log, Tell: func(e audit.Event) {
-		// It waits for the disk, as actions do, so that no flood hides a verdict. It fails only with the record.
-		_ = lines.Keep(context.Background(), e)
-	}})
 }
 
 func (c *accounts) poolLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
