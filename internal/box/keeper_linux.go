@@ -58,18 +58,18 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, questions, reply, verdicts
-	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
-	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
-	Update *paddock.Update          `json:"update,omitempty"`
-	Step   *stepOrder               `json:"step,omitempty"`
-	Exit   *paddock.Exit            `json:"exit,omitempty"` // of a step that ended; nil is not known
-	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
-	Question string `json:"question,omitempty"` // of reply
-	Allow    bool   `json:"allow,omitempty"`
-	Await    bool   `json:"await,omitempty"` // of questions: wait for one
-	After    int64  `json:"after,omitempty"` // of verdicts
-	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
+	Op       string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, questions, reply, verdicts
+	Save     *paddock.SnapshotOptions `json:"save,omitempty"`
+	Keeps    bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
+	Update   *paddock.Update          `json:"update,omitempty"`
+	Step     *stepOrder               `json:"step,omitempty"`
+	Exit     *paddock.Exit            `json:"exit,omitempty"`     // of a step that ended; nil is not known
+	Wait     time.Duration            `json:"wait,omitempty"`     // how long the caller waits; 0 means removeTime, of an update updateTime
+	Question string                   `json:"question,omitempty"` // of reply
+	Allow    bool                     `json:"allow,omitempty"`
+	Await    bool                     `json:"await,omitempty"` // of questions: wait for one
+	After    int64                    `json:"after,omitempty"` // of verdicts
+	Made     time.Time                `json:"made,omitzero"`   // creation time of the meant sandbox; zero matches any
 }
 
 // A response of a keeper. The answer to connect, and the first response, carry a connection

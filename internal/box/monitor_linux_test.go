@@ -160,7 +160,9 @@ func TestADenialOfWhatIsWorsePausesOnce(t *testing.T) {
 		t.Errorf("it asks %+v", q)
 	}
 	other := make(chan gatewayclient.Judgement)
-	go func() { other <- g.judge().Judge(t.Context(), gatewayclient.Question{Host: "example.com", Port: 443, Rule: true}) }()
+	go func() {
+		other <- g.judge().Judge(t.Context(), gatewayclient.Question{Host: "example.com", Port: 443, Rule: true})
+	}()
 	if err := g.reply(q.ID, false); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +236,9 @@ func TestAnotherCommandGivesNoNewCount(t *testing.T) {
 	for i := range 4 {
 		over := g.begin(runStep, []string{"true"})
 		answers := make(chan error)
-		go func() { answers <- g.watcher().Change(step.Watched{Verb: step.Removed, Path: step.Text("x/" + string(rune('a'+i))), Old: true}) }()
+		go func() {
+			answers <- g.watcher().Change(step.Watched{Verb: step.Removed, Path: step.Text("x/" + string(rune('a'+i))), Old: true})
+		}()
 		for open := true; open; {
 			select {
 			case err := <-answers:
@@ -302,10 +306,10 @@ func TestSecretsAreHiddenFromEvents(t *testing.T) {
 
 func TestACommandTooLongForAPacketIsAskedAbout(t *testing.T) {
 	for name, args := range map[string][]string{
-		"long":                  {"sh", "-c", strings.Repeat("x", 200<<10)},
-		"long when it is JSON":  {"sh", "-c", strings.Repeat("\x01", 40<<10)},
-		"no UTF-8":              {"sh", "-c", strings.Repeat("\xff", 120<<10)},
-		"many words":            append([]string{"sh"}, make([]string, maxStepWords)...),
+		"long":                   {"sh", "-c", strings.Repeat("x", 200<<10)},
+		"long when it is JSON":   {"sh", "-c", strings.Repeat("\x01", 40<<10)},
+		"no UTF-8":               {"sh", "-c", strings.Repeat("\xff", 120<<10)},
+		"many words":             append([]string{"sh"}, make([]string, maxStepWords)...),
 		"words after a long one": {strings.Repeat("y", maxStepText), "z", "z"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,8 +56,11 @@ func TestTheEndOfOneOfSeveralForgetsNothing(t *testing.T) {
 func TestKeysAreRememberedHoweverLongAgo(t *testing.T) {
 	to := Destination{Port: 443, Rule: true, Guest: DestinationGuest{Host: "new.example"}}
 	for name, begin := range map[string]func(*Monitor){
-		"named":            func(m *Monitor) { m.Begin([]string{"cat", ".env"}, "") },
-		"written":          func(m *Monitor) { m.Begin([]string{"x"}, ""); m.Change(t.Context(), Change{Path: ".env", What: Created}) },
+		"named": func(m *Monitor) { m.Begin([]string{"cat", ".env"}, "") },
+		"written": func(m *Monitor) {
+			m.Begin([]string{"x"}, "")
+			m.Change(t.Context(), Change{Path: ".env", What: Created})
+		},
 		"named by another": func(m *Monitor) { m.Begin([]string{"cat", ".env"}, ""); m.Join([]string{"true"}, "") },
 	} {
 		t.Run(name, func(t *testing.T) {

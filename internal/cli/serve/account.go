@@ -186,10 +186,10 @@ type accounts struct {
 	own     bool           // the caller is the server's own user, on a socket
 	meter   *usage.Meter
 	tenants *tenant.Set
-	record  *journal        // nil records nothing
+	record  *journal                                           // nil records nothing
 	asked   atomic.Pointer[func(tenant string, id paddock.ID)] // is told that a monitor asks; nil before somebody can hear it
-	sums    chan struct{}   // has one for each sum of use that is being made
-	access  *access.Control // of ports; nil until openAccess
+	sums    chan struct{}                                      // has one for each sum of use that is being made
+	access  *access.Control                                    // of ports; nil until openAccess
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant

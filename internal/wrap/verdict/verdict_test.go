@@ -42,7 +42,9 @@ func (f *fake) add(id paddock.ID) *box {
 	return b
 }
 
-func (f *fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, error) { return f.add(spec.ID), nil }
+func (f *fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return f.add(spec.ID), nil
+}
 
 func (f *fake) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	f.mu.Lock()
