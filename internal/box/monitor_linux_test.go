@@ -14,19 +14,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
-// heard keeps events.
-type heard struct {
+// judgements keeps events.
+type judgements struct {
 	mu   sync.Mutex
 	list []audit.Event // guarded by mu
 }
 
-func (h *heard) Record(e audit.Event) {
+func (h *judgements) Record(e audit.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.list = append(h.list, e)
 }
 
-func (h *heard) count(which func(*audit.Judgement) bool) (n int) {
+func (h *judgements) count(which func(*audit.Judgement) bool) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.list {
@@ -38,9 +38,9 @@ func (h *heard) count(which func(*audit.Judgement) bool) (n int) {
 }
 
 // guarding returns a guard of a sandbox that is not there, and what it told: why it paused the sandbox, and its events.
-func guarding(t *testing.T, m paddock.Monitor, secrets ...paddock.Secret) (g *guard, halts chan string, events *heard) {
+func guarding(t *testing.T, m paddock.Monitor, secrets ...paddock.Secret) (g *guard, halts chan string, events *judgements) {
 	t.Helper()
-	events, halts = &heard{}, make(chan string, 10)
+	events, halts = &judgements{}, make(chan string, 10)
 	g = newGuard("box", paddock.Jail, &monitored{Settings: m, Network: true}, secrets, events)
 	g.halt = func(_ context.Context, why string) error {
 		halts <- why

@@ -26,7 +26,7 @@ func TestACommandThatJoinsOthersGetsNoNewCount(t *testing.T) {
 		"alone": {(*Monitor).Begin, Allow},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(Options{Removed: 10, Measured: Measured{Files: true}})
+			m := New(Options{Removed: 10, Measured: Measured{Files: true}, Count: func() (int, bool) { return 0, true }})
 			m.Begin([]string{"rm", "-r", "x"}, "")
 			if v := deletes(t, m, 0, 6); v != Allow {
 				t.Fatalf("six removals: %s", v)
@@ -43,7 +43,7 @@ func TestACommandThatJoinsOthersGetsNoNewCount(t *testing.T) {
 }
 
 func TestTheEndOfOneOfSeveralForgetsNothing(t *testing.T) {
-	m := New(Options{Removed: 10, Measured: Measured{Files: true}})
+	m := New(Options{Removed: 10, Measured: Measured{Files: true}, Count: func() (int, bool) { return 0, true }})
 	m.Begin([]string{"rm"}, "")
 	deletes(t, m, 0, 6)
 	m.Join([]string{"true"}, "")
