@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// watched is a sandbox with a monitor, which outlives its driver, and a workspace with files that matter.
-type watched struct {
+// judged is a sandbox with a monitor, which outlives its driver, and a workspace with files that matter.
+type judged struct {
 	session
 	open    Open
 	journal string
@@ -25,13 +25,13 @@ type watched struct {
 const workflow = ".github/workflows/ci.yml"
 
 // watch makes a sandbox with a monitor.
-func watch(t *testing.T, base paddock.Spec, open Open, m paddock.Monitor) *watched {
+func watch(t *testing.T, base paddock.Spec, open Open, m paddock.Monitor) *judged {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{session: session{work: filepath.Join(dir, "work"), state: filepath.Join(dir, "state")}, open: open, journal: filepath.Join(dir, "journal")}
+	w := &judged{session: session{work: filepath.Join(dir, "work"), state: filepath.Join(dir, "state")}, open: open, journal: filepath.Join(dir, "journal")}
 	for _, name := range []string{filepath.Dir(workflow), "src"} {
 		if err := os.MkdirAll(filepath.Join(w.work, name), 0o755); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func watch(t *testing.T, base paddock.Spec, open Open, m paddock.Monitor) *watch
 }
 
 // reopen ends the driver, if there is one, as the end of its process would, and opens another one.
-func (w *watched) reopen(t *testing.T) {
+func (w *judged) reopen(t *testing.T) {
 	t.Helper()
 	if w.driver != nil {
 		if err := w.driver.Close(); err != nil {
@@ -99,7 +99,7 @@ func (w *watched) reopen(t *testing.T) {
 }
 
 // begins starts a script, whose output is in out when it has ended.
-func (w *watched) begins(t *testing.T, script string) (p paddock.Process, out *strings.Builder) {
+func (w *judged) begins(t *testing.T, script string) (p paddock.Process, out *strings.Builder) {
 	t.Helper()
 	out = &strings.Builder{}
 	p, err := w.sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", script}, Output: paddock.Output{Stdout: out, Stderr: out}})
@@ -120,7 +120,7 @@ func ends(t *testing.T, p paddock.Process) int {
 }
 
 // question waits until the monitor asks something.
-func (w *watched) question(t *testing.T) paddock.MonitorQuestion {
+func (w *judged) question(t *testing.T) paddock.MonitorQuestion {
 	t.Helper()
 	for {
 		list, err := paddock.MonitorQuestions(t.Context(), w.sandbox, true)
@@ -144,7 +144,7 @@ func pauseBriefly(t *testing.T) {
 }
 
 // state waits until the sandbox has a state.
-func (w *watched) becomes(t *testing.T, want paddock.State) paddock.Status {
+func (w *judged) becomes(t *testing.T, want paddock.State) paddock.Status {
 	t.Helper()
 	for {
 		st, err := w.sandbox.Status(t.Context())
@@ -159,7 +159,7 @@ func (w *watched) becomes(t *testing.T, want paddock.State) paddock.Status {
 }
 
 // has promises the content of a file of the workspace.
-func (w *watched) has(t *testing.T, name, want string) {
+func (w *judged) has(t *testing.T, name, want string) {
 	t.Helper()
 	if data, err := os.ReadFile(filepath.Join(w.work, name)); err != nil || string(data) != want {
 		t.Errorf("%s is %q, %v, not %q", name, data, err, want)
@@ -195,7 +195,7 @@ func Monitored(t *testing.T, base paddock.Spec, open Open) {
 	if err := paddock.AnswerMonitor(t.Context(), w.sandbox, "ANOTHER", true); !errors.Is(err, paddock.NotFound) {
 		t.Errorf("an answer to no question: %v", err)
 	}
-	pid := p.PID()
+	pid := p.ID()
 	p.Release()
 	w.reopen(t)
 	if again := w.question(t); again.ID != q.ID {
@@ -229,7 +229,7 @@ func Monitored(t *testing.T, base paddock.Spec, open Open) {
 }
 
 // recorded promises that the events of the sandbox have these texts, but for those that rules have not.
-func (w *watched) recorded(t *testing.T, texts ...string) {
+func (w *judged) recorded(t *testing.T, texts ...string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.state, string(w.sandbox.ID()), "audit.jsonl"))
 	if err != nil {
