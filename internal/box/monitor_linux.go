@@ -107,7 +107,7 @@ const (
 	maxQuestions  = 16  // that wait at once
 	questionsHour = 100 // an hour
 	maxAbout      = 1024
-	haltTime      = 10 * time.Minute // for a pause after a verdict; then the sandbox is ended
+	haltTime      = 3 * time.Minute // for a pause after a verdict; then the sandbox is ended
 )
 
 // A guard is the monitor of a sandbox, with the questions that wait for an answer. It is in the process that owns the sandbox,
