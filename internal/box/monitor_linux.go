@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -131,11 +132,14 @@ type guard struct {
 	starting sync.Mutex // held while a command begins or ends
 	running  int        // guarded by starting: commands that go on
 
+	held atomic.Bool // what is told now is of files that earlier commands have open
+
 	mu      sync.Mutex
 	open    []*openQuestion // guarded by mu
 	more    chan struct{}   // guarded by mu: closed at the next question; nil if nobody waits
 	granted map[grant]bool  // guarded by mu
-	held    string          // guarded by mu: why the monitor has paused the sandbox, or is about to
+	allowed map[place]bool  // guarded by mu: what a person let change
+	halted  string          // guarded by mu: why the monitor has paused the sandbox, or is about to
 	quiet   string          // guarded by mu: why nobody is asked now
 	room    float64         // guarded by mu: questions that may be asked
 	filled  time.Time       // guarded by mu: when room was counted
@@ -146,6 +150,16 @@ type grant struct {
 	step int
 	rule string
 }
+
+// A place is a path that a person let a command change. The kernel of a sandbox may keep such a file open, so that it is held by
+// an earlier command for each one that begins.
+type place struct {
+	root int
+	path step.Text
+}
+
+// maxAllowed bounds the places that are remembered. Others are asked about again.
+const maxAllowed = 1000
 
 type openQuestion struct {
 	paddock.MonitorQuestion
@@ -166,7 +180,7 @@ func newGuard(id paddock.ID, tier paddock.Tier, how *monitored, secrets []paddoc
 	}
 	g := &guard{
 		id: string(id), about: how, wait: cmp.Or(how.Settings.Wait, paddock.MonitorWait), sink: sink, turn: make(chan struct{}, 1),
-		granted: map[grant]bool{}, room: questionsHour, filled: time.Now(), held: how.Paused,
+		granted: map[grant]bool{}, allowed: map[place]bool{}, room: questionsHour, filled: time.Now(), halted: how.Paused,
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	o := monitor.Options{
@@ -252,7 +266,7 @@ func (g *guard) tell() *paddock.Monitoring {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.Open, s.Paused = len(g.open), g.held
+	s.Open, s.Paused = len(g.open), g.halted
 	return s
 }
 
@@ -370,10 +384,10 @@ func (g *guard) goesOn(ctx context.Context) (ok bool, why string) {
 func (g *guard) stopped() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.held == "" {
+	if g.halted == "" {
 		return ""
 	}
-	return "the monitor paused the sandbox: " + g.held
+	return "the monitor paused the sandbox: " + g.halted
 }
 
 // ask puts a question, and waits for its answer. Without one the answer is no.
@@ -493,6 +507,20 @@ func errUnmonitored() error {
 	return fmt.Errorf("the sandbox has no monitor: make it with one: %w", paddock.Unsupported)
 }
 
+func (g *guard) mayChange(at place) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.allowed[at]
+}
+
+func (g *guard) letChange(at place) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.allowed) < maxAllowed {
+		g.allowed[at] = true
+	}
+}
+
 func (g *guard) isGranted(d monitor.Decision) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -525,11 +553,11 @@ func (g *guard) answered(d monitor.Decision, a answer) {
 func (g *guard) stop(why string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.held != "" || g.ctx.Err() != nil {
+	if g.halted != "" || g.ctx.Err() != nil {
 		return
 	}
-	g.held = audit.Text(why, audit.MaxWhy)
-	held := g.held
+	g.halted = audit.Text(why, audit.MaxWhy)
+	held := g.halted
 	g.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(g.ctx, haltTime)
 		defer cancel()
@@ -573,12 +601,12 @@ func (g *guard) resuming() (undo func()) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	held, quiet := g.held, g.quiet
-	g.held, g.quiet = "", ""
+	halted, quiet := g.halted, g.quiet
+	g.halted, g.quiet = "", ""
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.held, g.quiet = held, quiet
+		g.halted, g.quiet = halted, quiet
 	}
 }
 
@@ -661,7 +689,15 @@ func (t guardedSteps) Change(c step.Watched) error {
 	g := t.g
 	change := measure.Change(c)
 	d := g.m.Change(g.ctx, change)
+	asks := d.Verdict == monitor.Ask || d.Verdict == monitor.Pause
+	at := place{c.Root, c.Path}
+	if asks && c.Verb == step.Edited && g.held.Load() && g.mayChange(at) {
+		d.Verdict = monitor.Allow
+	}
 	ok, why := g.settle(g.ctx, d, change.What+" "+change.Path, c.Done)
+	if ok && d.Verdict != monitor.Allow {
+		g.letChange(at)
+	}
 	g.m.Settled(change, d, ok, why)
 	if !ok && !c.Done {
 		return fmt.Errorf("the monitor refused it: %s: %w", why, paddock.Denied)

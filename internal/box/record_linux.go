@@ -88,6 +88,9 @@ func (l *Life) record(id paddock.ID, how *recording, commands bool) (err error) 
 	if l.steps, err = newStepping(id, how, held, commands, l.watching); err != nil {
 		return err
 	}
+	if l.guard != nil {
+		l.steps.commence, l.steps.keeping = l.guard.begin, l.guard.held.Store
+	}
 	l.plan.witness, l.plan.follower = l.steps.watch, &l.steps.seen
 	if l.plan.Gateway != nil {
 		l.plan.Gateway.Follow(&l.steps.seen)
@@ -115,14 +118,7 @@ func (l *Life) judged(ctx context.Context, kind string, command []string, cut bo
 	if err := l.guard.command(ctx, kind, command, cut); err != nil {
 		return nil, err
 	}
-	if end, err = l.steps.command(ctx, kind, command); err != nil || l.guard == nil {
-		return end, err
-	}
-	over := l.guard.begin(kind, command)
-	return func(ctx context.Context, exit *paddock.Exit) {
-		defer over(exit)
-		end(ctx, exit)
-	}, nil
+	return l.steps.command(ctx, kind, command)
 }
 
 // follow implements boxOwner. The end of the recording waits for f, which the end of the box ends.
