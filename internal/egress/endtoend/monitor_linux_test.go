@@ -28,7 +28,7 @@ func TestAMonitorJudgesTheConnectionsOfAKeptSandbox(t *testing.T) {
 	w.put(t, "fetch.py", []byte(fetch))
 	for _, name := range everywhere {
 		t.Run(string(name), func(t *testing.T) {
-			var rules []paddock.NetworkRule
+			rules := []paddock.NetworkRule{{Host: w.home()}}
 			for _, host := range []string{"first.test", "second.test"} {
 				rules = append(rules, paddock.NetworkRule{Host: host, Ports: []uint16{w.HTTP}})
 			}
