@@ -120,6 +120,7 @@ const (
 	CanAudit          Capability = "audit"           // Policy.Audit, of kinds with OfProcess
 	CanForwardAgent   Capability = "forward-agent"   // Policy.KeyAgents
 	CanUndo           Capability = "undo"            // Spec.Undo
+	CanMonitor        Capability = "monitor"         // Spec.Monitor
 )
 
 // Capabilities of ephemeral sandboxes that only the process has which opened the driver, by the driver's options. A server's

@@ -107,6 +107,7 @@ type Status struct {
 	Enforced []Finding         `json:"enforced"`          // every control, with its strength
 	Refused  []Refusal         `json:"refused,omitempty"` // refused operations, newest last, at most 1,000
 	Undo     *Recording        `json:"undo,omitempty"`    // nil if no steps are recorded
+	Monitor  *Monitoring       `json:"monitor,omitempty"` // nil without a monitor
 
 	// PassedOver lists the tiers that were tried first and could not make the sandbox, if the spec
 	// left the tier to [Auto]. Only the sandbox that Create returned knows them.
@@ -138,6 +139,7 @@ func (s Status) Clone() Status {
 		u.Without = slices.Clone(u.Without)
 		s.Undo = &u
 	}
+	s.Monitor = s.Monitor.clone()
 	return s
 }
 

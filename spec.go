@@ -55,6 +55,10 @@ type Spec struct {
 	// from before, so that it can be undone: see [Journal]. It needs [CanUndo].
 	Undo UndoMode `json:"undo,omitempty"`
 
+	// Monitor makes built-in rules judge what the sandbox does. Nil is no monitor. What changes in writable mounts is
+	// measured by the recorder of steps, so a monitor sets an Undo that is off to [UndoOn]. It needs [CanMonitor].
+	Monitor *Monitor `json:"monitor,omitempty"`
+
 	// Ephemeral ties the sandbox to the process that makes it. The sandbox is removed when
 	// the driver is closed or when that process dies, by any cause.
 	Ephemeral bool `json:"ephemeral,omitempty"`

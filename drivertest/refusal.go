@@ -89,6 +89,7 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 			return err
 		},
 		paddock.CanUndo:        create(func(spec *paddock.Spec) { spec.Undo = paddock.UndoOn }),
+		paddock.CanMonitor:     create(func(spec *paddock.Spec) { spec.Monitor = &paddock.Monitor{} }),
 		paddock.CanSudo:        create(func(spec *paddock.Spec) { spec.Sudo = true }),
 		paddock.CanNetworkHost: create(func(spec *paddock.Spec) { spec.Policy.Network.Mode = paddock.NetworkHost }),
 		paddock.CanNetworkList: create(func(spec *paddock.Spec) {

@@ -305,6 +305,10 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	var sb *Sandbox
 	own := &Life{plan: p.plan, tier: d.tier.Name, data: d.site.Data, files: d.site.Files, ephemeral: true, watching: d.site.o.Watch, turn: make(chan struct{}, 1)}
 	how := d.recording(spec)
+	judged := d.monitored(spec)
+	if judged != nil {
+		own.guardedBy(newGuard(spec.ID, d.tier.Name, judged, spec.Policy.Network.Secrets, d.site.o.Audit), own.pause)
+	}
 	if err := own.record(spec.ID, how, spec.Root.Kind == paddock.RootSnapshot); err != nil {
 		own.plan.Close()
 		return nil, err
@@ -322,7 +326,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	sb = &Sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
 		User: own.plan.Layout.Config.User.Name, Dir: own.plan.Layout.Config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0, Undo: how,
+		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0, Undo: how, Monitor: judged,
 	}}
 	var attached error
 	own.plan.connected = func(conn net.Conn) {
@@ -340,6 +344,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*newborn, 
 	}
 	if err != nil {
 		own.plan.Close()
+		own.guard.leave()
 		own.steps.close()
 		if sb.link != nil {
 			_ = sb.link.Close()

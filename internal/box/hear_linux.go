@@ -38,12 +38,18 @@ const endTime = 5 * time.Second
 
 // unheard ends a box whose events nobody records any more.
 func (b *Box) unheard(err error) {
+	why := "what its commands do could not be recorded any more, and the sandbox was ended"
+	if err != nil {
+		why += ": " + err.Error()
+	}
+	b.finishWith(why)
+}
+
+// finishWith ends a box, and says why unless something else has ended it before.
+func (b *Box) finishWith(why string) {
 	b.mu.Lock()
 	if b.why == "" {
-		b.why = "what its commands do could not be recorded any more, and the sandbox was ended"
-		if err != nil {
-			b.why += ": " + err.Error()
-		}
+		b.why = why
 	}
 	b.mu.Unlock()
 	b.kill()

@@ -21,11 +21,11 @@ const (
 	auditMax   = 16 << 20 // bytes of each of the two
 )
 
-// keepAudit records the events of the box's kernel, of its gateway and of its key agents in the file at path, until
+// keepAudit records the events of the box's kernel, of its gateway, of its key agents and of its monitor in the file at path, until
 // done is called. done may be called more than once. A box whose events
 // cannot be written any more ends.
-func keepAudit(s *Plan, path string) (done func() error, err error) {
-	if s.Runtime.Receive == nil && s.Gateway == nil && len(s.Policy.KeyAgents) == 0 {
+func keepAudit(s *Plan, path string, monitored bool) (done func() error, err error) {
+	if s.Runtime.Receive == nil && s.Gateway == nil && len(s.Policy.KeyAgents) == 0 && !monitored {
 		return func() error { return nil }, nil
 	}
 	log, err := openAuditLog(path, s.Name)

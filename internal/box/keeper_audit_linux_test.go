@@ -107,7 +107,7 @@ func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 		heard <- err
 		return err
 	}}}
-	done, err := keepAudit(&s, filepath.Join(dir, auditName))
+	done, err := keepAudit(&s, filepath.Join(dir, auditName), false)
 	if err != nil {
 		t.Fatal(err)
 	}

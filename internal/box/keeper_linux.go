@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
@@ -60,14 +61,18 @@ type Order struct {
 
 // A request to a keeper; each is one packet.
 type request struct {
-	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, spec
-	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
-	Keeps  bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
-	Update *paddock.Update          `json:"update,omitempty"`
-	Step   *stepOrder               `json:"step,omitempty"`
-	Exit   *paddock.Exit            `json:"exit,omitempty"` // of a step that ended; nil is not known
-	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 means removeTime, of an update updateTime
-	Made   time.Time                `json:"made,omitzero"`  // creation time of the meant sandbox; zero matches any
+	Op       string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, keep, egress, step, ended, spec, questions, reply, verdicts
+	Save     *paddock.SnapshotOptions `json:"save,omitempty"`
+	Keeps    bool                     `json:"keeps,omitempty"` // of a snapshot: without the request keep after the answer, it is removed
+	Update   *paddock.Update          `json:"update,omitempty"`
+	Step     *stepOrder               `json:"step,omitempty"`
+	Exit     *paddock.Exit            `json:"exit,omitempty"`     // of a step that ended; nil is not known
+	Wait     time.Duration            `json:"wait,omitempty"`     // how long the caller waits; 0 means removeTime, of an update updateTime
+	Question string                   `json:"question,omitempty"` // of reply
+	Allow    bool                     `json:"allow,omitempty"`
+	Await    bool                     `json:"await,omitempty"` // of questions: wait for one
+	After    int64                    `json:"after,omitempty"` // of verdicts
+	Made     time.Time                `json:"made,omitzero"`   // creation time of the meant sandbox; zero matches any
 }
 
 // A response of a keeper. The answer to connect, and the first response, carry a connection
@@ -85,6 +90,11 @@ type response struct {
 	Saved    paddock.SnapshotID   `json:"saved,omitempty"`
 	Egress   *gatewayclient.State `json:"egress,omitempty"`
 	Spec     *paddock.Spec        `json:"spec,omitempty"`
+
+	Questions []paddock.MonitorQuestion `json:"questions,omitempty"`
+
+	Events []audit.Event `json:"events,omitempty"` // of verdicts
+	Last   int64         `json:"last,omitempty"`   // number of the newest of them
 }
 
 // keeperMain runs the process that owns one kept sandbox.
@@ -222,15 +232,17 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	if k.board, k.shown, err = newBoard(); err != nil {
 		return nil, fmt.Errorf("what the keeper shows: %w", err)
 	}
-	if k.recorded, err = keepAudit(p, k.directory.inside(auditName)); err != nil {
+	if k.recorded, err = keepAudit(p, k.directory.inside(auditName), o.About.Monitor != nil); err != nil {
 		return nil, err
 	}
 	k.life = &Life{plan: *p, tier: o.Tier, data: o.Data, files: o.Files, saving: k.saving, turn: make(chan struct{}, 1)}
+	k.watchOver(o)
 	if err := k.life.record(o.ID, o.About.Undo, o.About.Saved != "" || o.Root.Kind == paddock.RootSnapshot); err != nil {
 		return nil, err
 	}
 	conn, err := k.life.begin(ctx)
 	if err != nil {
+		k.life.guard.leave()
 		k.life.steps.close()
 		return nil, err
 	}
@@ -463,6 +475,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 // bury records how the sandbox died, removes its remains, and ends the process. It returns if the
 // sandbox is being removed. Before, drop ends the snapshots that are being written or handed over.
 func (k *keeper) bury(drop func()) {
+	k.life.guard.leave() // or the gateway and the steps wait for answers
 	if out := k.life.plan.Gateway; out != nil {
 		out.Stop() // nothing comes after the figures below
 	}
@@ -524,8 +537,11 @@ func (k *keeper) converse(serving, answering, saving context.Context, c *net.Uni
 			return
 		} else {
 			ctx := answering
-			if q.Op == "snapshot" {
+			switch {
+			case q.Op == "snapshot":
 				ctx = saving
+			case q.follows():
+				ctx = serving // the end of the process waits for nobody who waits for news
 			}
 			r, files = k.hear(ctx, ch, q)
 		}
@@ -561,7 +577,7 @@ func tell(ch *sys.Channel, r response, files ...*os.File) error {
 // rules, or write a snapshot, without the caller's knowledge. A pause, a resumption and a removal go on: the status
 // tells of them.
 func (k *keeper) hear(ctx context.Context, ch *sys.Channel, q request) (response, []*os.File) {
-	if q.Op != "update" && q.Op != "snapshot" {
+	if q.Op != "update" && q.Op != "snapshot" && !q.follows() {
 		return k.answer(ctx, q)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -662,7 +678,9 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 			err = fmt.Errorf("the keeper of what is paused ends: %w", paddock.Unavailable)
 			break
 		}
-		err = k.life.resume(ctx)
+		if err = k.life.resume(ctx); err == nil {
+			err = k.noteHalt("")
+		}
 		k.show()
 	case "inspect":
 		var i boxinit.Inspection
@@ -679,6 +697,22 @@ func (k *keeper) answer(ctx context.Context, q request) (response, []*os.File) {
 		var e gatewayclient.State
 		if e, err = k.life.egress(ctx); err == nil {
 			return response{Egress: &e}, nil
+		}
+	case "questions":
+		var list []paddock.MonitorQuestion
+		if list, err = k.life.questions(ctx, q.Await); err == nil {
+			return response{Questions: list}, nil
+		}
+	case "verdicts":
+		if k.life.guard == nil {
+			err = errUnmonitored()
+			break
+		}
+		list, last := k.life.guard.told.after(ctx, q.After)
+		return response{Events: list, Last: last}, nil
+	case "reply":
+		if err = k.life.reply(ctx, q.Question, q.Allow); err == nil {
+			return response{}, nil
 		}
 	case "snapshot":
 		var id paddock.SnapshotID
@@ -737,6 +771,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	k.life.steps.close() // the next keeper records what comes
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.about.Monitor = k.life.guard.later(k.about.Monitor)
 	k.about.Saved, k.about.Saving, k.about.Traffic = saved.Dir(), "", k.life.traffic()
 	r := record{ID: paddock.ID(filepath.Base(k.dir)), Dir: k.dir, About: k.about}
 	return HostFault(errors.Join(r.write(saved.Dir()), k.writeLocked()))

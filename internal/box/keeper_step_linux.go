@@ -19,11 +19,12 @@ import (
 type stepOrder struct {
 	Kind    string      `json:"kind"`
 	Command []step.Text `json:"command,omitempty"`
+	Cut     bool        `json:"cut,omitempty"` // the command is longer
 }
 
-// Bounds of what is told about a command: a journal keeps less.
+// Bounds of what is told about a command: a journal keeps less, but a monitor looks at all of it.
 const (
-	maxStepText  = 16 << 10 // which JSON may make six times as long
+	maxStepText  = 100 << 10 // as JSON
 	maxStepWords = 4096
 )
 
@@ -33,12 +34,26 @@ func stepOrderOf(kind string, command []string) *stepOrder {
 	left := maxStepText
 	for _, word := range command {
 		if len(o.Command) == maxStepWords || left <= 0 {
+			o.Cut = true
 			break
 		}
-		o.Command = append(o.Command, step.Text(word[:min(len(word), left)]))
-		left -= len(word) + 1
+		text := step.Text(word[:min(len(word), left)])
+		for size := sizeAsJSON(text); size > left && text != ""; size = sizeAsJSON(text) { // each round leaves at most the share that fits
+			text = text[:min(len(text)-1, len(text)*left/size)]
+		}
+		o.Cut = o.Cut || len(text) < len(word)
+		o.Command = append(o.Command, text)
+		left -= sizeAsJSON(text) + 1
 	}
 	return o
+}
+
+func sizeAsJSON(t step.Text) int {
+	data, err := json.Marshal(t)
+	if err != nil {
+		return maxStepText + 1
+	}
+	return len(data)
 }
 
 // stepTime bounds the end of a step: what the box has open is looked at, and what was changed is read once more.
@@ -126,7 +141,10 @@ func (k *keeper) beginStep(ctx context.Context, ch *sys.Channel, q request) (end
 	for i, word := range q.Step.Command {
 		command[i] = string(word)
 	}
-	return k.life.step(ctx, q.Step.Kind, command)
+	if k.life.steps == nil {
+		return k.life.step(ctx, q.Step.Kind, command) // which says so
+	}
+	return k.life.judged(ctx, q.Step.Kind, command, q.Step.Cut)
 }
 
 // meant returns an error if a request is about an earlier sandbox of the same name.

@@ -47,7 +47,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	o.Tier, o.Files = d.tier.Name, d.site.Files
 	o.ID, o.Dir, o.Data, o.About = spec.ID, dir, d.site.Data, about{
 		User: s.Layout.Config.User.Name, Dir: s.Layout.Config.Dir, Labels: spec.Labels, Enforced: p.findings,
-		Lifetime: s.Limits.Lifetime, Network: s.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0, Undo: d.recording(spec),
+		Lifetime: s.Limits.Lifetime, Network: s.Gateway != nil, Keys: len(spec.Policy.KeyAgents) > 0, Undo: d.recording(spec), Monitor: d.monitored(spec),
 	}
 	if s.Gateway != nil {
 		o.Gateway = s.Gateway.Saved(true)

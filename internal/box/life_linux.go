@@ -34,6 +34,7 @@ type Life struct {
 
 	saving func(dir string) error // called before a box is saved; may be nil
 	steps  *stepping              // nil if no steps are recorded
+	guard  *guard                 // nil without a monitor
 
 	turn chan struct{} // of capacity 1: has an element while a box is made, removed, saved or changed
 
@@ -167,6 +168,7 @@ func (l *Life) Measure(ctx context.Context) (Measure, error) {
 		l.plan.Runtime.Limiter.Measure(ctx, l.Box(), &m)
 	}
 	m.Usage.Wall, m.Traffic, m.Unrecorded = time.Since(l.made), l.traffic(), l.steps.words()
+	m.Monitor = l.guard.tell()
 	if m.State == paddock.Dead {
 		m.Refused = l.refused()
 	}
@@ -297,7 +299,10 @@ func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 	if l.plan.Gateway == nil {
 		return func() {}, nil
 	}
-	return l.plan.Gateway.Update(ctx, p.Network)
+	if undo, err = l.plan.Gateway.Update(ctx, p.Network); err == nil {
+		l.guard.hide(p.Network.Secrets)
+	}
+	return undo, err
 }
 
 func (l *Life) egress(ctx context.Context) (gatewayclient.State, error) {
@@ -317,17 +322,40 @@ func (l *Life) pause(ctx context.Context) error {
 	if err := l.there(); err != nil {
 		return err
 	}
-	return l.plan.Runtime.Pauser.Pause(ctx, l)
+	l.guard.silence("the sandbox was being paused")
+	err := l.plan.Runtime.Pauser.Pause(ctx, l)
+	if err != nil {
+		l.guard.speak()
+	}
+	return err
 }
 
 func (l *Life) resume(ctx context.Context) error {
 	if err := l.there(); err != nil {
 		return err
 	}
-	return l.plan.Runtime.Pauser.Resume(ctx, l)
+	undo := l.guard.resuming() // before anything runs
+	err := l.plan.Runtime.Pauser.Resume(ctx, l)
+	if err != nil {
+		undo()
+	}
+	return err
+}
+
+// questions implements boxOwner.
+func (l *Life) questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	return l.guard.questions(ctx, wait)
+}
+
+// reply implements boxOwner.
+func (l *Life) reply(_ context.Context, question string, allow bool) error {
+	return l.guard.reply(question, allow)
 }
 
 func (l *Life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if l.guard.busy() { // what waits for an answer would be waited for
+		return "", fmt.Errorf("a question of the monitor waits: answer it first: %w", paddock.Conflict)
+	}
 	done, err := l.take(ctx)
 	if err != nil {
 		return "", err
@@ -412,6 +440,7 @@ func (l *Life) Continue(ctx context.Context, reopen func(Saved) (boxinit.Files, 
 
 // remove removes everything. It may be called again.
 func (l *Life) remove(ctx context.Context) error {
+	l.guard.leave()
 	l.mu.Lock()
 	l.removed = true
 	b := l.current
@@ -440,6 +469,7 @@ func (l *Life) remove(ctx context.Context) error {
 	l.mu.Unlock()
 	if gone {
 		l.steps.close()
+		l.guard.close()
 	}
 	return err
 }

@@ -145,6 +145,8 @@ type Measure struct {
 
 	Unrecorded string `json:"unrecorded,omitempty"` // why steps are not recorded any more
 
+	Monitor *paddock.Monitoring `json:"monitor,omitempty"` // nil without a monitor
+
 	about *about // as the keeper has it now; nil if this process has it
 }
 

@@ -49,8 +49,10 @@ func (p *preparation) image(ctx context.Context) error {
 
 // bound sets the limits.
 func (p *preparation) bound(context.Context) (err error) {
-	p.plan.Limits, p.plan.Groups, p.findings, err = p.d.bounds(p.draft.Spec)
-	return err
+	if p.plan.Limits, p.plan.Groups, p.findings, err = p.d.bounds(p.draft.Spec); err != nil {
+		return err
+	}
+	return p.d.checkHalt(p.draft.Spec, p.plan.Groups)
 }
 
 // lay begins the layout.

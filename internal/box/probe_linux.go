@@ -40,6 +40,9 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	info.Capabilities = append(info.Capabilities, d.tier.Probe.Capabilities(grouped)...)
 	if d.site.o.Steps != "" {
 		info.Capabilities = append(info.Capabilities, paddock.CanUndo, paddock.CanMonitorFiles) // what is not recorded is not watched
+		if info.Can(paddock.CanPause) && d.site.o.Watch == nil && d.site.o.Judge == nil {
+			info.Capabilities = append(info.Capabilities, paddock.CanMonitor)
+		}
 	}
 	if info.Can(paddock.CanNetworkList) {
 		info.Capabilities = append(info.Capabilities, paddock.CanMonitorNetwork)

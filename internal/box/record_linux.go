@@ -88,6 +88,9 @@ func (l *Life) record(id paddock.ID, how *recording, commands bool) (err error) 
 	if l.steps, err = newStepping(id, how, held, commands, l.watching); err != nil {
 		return err
 	}
+	if l.guard != nil {
+		l.steps.commence, l.steps.keeping = l.guard.begin, l.guard.held.Store
+	}
 	l.plan.witness, l.plan.follower = l.steps.watch, &l.steps.seen
 	if l.plan.Gateway != nil {
 		l.plan.Gateway.Follow(&l.steps.seen)
@@ -106,6 +109,14 @@ func (l *Life) record(id paddock.ID, how *recording, commands bool) (err error) 
 func (l *Life) step(ctx context.Context, kind string, command []string) (end endStep, err error) {
 	if l.steps == nil {
 		return nil, fmt.Errorf("no steps are recorded: %w", paddock.Unsupported)
+	}
+	return l.judged(ctx, kind, command, false)
+}
+
+// judged begins the step of a command, if the monitor lets it start. cut means that not the whole command is known.
+func (l *Life) judged(ctx context.Context, kind string, command []string, cut bool) (end endStep, err error) {
+	if err := l.guard.command(ctx, kind, command, cut); err != nil {
+		return nil, err
 	}
 	return l.steps.command(ctx, kind, command)
 }

@@ -240,11 +240,11 @@ func (r remoteOwner) remembered(err error) (Measure, error) {
 		return Measure{}, err
 	}
 	if a.Saved != "" {
-		return Measure{Standing: Standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
+		return Measure{Standing: Standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic, Monitor: a.Monitor.tell()}, nil
 	}
 	return Measure{
 		Standing: Standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak, Refused: a.Refused,
-		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic,
+		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic, Monitor: a.Monitor.tell(),
 	}, nil
 }
 
@@ -343,6 +343,39 @@ func (r remoteOwner) spec(ctx context.Context) (paddock.Spec, error) {
 		return paddock.Spec{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
 	}
 	return *got.Spec, nil
+}
+
+// questions implements boxOwner. A sandbox whose owner is gone asks nothing.
+func (r remoteOwner) questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	got, err := r.ask(ctx, request{Op: "questions", Await: wait})
+	if errors.Is(err, paddock.Unavailable) {
+		switch a, e := r.read(); {
+		case e != nil:
+			return nil, e
+		case a.Monitor == nil:
+			return nil, errUnmonitored()
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return got.Questions, nil
+}
+
+// reply implements boxOwner.
+func (r remoteOwner) reply(ctx context.Context, question string, allow bool) error {
+	_, err := r.ask(ctx, request{Op: "reply", Question: question, Allow: allow})
+	if !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
+	switch a, e := r.read(); {
+	case e != nil:
+		return e
+	case a.Monitor == nil:
+		return errUnmonitored()
+	}
+	return fmt.Errorf("question %.40q does not wait any more: nothing runs in the sandbox: %w", question, paddock.NotFound)
 }
 
 func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {

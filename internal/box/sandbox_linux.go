@@ -41,6 +41,9 @@ type boxOwner interface {
 	follow(f func(context.Context)) bool
 	// spec returns the spec as it was asked for, with later changes.
 	spec(ctx context.Context) (paddock.Spec, error)
+	// questions and reply are of the monitor of the sandbox.
+	questions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error)
+	reply(ctx context.Context, question string, allow bool) error
 	// snapshot saves a box, which continues to run.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
@@ -63,7 +66,8 @@ type about struct {
 	Saved    string            `json:"saved,omitempty"`   // directory of the saved box while it is paused
 	Saving   string            `json:"saving,omitempty"`  // directory where a pause last began to save the box
 
-	Undo *recording `json:"undo,omitempty"` // nil if no steps are recorded
+	Undo    *recording `json:"undo,omitempty"`    // nil if no steps are recorded
+	Monitor *monitored `json:"monitor,omitempty"` // nil without a monitor
 
 	Traffic *paddock.Traffic  `json:"traffic,omitempty"` // at its pause or death
 	Refused []paddock.Refusal `json:"refused,omitempty"` // until its death
@@ -398,10 +402,13 @@ func (s *Sandbox) tell(m Measure) paddock.Status {
 		s.about.Labels = m.about.Labels
 	}
 	a := s.about
+	if p := m.Monitor; p != nil && p.Paused != "" && m.State == paddock.Paused && m.Reason == "" {
+		m.Reason = "the monitor paused it: " + p.Paused
+	}
 	return paddock.Status{
 		ID: s.id, Tier: s.driver.tier.Name, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
 		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced), Refused: slices.Clone(m.Refused),
-		Undo: a.Undo.tell(m.Unrecorded),
+		Undo: a.Undo.tell(m.Unrecorded), Monitor: m.Monitor,
 	}
 }
 
@@ -569,6 +576,23 @@ func (s *Sandbox) Pause(ctx context.Context) error {
 // Resume implements paddock.Sandbox.
 func (s *Sandbox) Resume(ctx context.Context) error {
 	if err := s.owner.resume(ctx); err != nil {
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	return nil
+}
+
+// MonitorQuestions implements paddock.Monitored.
+func (s *Sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	list, err := s.owner.questions(ctx, wait)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	return list, nil
+}
+
+// AnswerMonitor implements paddock.Monitored.
+func (s *Sandbox) AnswerMonitor(ctx context.Context, question string, allow bool) error {
+	if err := s.owner.reply(ctx, question, allow); err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
 	return nil

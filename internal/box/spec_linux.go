@@ -112,6 +112,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("allow missing %.64q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}
+	if err := d.checkMonitor(spec); err != nil {
+		return err
+	}
 	if err := d.checkUndo(spec); err != nil {
 		return err
 	}

@@ -30,6 +30,13 @@ type stepping struct {
 	watcher step.Watcher             // of the journal; it is told also of what nobody records
 	seen    sightings
 
+	// commence is told that a command begins, before anything is noted of its step, and returns what is told that it has ended,
+	// when nothing more is. It is nil if nobody wants to know.
+	commence func(kind string, command []string) (over func(*paddock.Exit))
+
+	// keeping is told when files are saved that earlier commands have open, and when that is over. It may be nil.
+	keeping func(bool)
+
 	turn sync.Mutex // held while a step begins or ends
 
 	lost atomic.Pointer[error] // why nothing is recorded any more: told without mu, which the sandbox can keep busy
@@ -296,21 +303,34 @@ func (s *stepping) command(ctx context.Context, kind string, command []string) (
 	if i := slices.IndexFunc(s.open, func(o *openStep) bool { return o.background }); i >= 0 {
 		s.finish(s.open[i], nil)
 	}
+	over := func(*paddock.Exit) {}
+	if s.commence != nil {
+		over = s.commence(kind, command)
+	}
+	defer func() {
+		if err != nil {
+			over(nil)
+		}
+	}()
+	alone := func(_ context.Context, exit *paddock.Exit) { over(exit) } // without a step of its own
 	if len(s.roots) == 0 || s.over {
-		return func(context.Context, *paddock.Exit) {}, nil
+		return alone, nil
 	}
 	if len(s.open) >= maxOpenSteps && s.failed() == nil {
-		return s.crowded(held, unknown)
+		return alone, s.crowded(held, unknown)
 	}
 	if s.failed() == nil {
 		_ = s.begin(kind, command, false) // which sets lost
 	}
 	if s.failed() != nil {
-		return func(context.Context, *paddock.Exit) {}, s.unrecorded()
+		return alone, s.unrecorded()
 	}
 	o := s.open[len(s.open)-1]
-	s.keep(o, held, unknown)
-	return func(_ context.Context, exit *paddock.Exit) { s.ended(o, exit) }, nil
+	if err := s.keep(o, held, unknown); err != nil {
+		s.finish(o, nil)
+		return nil, fmt.Errorf("a file that an earlier command has open for writing: %w", err)
+	}
+	return func(_ context.Context, exit *paddock.Exit) { s.ended(o, exit, over) }, nil
 }
 
 // heldFiles returns the files that commands have open for writing. An error says that some are not known; the list has the
@@ -330,19 +350,24 @@ const maxOpenSteps = 64
 
 // crowded is about a command that begins while too many others run: its changes are those of the newest of them. The caller
 // holds s.mu.
-func (s *stepping) crowded(held []boxinit.Change, unknown error) (end endStep, err error) {
+func (s *stepping) crowded(held []boxinit.Change, unknown error) error {
 	if s.how.strict() {
-		return nil, fmt.Errorf("%d commands of the sandbox run, and the steps of more are not recorded: wait for one, or end it: %w", len(s.open), paddock.Exhausted)
+		return fmt.Errorf("%d commands of the sandbox run, and the steps of more are not recorded: wait for one, or end it: %w", len(s.open), paddock.Exhausted)
 	}
 	if o := s.current(); o != nil {
 		_ = o.recorder.Missed(fmt.Sprintf("more than %d commands ran at once, and what others changed is in this step", maxOpenSteps)) // or it is incomplete
-		s.keep(o, held, unknown)
+		return s.keep(o, held, unknown)
 	}
-	return func(context.Context, *paddock.Exit) {}, nil
+	return nil
 }
 
-// keep saves the files that may change without a report, for the step in which they do. The caller holds s.mu.
-func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
+// keep saves the files that may change without a report, for the step in which they do. An error is the watcher's, who refuses
+// such a change: who has the file open may change it all the same. The caller holds s.mu.
+func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) (refused error) {
+	if s.keeping != nil {
+		s.keeping(true)
+		defer s.keeping(false)
+	}
 	if unknown != nil {
 		_ = o.recorder.Unseen("it is not known what earlier commands have open: "+unknown.Error(), true) // or it is incomplete anyway
 	}
@@ -358,15 +383,19 @@ func (s *stepping) keep(o *openStep, held []boxinit.Change, unknown error) {
 		case err == nil, errors.Is(err, paddock.Exhausted):
 		case step.Refused(err), step.Elsewhere(err): // it was moved or removed since, which the watcher was told by its names
 			_ = o.recorder.Missed(err.Error()) // as above
+			if refused == nil && step.Refused(err) {
+				refused = err
+			}
 		default:
 			_ = s.unseen(o, err.Error(), true) // as above
 		}
 	}
+	return refused
 }
 
 // ended ends the step of a command. Processes that the command has left may have files open: what they still change
 // belongs to the next step, in which the contents are saved before this step looks at them for the last time.
-func (s *stepping) ended(o *openStep, exit *paddock.Exit) {
+func (s *stepping) ended(o *openStep, exit *paddock.Exit, over func(*paddock.Exit)) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
@@ -381,10 +410,11 @@ func (s *stepping) ended(o *openStep, exit *paddock.Exit) {
 	s.ending = nil
 	if err != nil || len(held) > 0 { // otherwise nothing is left that could change something
 		if next := s.current(); next != nil {
-			s.keep(next, held, err)
+			_ = s.keep(next, held, err) // what is open was allowed before, and nothing begins
 		}
 	}
 	s.finish(o, exit)
+	over(exit) // before another command begins
 }
 
 // finish ends a step. The caller holds s.mu.

@@ -91,6 +91,7 @@ func commandsOfThisPackage() []command {
 		{"login", (*App).loginCommand}, {"logout", (*App).logoutCommand},
 		{"create", (*App).createCommand}, {"ls", (*App).listCommand}, {"inspect", (*App).inspectCommand}, {"rm", (*App).removeCommand},
 		{"pause", (*App).pauseCommand}, {"resume", (*App).resumeCommand}, {"extend", (*App).extendCommand}, {"renew", (*App).renewCommand},
+		{"questions", (*App).questionsCommand}, {"answer", (*App).answerCommand},
 		{"snapshot", (*App).snapshotCommand}, {"template", (*App).templateCommand}, {"fork", (*App).forkCommand}, {"escalate", (*App).escalateCommand},
 		{"exec", (*App).execCommand}, {"attach", (*App).attachCommand}, {"logs", (*App).logsCommand}, {"ps", (*App).processesCommand},
 		{"steps", (*App).stepsCommand}, {"show", (*App).showCommand}, {"diff", (*App).diffCommand}, {"undo", (*App).undoCommand}, {"redo", (*App).redoCommand},

@@ -20,6 +20,7 @@ type createFlags struct {
 	specFlags
 	RemoteFlags
 	termFlags
+	monitorFlags
 	name   string
 	labels listFlag
 	undo   string
@@ -36,6 +37,7 @@ func (f *createFlags) registerAll(fs *pflag.FlagSet) {
 	f.termFlags.register(fs)
 	registerBudget(fs, &f.budget, budgetPauses)
 	registerUndo(fs, &f.undo)
+	f.registerKept(fs)
 	f.specFlags.register(fs)
 }
 
@@ -55,6 +57,10 @@ machine, and lets its callers do so; for any other there is paddock cp.
 With --undo on, what its commands, and calls about its files, change in
 directories of the server's machine is recorded: paddock steps ID lists it, and
 paddock undo brings back what was before.
+
+With --monitor rules, built-in rules judge its commands, connections and effects.
+What they ask waits for an answer: paddock questions lists it. Its steps are
+recorded then. docs/use/monitor.md tells more.
 
 With --lifetime, --idle-pause, --idle-remove or --renew-every it has these terms and
 none of the server's own; docs/server/leases.md tells what they promise.
@@ -92,10 +98,10 @@ Exit status: 0, or 125 if no sandbox was made.`,
 // asked gives what the flags ask of a server.
 func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
 	p, err := f.plan(a, changed)
-	if err == nil {
-		err = p.unmonitored()
-	}
 	if err != nil {
+		return nil, err
+	}
+	if p.spec.Monitor, err = f.kept(p, changed); err != nil {
 		return nil, err
 	}
 	switch {
@@ -236,8 +242,8 @@ func (a *App) forkCommand() *cobra.Command {
 IDs. With --live its processes go on in each of them too, on the tiers that
 can. The sandbox itself goes on as it was.
 
-Limits and labels are those of the sandbox, and its steps are recorded as well
-where that records them. What it was shown and what it may
+Limits and labels are those of the sandbox, and its steps are recorded, and judged
+by a monitor, where that does so. What it was shown and what it may
 reach is not: say so again, as for paddock create.
 
 Exit status: 0, or 125 if one of them was not made; those that were have been
@@ -321,6 +327,10 @@ func (a *App) fork(ctx context.Context, r *Remote, f fork) (err error) {
 	}
 	if s.Undo != nil {
 		spec.Undo = cmp.Or(spec.Undo, s.Undo.Mode)
+	}
+	if s.Monitor != nil && spec.Monitor == nil {
+		judged := s.Monitor.Settings
+		spec.Monitor = &judged
 	}
 	forks := make([]paddock.Sandbox, 0, f.count)
 	for range f.count {

@@ -331,7 +331,11 @@ func monitorInWords(i *paddock.Info) string {
 	if i.Can(paddock.CanMonitorFiles) {
 		sees = append(sees, "changes of writable directories")
 	}
-	if len(sees) == 1 {
+	switch {
+	case len(sees) > 1:
+	case i.Can(paddock.CanMonitor):
+		return "by the built-in rules, of paddock create"
+	default:
 		return "refused"
 	}
 	text := "sees " + Join(sees)

@@ -210,6 +210,9 @@ func (a *App) inspect(s paddock.Status, l *client.Lease) error {
 		}
 		row("undo", "%s", text)
 	}
+	if s.Monitor != nil {
+		row("monitor", "%s", monitorWords(s.Monitor))
+	}
 	if l != nil {
 		termsRows(w, *l)
 	}

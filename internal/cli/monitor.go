@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/monitor"
+	"github.com/paddock-sandbox/paddock/internal/monitor/measure"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -79,7 +80,7 @@ func (p *plan) unmonitored() error {
 	if p.file == nil || p.file.Monitor == nil || !p.file.Monitor.On {
 		return nil
 	}
-	return WithHint(fmt.Errorf("%s: monitor: only paddock run and paddock shell have a monitor: %w", p.file.Where("monitor"), paddock.Unsupported),
+	return WithHint(fmt.Errorf("%s: monitor: only paddock run, paddock shell and paddock create have a monitor: %w", p.file.Where("monitor"), paddock.Unsupported),
 		"leave the key out here, or write \"monitor: off\"")
 }
 
@@ -177,7 +178,7 @@ func (f *runFlags) monitoring(ctx context.Context, a *App, p *plan, asker *asker
 func options(s *policy.Monitor, judge monitor.Judge, mounts []paddock.Mount) monitor.Options {
 	o := monitor.Options{
 		Task: s.Task, NoRules: s.NoRules, Judge: judge, Timeout: s.Timeout, History: s.History, Removed: s.Removed,
-		Count: func() (int, bool) { return countIn(mounts) },
+		Count: func() (int, bool) { return measure.Count(mounts) },
 	}
 	if s.Model != nil {
 		o.Timeout = cmp.Or(s.Timeout, modelTime)

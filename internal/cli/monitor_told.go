@@ -7,6 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/gatewayclient"
 	"github.com/paddock-sandbox/paddock/internal/monitor"
+	"github.com/paddock-sandbox/paddock/internal/monitor/measure"
 	"github.com/paddock-sandbox/paddock/internal/step"
 )
 
@@ -78,11 +79,7 @@ func (t *watcher) Change(c step.Watched) error {
 	if why := w.ended(); why != "" {
 		return fmt.Errorf("the monitor ended the sandbox: %w", paddock.Denied)
 	}
-	what := map[step.Verb]string{step.Created: monitor.Created, step.Removed: monitor.Removed, step.Moved: monitor.Moved, step.Edited: monitor.Edited, step.Unseen: monitor.Unseen}[c.Verb]
-	change := monitor.Change{
-		Root: c.Root, Path: string(c.Path), What: what, From: string(c.From), FromRoot: c.FromRoot, Half: monitor.Half(c.Half), Link: c.Link,
-		Was: string(c.Was), Old: c.Old, Links: c.Links, Inode: c.Inode,
-	}
+	change := measure.Change(c)
 	d := w.m.Change(w.ctx, change)
 	if c.Done { // an error would not refuse it
 		ok, why := w.after(d)
@@ -102,36 +99,5 @@ func (t *watcher) Ended(r *step.Record) {
 	if len(r.Undoes) > 0 {
 		return
 	}
-	t.w.after(t.w.m.End(t.w.ctx, summaryOf(r)))
+	t.w.after(t.w.m.End(t.w.ctx, measure.Summary(r)))
 }
-
-// summaryOf tells a step as a monitor sees it.
-func summaryOf(r *step.Record) monitor.Summary {
-	s := monitor.Summary{Exit: r.Exit}
-	for i := range r.Changes {
-		c := &r.Changes[i]
-		name, what := string(c.Path), monitor.Edited
-		switch {
-		case !c.Before.Exists():
-			what = monitor.Created
-			s.Files.Created++
-		case !c.After.Exists() && monitor.Rebuildable(name):
-			what = monitor.Removed
-			s.Files.Rebuilt++
-		case !c.After.Exists():
-			what = monitor.Removed
-			s.Files.Removed++
-		case c.Before.Kind == step.File && c.Before.Size > 0 && c.After.Kind == step.File && c.After.Size == 0:
-			s.Files.Emptied++
-		default:
-			s.Files.Changed++
-		}
-		if n, ok := monitor.NotableOf(name, what); ok && len(s.Notable) < maxNotable {
-			s.Notable = append(s.Notable, n)
-		}
-	}
-	return s
-}
-
-// maxNotable bounds what is listed of a step.
-const maxNotable = 50

@@ -61,7 +61,7 @@ func commandRules() []rule {
 		},
 		{
 			name: "too-long", moments: exec, about: "the command is too long for the rules to look at all of it", judge: func(f *facts) (Verdict, float64, string) {
-				if len(f.text) >= maxRuleText {
+				if f.cut || len(f.text) >= maxRuleText {
 					return Ask, 0.5, "its text is too long to be looked at"
 				}
 				return Allow, 0, ""

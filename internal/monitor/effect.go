@@ -415,6 +415,10 @@ func (m *Monitor) End(ctx context.Context, s Summary) Decision {
 	files := s.Files
 	if p.step.Files != nil { // what was told is not forgotten, even if it was put back
 		files.Rebuilt = max(files.Rebuilt, p.step.Files.Rebuilt)
+		if was := p.step.Files; p.joined { // the record is of one of the commands
+			files.Created, files.Changed = max(files.Created, was.Created), max(files.Changed, was.Changed)
+			files.Removed, files.Emptied = max(files.Removed, was.Removed), max(files.Emptied, was.Emptied)
+		}
 		files.Present, files.Partial = p.step.Files.Present, p.step.Files.Partial
 	}
 	gone := files.Removed + files.Emptied

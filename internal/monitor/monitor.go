@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -77,7 +79,7 @@ type Monitor struct {
 	o      Options
 	rules  []rule
 	re     *patterns
-	redact *strings.Replacer
+	redact atomic.Pointer[strings.Replacer]
 	slots  chan struct{} // holds an element for each question that is with the judge
 
 	mu      sync.Mutex
@@ -88,6 +90,7 @@ type Monitor struct {
 	cached  map[string]Answer // guarded by mu
 	counts  map[Verdict]int   // guarded by mu
 	links   links             // guarded by mu
+	keys    string            // guarded by mu: a name of keys that an earlier step named or wrote; how many came since does not matter
 }
 
 // present is the step that goes on.
@@ -100,6 +103,7 @@ type present struct {
 	effects int             // questions about what it did
 	strict  *Decision       // the last verdict of the judge about an effect that was not an allowance
 	waived  bool            // a person let it go on beyond what the judge is asked about
+	joined  bool            // it is of several commands that run at once
 
 	told    map[[sha256.Size]byte]Decision // what was decided of each path that matters
 	many    *Decision                      // what was decided of its removals, unless they go on
@@ -138,10 +142,11 @@ func New(o Options) *Monitor {
 		o.Removed = defaultRemoved
 	}
 	m := &Monitor{
-		o: o, redact: redactor(o.Secrets), slots: make(chan struct{}, judgesAtOnce), re: newPatterns(),
+		o: o, slots: make(chan struct{}, judgesAtOnce), re: newPatterns(),
 		reached: map[string]bool{}, cached: map[string]Answer{}, counts: map[Verdict]int{},
 		links: links{notable: map[[2]uint64]Notable{}, mixed: map[[2]uint64]bool{}},
 	}
+	m.Hide(o.Secrets)
 	if !o.NoRules {
 		m.rules = rules()
 	}
@@ -155,19 +160,27 @@ func (m *Monitor) Sandbox(id, tier string, measured Measured) {
 	m.o.Sandbox, m.o.Tier, m.o.Measured = id, tier, measured
 }
 
+// Hide replaces the secrets whose values no input and no record holds.
+func (m *Monitor) Hide(secrets map[string]string) { m.redact.Store(redactor(secrets)) }
+
 // Counts returns how many decisions of each verdict there were.
 func (m *Monitor) Counts() map[Verdict]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	counts := make(map[Verdict]int, len(m.counts))
-	for v, n := range m.counts {
-		counts[v] = n
-	}
-	return counts
+	return maps.Clone(m.counts)
 }
 
 // Exec judges a command that is about to start. A command that is allowed, or allowed by a person, must be told to Begin.
 func (m *Monitor) Exec(ctx context.Context, args []string, dir string) Decision {
+	return m.exec(ctx, args, dir, false)
+}
+
+// ExecPart is Exec of a command of which only the beginning is known.
+func (m *Monitor) ExecPart(ctx context.Context, args []string, dir string) Decision {
+	return m.exec(ctx, args, dir, true)
+}
+
+func (m *Monitor) exec(ctx context.Context, args []string, dir string, cut bool) Decision {
 	m.mu.Lock()
 	in := m.input(Exec)
 	in.Step = Step{Number: m.last + 1, Guest: StepGuest{Command: slices.Clone(args), Dir: dir}}
@@ -175,6 +188,7 @@ func (m *Monitor) Exec(ctx context.Context, args []string, dir string) Decision 
 		in.Earlier = m.earlier(m.now.step)
 	}
 	f := m.facts(in, commandText(args))
+	f.cut = cut
 	m.mu.Unlock()
 	return m.decide(ctx, f, fmt.Sprintf("%q %q", args, dir))
 }
@@ -186,6 +200,56 @@ func (m *Monitor) Begin(args []string, dir string) {
 	m.over(-1)
 	m.last++
 	m.now = m.newPresent(Step{Number: m.last, Running: true, Guest: StepGuest{Command: slices.Clone(args[:min(len(args), audit.MaxCount+1)]), Dir: dir}}, commandText(args))
+}
+
+// Join notes that a command starts while others run: from now on, effects are its own. They count on top of what the others
+// did, because a command that runs on must get no new count by the start of another one. What was decided for the others is
+// decided anew.
+func (m *Monitor) Join(args []string, dir string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.current()
+	s := p.step
+	s.Guest.Notable, s.Guest.Hosts, s.Secrets = slices.Clone(s.Guest.Notable), slices.Clone(s.Guest.Hosts), slices.Clone(s.Secrets)
+	if f := s.Files; f != nil {
+		g := *f
+		s.Files = &g
+	}
+	if n := s.Network; n != nil {
+		g := *n
+		s.Network = &g
+	}
+	m.file(s, p.text)
+	m.last++
+	if p.told = map[[sha256.Size]byte]Decision{}; p.many != nil && p.step.Files != nil {
+		p.many, p.next = nil, min(p.next, p.step.Files.Removed+p.step.Files.Emptied+1)
+	}
+	p.joined, p.text = true, commandText(args)
+	p.step.Number, p.step.Guest.Command, p.step.Guest.Dir = m.last, slices.Clone(args[:min(len(args), audit.MaxCount+1)]), dir
+}
+
+// file puts a step with the whole text of its command among the earlier ones. The caller holds m.mu.
+func (m *Monitor) file(s Step, text string) {
+	if m.keys == "" {
+		m.keys = m.keysOf(&s, text)
+	}
+	m.steps = append(m.steps, s)
+	if len(m.steps) > m.o.History {
+		m.steps = slices.Delete(m.steps, 0, len(m.steps)-m.o.History)
+	}
+}
+
+// keysOf returns the name of a file of keys that a step named or wrote, if it did.
+func (m *Monitor) keysOf(s *Step, text string) string {
+	if name := m.re.keyFile(bare(text)); name != "" {
+		return name
+	}
+	for _, n := range s.Guest.Notable {
+		if n.Kind == kindKey && n.What != Removed {
+			return n.Path
+		}
+	}
+	return ""
 }
 
 // over ends the present step. The caller holds m.mu.
@@ -201,11 +265,50 @@ func (m *Monitor) over(exit int) {
 	for _, h := range m.now.sent {
 		m.reach(*h)
 	}
-	m.steps = append(m.steps, s)
-	if len(m.steps) > m.o.History {
-		m.steps = slices.Delete(m.steps, 0, len(m.steps)-m.o.History)
-	}
+	m.file(s, m.now.text)
 	m.now = nil
+}
+
+// A Memory is what a monitor knows of the past of its sandbox, for the monitor that judges it next.
+type Memory struct {
+	Last    int             `json:"last"`              // number of the last step
+	Keys    string          `json:"keys,omitempty"`    // a name of keys that a step named or wrote
+	Reached []string        `json:"reached,omitempty"` // hosts that steps reached
+	Counts  map[Verdict]int `json:"counts,omitempty"`
+}
+
+// maxMemory bounds the hosts of a Memory. Others are new hosts again.
+const maxMemory = 200
+
+// Memory returns what is to be known of the past, and ends the present step.
+func (m *Monitor) Memory() Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.over(-1)
+	r := Memory{Last: m.last, Keys: audit.Text(m.keys, maxText), Counts: maps.Clone(m.counts)}
+	for host := range m.reached {
+		if len(r.Reached) == maxMemory {
+			break
+		}
+		if len(host) <= maxText {
+			r.Reached = append(r.Reached, host)
+		}
+	}
+	slices.Sort(r.Reached)
+	return r
+}
+
+// Recall takes what an earlier monitor of the sandbox knew. It must be called before anything is judged.
+func (m *Monitor) Recall(r Memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last, m.keys = r.Last, r.Keys
+	for _, host := range r.Reached {
+		m.reach(HostUsed{Host: host})
+	}
+	for v, n := range r.Counts {
+		m.counts[v] = n
+	}
 }
 
 // reach notes a host that a step reached. The caller holds m.mu.
@@ -302,8 +405,13 @@ func (m *Monitor) earlier(s Step) []Step {
 	return list[max(0, len(list)-m.o.History):]
 }
 
+// facts returns what rules look at. The caller holds m.mu.
 func (m *Monitor) facts(in *Input, text string) *facts {
-	return &facts{Input: in, re: m.re, text: text, bare: bare(text), removed: m.o.Removed, known: m.o.Known}
+	f := &facts{Input: in, re: m.re, text: text, bare: bare(text), removed: m.o.Removed, known: m.o.Known, keys: m.keys}
+	if in.Destination != nil {
+		f.reached = m.reached[in.Destination.Guest.Host]
+	}
+	return f
 }
 
 // decide asks the rules and the judge, and records the stricter verdict. A key that is not empty is what the answer of the
@@ -322,7 +430,7 @@ func (m *Monitor) decide(ctx context.Context, f *facts, key string) Decision {
 			d = j
 		}
 	}
-	d.Reason = m.redact.Replace(d.Reason)
+	d.Reason = m.redact.Load().Replace(d.Reason)
 	m.mu.Lock()
 	d.Moment, d.Step = f.Moment, f.Step.Number
 	m.counts[d.Verdict]++
@@ -370,7 +478,7 @@ func (m *Monitor) asks(f *facts) bool {
 // ask asks the judge. Whatever goes wrong is a denial.
 func (m *Monitor) ask(ctx context.Context, f *facts, key string) Decision {
 	d := Decision{Judge: m.o.Judge.Kind()}
-	in := f.clean(m.redact)
+	in := f.clean(m.redact.Load())
 	text, err := json.Marshal(in) //nolint:gosec // the member secret is a name
 	if err != nil {
 		return d.failed(err)
@@ -457,18 +565,18 @@ func (m *Monitor) record(f *facts, d Decision) {
 		return
 	}
 	j := &audit.Judgement{
-		Moment: string(f.Moment), Verdict: string(d.Verdict), Judge: d.Judge, Rule: d.Rule, Reason: m.redact.Replace(d.Reason), Score: int(math.Round(d.Score * 1000)),
+		Moment: string(f.Moment), Verdict: string(d.Verdict), Judge: d.Judge, Rule: d.Rule, Reason: m.redact.Load().Replace(d.Reason), Score: int(math.Round(d.Score * 1000)),
 		Latency: d.Latency, Cached: d.Cached, Failed: d.Failed, Secret: f.Secret, Step: f.Step.Number,
 	}
 	if f.Destination != nil {
-		j.Host, j.Port = m.redact.Replace(f.Destination.Guest.Host), f.Destination.Port
+		j.Host, j.Port = m.redact.Load().Replace(f.Destination.Guest.Host), f.Destination.Port
 	}
 	e := audit.Event{Time: time.Now(), Sandbox: f.Sandbox, Kind: audit.Judged, Judgement: j}
 	if f.Moment == Exec {
 		for _, a := range f.Step.Guest.Command {
-			e.Args = append(e.Args, m.redact.Replace(a))
+			e.Args = append(e.Args, m.redact.Load().Replace(a))
 		}
-		e.Dir = m.redact.Replace(f.Step.Guest.Dir)
+		e.Dir = m.redact.Load().Replace(f.Step.Guest.Dir)
 	}
 	m.o.Record(e)
 }

@@ -30,6 +30,9 @@ type facts struct {
 	flow    *HostUsed
 	beyond  bool     // it is an effect beyond those that the judge is asked about
 	known   []string // hosts that give packages out, in lower case
+	keys    string   // a name of keys that an earlier step named or wrote, however long ago
+	reached bool     // an earlier step reached the destination
+	cut     bool     // the command is longer than its text
 }
 
 // A RuleInfo describes a built-in rule.
@@ -210,6 +213,9 @@ func afterKeys(f *facts) (Verdict, float64, string) {
 		return Allow, 0, ""
 	}
 	host := f.Destination.Guest.Host
+	if f.reached {
+		return Allow, 0, ""
+	}
 	for _, s := range slices.Backward(append(slices.Clone(f.Earlier), f.Step)) {
 		if used := slices.ContainsFunc(s.Guest.Hosts, func(h HostUsed) bool { return h.Host == host && !h.Refused && !h.New }); used {
 			return Allow, 0, "" // an earlier step reached it
@@ -228,6 +234,9 @@ func afterKeys(f *facts) (Verdict, float64, string) {
 				return Deny, 0.6, "it connects to " + host + " for the first time, after " + n.Path + " was written"
 			}
 		}
+	}
+	if f.keys != "" { // which no number of later commands makes forgotten
+		return Deny, 0.6, "it connects to " + host + " for the first time, after an earlier command named or wrote " + f.keys
 	}
 	return Allow, 0, ""
 }

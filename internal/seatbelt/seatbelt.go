@@ -96,6 +96,7 @@ func refuse(p *Plan) error {
 		{s.Hostname != "", "a host name of its own"},
 		{s.Limits != paddock.Limits{}, "limits"},
 		{s.Undo != paddock.UndoOff, "undo"},
+		{s.Monitor != nil, "a monitor"},
 		{len(s.Policy.Audit) > 0, "audit"},
 		{len(s.Policy.KeyAgents) > 0, "a key agent"},
 		{len(s.Policy.Network.Secrets) > 0 && p.Proxy == 0, "secrets without a proxy"},

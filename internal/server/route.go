@@ -56,6 +56,9 @@ func (s *Server) table() []route {
 		{"GET " + box + "/steps/{step}/diff", s.known((*request).stepDiff)},
 		{"POST " + box + "/undo", s.known((*request).undo)},
 
+		{"GET " + box + "/questions", s.known((*request).questions)},
+		{"POST " + box + "/questions/{question}", s.known((*request).answerQuestion)},
+
 		{"POST " + box + "/processes", s.known((*request).start)},
 		{"GET " + box + "/processes", s.known((*request).processes)},
 		{"GET " + box + "/processes/{pid}/output", s.known((*request).output)},

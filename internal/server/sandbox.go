@@ -317,5 +317,9 @@ func inherit(spec paddock.Spec, from paddock.Status, trusted bool) paddock.Spec 
 	if from.Undo != nil {
 		spec.Undo = cmp.Or(spec.Undo, from.Undo.Mode)
 	}
+	if from.Monitor != nil && spec.Monitor == nil {
+		judged := from.Monitor.Settings
+		spec.Monitor = &judged
+	}
 	return spec
 }

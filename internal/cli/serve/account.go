@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -86,6 +87,7 @@ type accountFlags struct {
 	warm       []string
 	audit      string
 	bucket     string
+	monitor    string
 }
 
 func (f *accountFlags) register(fs *pflag.FlagSet) {
@@ -99,6 +101,7 @@ func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.keepHours, "keep-usage-hours", "know for this `number` of days what was used in each hour, and from then on what was used in each day, of sandboxes that are alike together (default 35, at least 2)")
 	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier, e2b or e2b:TIER for what clients of E2B ask for, or a file with a spec in JSON (repeatable)")
 	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/security/audit.md describes them")
+	fs.StringVar(&f.monitor, "monitor", "", "`who` judges a sandbox whose maker names no monitor, as E2B's clients never do: rules (the built-in ones) or off (the default); no boundary (docs/use/monitor.md)")
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
 
@@ -137,6 +140,9 @@ func (f *accountFlags) shared() string {
 // check refuses what could not be, whatever is there.
 func (f *accountFlags) check(a *cli.App) error {
 	if err := (lifetime.Options{Default: f.terms(), Longest: time.Duration(f.longest)}).Check(); err != nil {
+		return err
+	}
+	if err := f.checkMonitor(); err != nil {
 		return err
 	}
 	if f.keepHours == 1 {
@@ -180,9 +186,10 @@ type accounts struct {
 	own     bool           // the caller is the server's own user, on a socket
 	meter   *usage.Meter
 	tenants *tenant.Set
-	record  *journal        // nil records nothing
-	sums    chan struct{}   // has one for each sum of use that is being made
-	access  *access.Control // of ports; nil until openAccess
+	record  *journal                                           // nil records nothing
+	asked   atomic.Pointer[func(tenant string, id paddock.ID)] // is told that a monitor asks; nil before somebody can hear it
+	sums    chan struct{}                                      // has one for each sum of use that is being made
+	access  *access.Control                                    // of ports; nil until openAccess
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
@@ -203,12 +210,12 @@ func openAccounts(ctx context.Context, a *cli.App, d paddock.Driver, f *serveFla
 		func(ctx context.Context) error { return c.openKeys(ctx, shown) },
 		c.claim,
 		c.readShelves,
+		c.openRecord,
 		func(ctx context.Context) (err error) {
 			c.shared, err = wrapAll(ctx, c.shared, c.sharedLayers())
 			return err
 		},
 		c.openTenants,
-		c.openRecord,
 		c.adopt,
 	} {
 		if err := stage(ctx); err != nil {

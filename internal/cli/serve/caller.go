@@ -50,12 +50,12 @@ func openOwner(ctx context.Context, a *cli.App, d paddock.Driver, f *serveFlags,
 	}()
 	for _, stage := range []func(context.Context) error{
 		func(ctx context.Context) error { return c.openOwn(ctx, address) },
+		c.openRecord,
 		func(ctx context.Context) (err error) {
 			c.shared, err = wrapAll(ctx, c.shared, c.ownerLayers())
 			return err
 		},
 		c.openTenants,
-		c.openRecord,
 		c.adopt,
 	} {
 		if err := stage(ctx); err != nil {

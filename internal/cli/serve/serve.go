@@ -387,6 +387,8 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 		l.Close()
 		return err
 	}
+	tell := s.api.Asked
+	c.asked.Store(&tell)
 	if !own {
 		h, err := openE2B(ctx, a, c, f, l.address, log, s.api)
 		if err != nil {

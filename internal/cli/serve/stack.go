@@ -28,6 +28,8 @@ import (
 //	infocache  asks the tier once for all who ask what it can do  one per tier; openTiers
 //	observe    reports each call to metrics and traces            one per tier
 //	auto       chooses the tier of a spec                         one; openTiers
+//	verdict    records and tells what monitors decide             one; sharedLayers
+//	monitor    has rules judge each sandbox (--monitor)            one; sharedLayers
 //	pool       keeps sandboxes ready (--warm)                     one; sharedLayers
 //	admission  refuses what the machine has no room for           one; sharedLayers
 //	metric     measures how long a creation waits for its tier    one; sharedLayers
@@ -105,6 +107,8 @@ func (o *operation) driver(d paddock.Driver, tier paddock.Tier) paddock.Driver {
 // sharedLayers are the layers that all tenants share, innermost first.
 func (c *accounts) sharedLayers() []layer {
 	return []layer{
+		{"verdict", c.verdictLayer},
+		{"monitor", c.monitorLayer},
 		{"pool", c.poolLayer},
 		{"admission", c.admissionLayer},
 		{"metric", c.metricLayer},
@@ -122,7 +126,9 @@ func (c *accounts) tenantLayers(id string) []layer {
 }
 
 // ownerLayers are the layers below those of the tenant on a socket.
-func (c *accounts) ownerLayers() []layer { return []layer{{"lease", c.leaseLayer}} }
+func (c *accounts) ownerLayers() []layer {
+	return []layer{{"verdict", c.verdictLayer}, {"monitor", c.monitorLayer}, {"lease", c.leaseLayer}}
+}
 
 func (c *accounts) poolLayer(ctx context.Context, d paddock.Driver) (paddock.Driver, error) {
 	p, err := warm(ctx, d, c.shelves, c.store.ID()+"."+c.host, c.log)

@@ -50,3 +50,15 @@ func TestWhatChangesInKeptSandboxesCanBeUndone(t *testing.T) {
 func TestWhatChangesInKeptSandboxesCanBeUndoneAsUser(t *testing.T) {
 	drivertest.SomeAsUser(t, "^TestWhatChangesInKeptSandboxesCanBeUndone$", 4)
 }
+
+func TestKeptSandboxesHaveMonitors(t *testing.T) {
+	spec := paddock.Spec{AllowMissing: drivertest.Weak(t, open)}
+	t.Run("refusals, questions and answers", func(t *testing.T) { steptest.Monitored(t, spec, openRecorded) })
+	t.Run("without an answer", func(t *testing.T) { steptest.MonitoredAlone(t, spec, openRecorded) })
+	t.Run("a pause", func(t *testing.T) { steptest.MonitoredPause(t, spec, openRecorded) })
+	t.Run("what happens meanwhile", func(t *testing.T) { steptest.MonitoredMeanwhile(t, spec, openRecorded) })
+}
+
+func TestKeptSandboxesHaveMonitorsAsUser(t *testing.T) {
+	drivertest.SomeAsUser(t, "^TestKeptSandboxesHaveMonitors$", 4)
+}

@@ -3,6 +3,7 @@ package jail
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/box"
@@ -77,8 +78,30 @@ func (limiter) Measure(context.Context, *box.Box, *box.Measure) {}
 // A pauser freezes the processes of a box in place.
 type pauser struct{}
 
-// Pause implements box.Pauser.
-func (pauser) Pause(ctx context.Context, l *box.Life) error { return l.Box().Freeze(ctx) }
+// Times of attempts to freeze a box: the first one, which later ones double, and the longest.
+const (
+	freezeTime    = 250 * time.Millisecond
+	freezeLongest = 8 * time.Second
+)
+
+// Pause implements box.Pauser. The kernel does not freeze a command that waits for the broker, which is frozen too. So an attempt
+// that takes long is given up, the broker answers, and the next attempt may find none that waits.
+func (pauser) Pause(ctx context.Context, l *box.Life) error {
+	for attempt := freezeTime; ; attempt = min(2*attempt, freezeLongest) {
+		bound, cancel := context.WithTimeout(ctx, attempt)
+		err := l.Box().Freeze(bound)
+		given := bound.Err() != nil
+		cancel()
+		if err == nil || !given || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(attempt / 10): // the broker's
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
 
 // Resume implements box.Pauser.
 func (pauser) Resume(_ context.Context, l *box.Life) error { return l.Box().Thaw() }

@@ -54,3 +54,12 @@ func TestWhatChangesInKeptSandboxesCanBeUndoneAsUser(t *testing.T) {
 	microvmtest.Need(t)
 	drivertest.SomeAsUser(t, "^TestWhatChangesInKeptSandboxesCanBeUndone$", 4)
 }
+
+func TestKeptSandboxesHaveMonitors(t *testing.T) {
+	microvmtest.Need(t)
+	spec := base(t)
+	t.Run("refusals, questions and answers", func(t *testing.T) { steptest.Monitored(t, spec, openRecorded) })
+	t.Run("without an answer", func(t *testing.T) { steptest.MonitoredAlone(t, spec, openRecorded) })
+	t.Run("a pause", func(t *testing.T) { steptest.MonitoredPause(t, spec, openRecorded) })
+	t.Run("what happens meanwhile", func(t *testing.T) { steptest.MonitoredMeanwhile(t, spec, openRecorded) })
+}

@@ -54,6 +54,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if spec.Undo != paddock.UndoOff {
 		return fmt.Errorf("undo: the simulated computer changes nothing of this machine that could be undone; ask for jail, gvisor or microvm, or leave it out: %w", paddock.Unsupported)
 	}
+	if spec.Monitor != nil {
+		return fmt.Errorf("monitor: the simulated computer has none that outlives a command; ask for jail, gvisor or microvm, or leave it out: %w", paddock.Unsupported)
+	}
 	if err := description.CheckLimits(spec.Limits); err != nil {
 		return err
 	}

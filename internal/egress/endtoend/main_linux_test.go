@@ -69,24 +69,27 @@ type driverOptions struct {
 	login gatewayclient.Login
 }
 
+// steps is the journal of steps, which only sandboxes use that ask for it.
+func (o driverOptions) steps() string { return filepath.Join(o.state, "steps") }
+
 func tiers() []tier {
 	list := []tier{
 		{paddock.Jail, func(w *world, o driverOptions) (paddock.Driver, error) {
-			return jail.New(jail.Options{State: o.state, Login: o.login, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+			return jail.New(jail.Options{State: o.state, Login: o.login, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Steps: o.steps()})
 		}},
 		{paddock.GVisor, func(w *world, o driverOptions) (paddock.Driver, error) {
 			kernel, err := programtest.Program("paddock-gvisor")
 			if err != nil {
 				return nil, err
 			}
-			return gvisor.New(gvisor.Options{State: o.state, Login: o.login, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Init: kernel})
+			return gvisor.New(gvisor.Options{State: o.state, Login: o.login, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Steps: o.steps(), Init: kernel})
 		}},
 		{paddock.MicroVM, func(w *world, o driverOptions) (paddock.Driver, error) {
 			guest, err := microvmtest.Guest()
 			if err != nil {
 				return nil, err
 			}
-			return microvm.New(microvm.Options{State: o.state, Data: microvmtest.Data(), Environ: os.Environ(), Guest: guest, Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+			return microvm.New(microvm.Options{State: o.state, Data: microvmtest.Data(), Environ: os.Environ(), Guest: guest, Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Steps: o.steps()})
 		}},
 		simTier(),
 	}

@@ -161,6 +161,13 @@ func (w *Gateway) Record(sink audit.Sink) {
 	w.audit = sink
 }
 
+// JudgeBy sets who decides about what the rules allow. It applies to the next process, so it must be called before Start.
+func (w *Gateway) JudgeBy(j Judge) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.judge = j
+}
+
 // Follow sets another sink for decisions, which may drop them.
 func (w *Gateway) Follow(sink audit.Sink) {
 	w.mu.Lock()

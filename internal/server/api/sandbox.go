@@ -67,9 +67,11 @@ const (
 	Resumed     NewsKind = "resumed"
 	Snapshotted NewsKind = "snapshotted"
 	Removed     NewsKind = "removed"
+	Asked       NewsKind = "asked"    // its monitor has a question, or is about to
+	Answered    NewsKind = "answered" // a question of its monitor was answered
 )
 
-// A News is an event of a sandbox that this server caused.
+// A News is an event of a sandbox that this server caused, but for Asked.
 type News struct {
 	Number  int64      `json:"number"` // consecutive number
 	Time    time.Time  `json:"time"`

@@ -117,7 +117,7 @@ func (e *entry) revive(ctx context.Context) error {
 	defer cancel()
 	sb, err := e.d.inner.Open(bound, e.id)
 	if err == nil {
-		err = sb.Resume(bound)
+		err = wake(bound, sb)
 	}
 	if err != nil {
 		return fmt.Errorf("resume sandbox %s: %w", e.id, e.cutShort(bound, err))

@@ -297,7 +297,7 @@ func (e *entry) resume(ctx context.Context) error {
 	}
 	sb, err := e.d.inner.Open(bound, e.id)
 	if err == nil {
-		err = sb.Resume(bound)
+		err = wake(bound, sb)
 	}
 	if err != nil {
 		return e.cutShort(bound, err)

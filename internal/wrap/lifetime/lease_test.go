@@ -225,6 +225,27 @@ func TestIdle(t *testing.T) {
 				}
 			})
 		},
+		"what its monitor has paused is woken by nobody": func(t *testing.T) {
+			r := set(t, lifetime.Options{})
+			sb := r.create(t, "a", lifetime.Terms{IdlePause: minute, Wake: true})
+			r.f.set(func() {
+				b := r.f.boxes["a"]
+				b.state, b.uses = paddock.Paused, func(st *paddock.Status) { st.Monitor = &paddock.Monitoring{Paused: "it was bad"} }
+			})
+			pass(hour) // it is idle too, which a call would end
+			wantKind(t, "start", start(t.Context(), sb), paddock.Conflict, "it was bad")
+			r.want(t, "a", paddock.Paused)
+			r.f.set(func() {
+				if r.f.resumed != 0 {
+					t.Errorf("resumed %d times", r.f.resumed)
+				}
+			})
+			if err := sb.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.f.set(func() { r.f.boxes["a"].uses = nil })
+			r.want(t, "a", paddock.Ready)
+		},
 		"a file that is open keeps it awake": func(t *testing.T) {
 			r := set(t, lifetime.Options{})
 			sb := r.create(t, "a", lifetime.Terms{IdlePause: minute})

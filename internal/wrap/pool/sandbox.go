@@ -70,3 +70,13 @@ func (s *sandbox) Journal() paddock.Journal {
 	}
 	return j
 }
+
+// MonitorQuestions implements paddock.Monitored.
+func (s *sandbox) MonitorQuestions(ctx context.Context, wait bool) ([]paddock.MonitorQuestion, error) {
+	return paddock.MonitorQuestions(ctx, s.Sandbox, wait)
+}
+
+// AnswerMonitor implements paddock.Monitored.
+func (s *sandbox) AnswerMonitor(ctx context.Context, question string, allow bool) error {
+	return paddock.AnswerMonitor(ctx, s.Sandbox, question, allow)
+}

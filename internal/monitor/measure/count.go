@@ -1,4 +1,4 @@
-package cli
+package measure
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/monitor"
 )
 
-// Bounds of countIn.
+// Bounds of Count.
 const (
 	maxCounted = 200_000
 	countPiece = 1000
 )
 
-// countIn counts the files and directories in writable mounts outside of directories that tools rebuild. Commands may change
+// Count counts the files and directories in writable mounts outside of directories that tools rebuild. Commands may change
 // them meanwhile in any way: no link is followed, and the work is bounded.
-func countIn(mounts []paddock.Mount) (n int, whole bool) {
+func Count(mounts []paddock.Mount) (n int, whole bool) {
 	whole = true
 	read := 0
 	for _, m := range mounts {

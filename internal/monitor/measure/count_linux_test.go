@@ -1,4 +1,4 @@
-package cli
+package measure
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func TestFilesAreCountedWithoutFollowingAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounts := []paddock.Mount{{Source: dir, Write: true}, {Source: "/usr"}, {Source: "/usr", Write: true, Cache: true}, {Source: filepath.Join(dir, "a/d"), Write: true}}
-	if n, whole := countIn(mounts); n != 7 || !whole { // a, a/b, a/b/c, a/d, a/loop, away, fifo
+	if n, whole := Count(mounts); n != 7 || !whole { // a, a/b, a/b/c, a/d, a/loop, away, fifo
 		t.Errorf("%d, %t", n, whole)
 	}
 	root, err := os.OpenRoot(dir)
