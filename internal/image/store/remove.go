@@ -96,6 +96,9 @@ func (p *part) drop(img Image) error {
 		return err
 	}
 	defer lock.Close()
+	if who := p.keepers(img.Digest); len(who) > 0 {
+		return fmt.Errorf("image %s is needed by a paused sandbox or a snapshot of %s: remove these first (`paddock ls`, `paddock rm`): %w", called(img), strings.Join(who, " and of "), paddock.Conflict)
+	}
 	if err := p.ready(); err != nil {
 		return err
 	}
