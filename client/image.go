@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
@@ -61,6 +63,9 @@ func (d *Driver) PullImage(ctx context.Context, p ImagePull) (Image, error) {
 	body := api.ImagePull{Reference: p.Reference, Pull: p.Pull, Username: p.Username, Password: p.Password}
 	if err := d.call(ctx, call{method: "POST", path: "/v1/images", body: body, answer: &got, repeat: true}); err != nil {
 		return Image{}, err // it names the image
+	}
+	if sum, ok := strings.CutPrefix(got.Digest, "sha256:"); !ok || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
+		return Image{}, fmt.Errorf("image: the server sent %.80q, which is no digest: %w", got.Digest, paddock.Internal)
 	}
 	return imageOf(got), nil
 }
