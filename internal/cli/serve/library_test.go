@@ -589,3 +589,58 @@ func TestAListedRegistryLeadsToNoPrivateAddress(t *testing.T) {
 		}
 	}
 }
+
+// The images of a server's own user are those of paddock image, and registries may be anywhere, as on the command line.
+func TestTheOwnerOfASocketHasTheImagesOfTheCommandLine(t *testing.T) {
+	s := newShop(t)
+	ref, digest, _ := s.push(t, "a/b:1", "own")
+	dir := t.TempDir()
+	app, f := invoke(dir, nil, nil).App, &serveFlags{listen: "unix:" + filepath.Join(dir, "s")}
+	o := &operation{log: slog.New(slog.DiscardHandler)}
+	var err error
+	if o.images, err = openImages(t.Context(), app, f, o.log); err != nil {
+		t.Fatal(err)
+	}
+	p := newPainter(t, o.images)
+	c, err := openOwner(t.Context(), app, p, f, "unix:"+filepath.Join(dir, "s"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	who, err := c.ownerCaller(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := who.Driver.Create(t.Context(), paddock.Spec{Tier: paddock.Sim, Root: paddock.Root{Kind: paddock.RootImage, Image: ref}})
+	if err != nil || p.took() != 1 {
+		t.Fatalf("%v, the tier took %q", err, p.taken)
+	}
+	place, err := app.ImagesDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside, err := imagestore.Open(imagestore.Options{Dir: place}) // as paddock image does
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img, err := beside.Resolve(t.Context(), "", ref); err != nil || img.Digest != digest {
+		t.Errorf("%+v, %v", img, err)
+	}
+	// No process holds it here, as with a paused sandbox.
+	if _, err := beside.Remove(t.Context(), "", ref); !errors.Is(err, paddock.Conflict) || !strings.Contains(err.Error(), "a server of yours") {
+		t.Errorf("it is removed: %v", err)
+	}
+	if gone, err := beside.Prune(t.Context(), imagestore.Prune{Keep: 1, Now: time.Now()}); err != nil || len(gone) > 0 {
+		t.Errorf("it is pruned: %+v, %v", gone, err)
+	}
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := beside.Remove(t.Context(), "", ref); err != nil {
+		t.Error(err)
+	}
+}
