@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,14 +68,38 @@ func imagesPlace(a *cli.App, f *serveFlags) (string, error) {
 	if f.private { // which has those of the command line, whatever the environment says
 		return a.ImagesDir()
 	}
-	dir, err := stateDir(a, f.store.state)
-	if err != nil || dir == "" {
-		if err == nil {
-			dir, err = a.ImagesDir()
-		}
-		return dir, err
+	return f.store.images(a)
+}
+
+// images returns the directory of a server's images.
+func (f *storeFlags) images(a *cli.App) (string, error) {
+	dir, err := stateDir(a, f.state)
+	switch {
+	case err != nil:
+		return "", err
+	case dir == "":
+		return a.ImagesDir()
 	}
 	return filepath.Join(dir, imagesDir), nil
+}
+
+// emptyImages removes the images of a tenant that was removed, so that they are not those of the next one with its ID.
+func emptyImages(ctx context.Context, a *cli.App, f *storeFlags, tenant string) error {
+	dir, err := f.images(a)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	d, err := imagestore.Open(imagestore.Options{Dir: dir})
+	if err == nil {
+		err = d.Empty(ctx, tenant)
+	}
+	if err != nil {
+		return fmt.Errorf("tenant %s is removed, but not its images: %w", tenant, err)
+	}
+	return nil
 }
 
 // imageOf returns what tells the digest of the image that is the root of a sandbox.

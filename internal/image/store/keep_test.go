@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -77,5 +78,33 @@ func TestAnImageThatIsKeptIsRemovedByNobody(t *testing.T) {
 	}
 	if removed(); there() {
 		t.Error("it is kept by nobody, and stays")
+	}
+}
+
+func TestATenantThatIsGoneLeavesNoImages(t *testing.T) {
+	hub, dir := newShop(t), t.TempDir()
+	ref := hub.push(t, "a/b:1", build(t, runtime.GOARCH, archive(t, file{"a", "one", 0})))
+	s := open(t, dir, nil)
+	for _, who := range []string{"acme", "other"} {
+		if _, err := s.Pull(t.Context(), store.Request{Tenant: who, Reference: ref}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := errors.Join(s.Empty(t.Context(), "acme"), s.Empty(t.Context(), "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := s.Images("acme"); err != nil || len(list) > 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := s.Images("other"); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("%v, %v", names, err)
+	}
+	if _, err := s.Pull(t.Context(), store.Request{Tenant: "acme", Reference: ref}); err != nil {
+		t.Error(err)
 	}
 }

@@ -292,6 +292,35 @@ func (s *Store) Discard(tenant, owner, digest string) error {
 	return errors.Join(p.drop(img), p.collect())
 }
 
+// Empty removes all images of a tenant that is gone, so that nothing needs them.
+func (s *Store) Empty(ctx context.Context, tenant string) error {
+	p := s.part(tenant)
+	if tenant == "" || !exists(string(p.Part)) {
+		return nil
+	}
+	done, err := p.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lock, err := shelf.Claim(p.At(lockFile), os.O_RDONLY|os.O_CREATE)
+	if errors.Is(err, shelf.ErrBusy) {
+		return fmt.Errorf("an image of the tenant is being pulled: %w", paddock.Conflict)
+	}
+	if err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	defer lock.Close()
+	away := filepath.Join(s.o.Dir, "gone-"+random())
+	if err := os.Rename(string(p.Part), away); err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	if err := os.RemoveAll(away); err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	return nil
+}
+
 // DigestOf returns the digest of the image whose files, in a form that is a directory, are at a path, or an empty string
 // if the store in dir has none there.
 func DigestOf(dir, path string) string {
