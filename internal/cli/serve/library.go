@@ -166,7 +166,7 @@ func (l *library) pull(ctx context.Context, who string, q imagestore.Request) (i
 	switch {
 	case err != nil:
 		l.log.Info("an image was not pulled", "tenant", who, "image", q.Reference, "error", err.Error())
-		return img, fmt.Errorf("pull %s: %w", q.Reference, err)
+		return img, err // it names the image
 	case asked:
 		l.log.Info("pulled an image", "tenant", who, "image", q.Reference, "digest", img.Digest, "took", time.Since(began))
 	}
