@@ -277,7 +277,7 @@ func (c *accounts) openTenants(context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	images := c.watch.images.keeping(c.store, c.host)
+	images := c.watch.images.forTenants(c.store, c.host)
 	c.tenants, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall, Images: images, Whole: c.own})
 	return err
 }

@@ -44,7 +44,7 @@ type sharedImage struct {
 const (
 	ownSent     = 32 << 30
 	ownUnpacked = 64 << 30
-	ownImages   = 10_000
+	ownCount    = 10_000
 	ownTime     = 6 * time.Hour
 )
 
@@ -61,7 +61,7 @@ func openLibrary(a *cli.App, f *serveFlags, log *slog.Logger) (*library, error) 
 	l := &library{own: strings.HasPrefix(f.listen, "unix:"), log: log, turns: newTurns(pullsAtOnce, pullsWaiting)}
 	o := imagestore.Options{Dir: dir, Dial: dialListed(f.images.registries), Policy: policy, Converters: []imagestore.Converter{e2broot.Converter()}}
 	if l.own {
-		o.Sent, o.Unpacked, o.All, o.Images, o.Time = ownSent, ownUnpacked, math.MaxInt64, ownImages, ownTime
+		o.Sent, o.Unpacked, o.All, o.Images, o.Time = ownSent, ownUnpacked, math.MaxInt64, ownCount, ownTime
 	}
 	if l.d, err = imagestore.Open(o); err != nil {
 		return nil, cli.WithHint(err, "--state names another place")
@@ -174,7 +174,7 @@ func (l *library) pull(ctx context.Context, who string, q imagestore.Request) (i
 }
 
 // Tree implements [image.Source]. For a tenant it has the one image with which the creation of the context begins, as
-// [keeping.Take] or the record of a snapshot told; for nobody, as with a sandbox that is kept ready, the shared ones.
+// [tenantImages.Take] or the record of a snapshot told; for nobody, as with a sandbox that is kept ready, the shared ones.
 func (l *library) Tree(ctx context.Context, digest string, form image.Form) (image.Tree, *os.File, error) {
 	who := tenant.Of(ctx)
 	if who != "" && (l.own || digest == tenant.ImageOf(ctx)) {
@@ -207,14 +207,14 @@ func (l *library) ready(spec *paddock.Spec) error {
 	return nil
 }
 
-// A keeping has the images of tenants, for the layer that keeps tenants apart.
-type keeping struct {
+// tenantImages are the images of tenants, for the layer that keeps tenants apart.
+type tenantImages struct {
 	*library
 	keeper imagestore.Keeper
 }
 
-// keeping returns the images for the server of a database; nil if there are none.
-func (l *library) keeping(s *store.Store, host string) tenant.Images {
+// forTenants returns the images for the server of a database; nil if there are none.
+func (l *library) forTenants(s *store.Store, host string) tenant.Images {
 	if l == nil {
 		return nil
 	}
@@ -222,11 +222,11 @@ func (l *library) keeping(s *store.Store, host string) tenant.Images {
 	if l.own {
 		words = "a server of yours"
 	}
-	return keeping{l, imagestore.Keeper{Mark: s.ID() + "." + host, Words: words}}
+	return tenantImages{l, imagestore.Keeper{Mark: s.ID() + "." + host, Words: words}}
 }
 
 // Take implements [tenant.Images].
-func (k keeping) Take(ctx context.Context, who, text string) (string, error) {
+func (k tenantImages) Take(ctx context.Context, who, text string) (string, error) {
 	img, _, err := k.find(ctx, who, text)
 	switch {
 	case !errors.Is(err, paddock.NotFound):
@@ -240,7 +240,7 @@ func (k keeping) Take(ctx context.Context, who, text string) (string, error) {
 }
 
 // places are where a tenant's image may be.
-func (k keeping) places(who, digest string) []imagestore.Kept {
+func (k tenantImages) places(who, digest string) []imagestore.Kept {
 	all := []imagestore.Kept{{Tenant: k.part(who), Digest: digest}}
 	if !k.own && k.isShared(digest) {
 		all = append(all, imagestore.Kept{Digest: digest})
@@ -250,7 +250,7 @@ func (k keeping) places(who, digest string) []imagestore.Kept {
 
 // Keep implements [tenant.Images]. An image that is both the tenant's and shared is kept in both places: a sandbox that was
 // kept ready begins with the shared one.
-func (k keeping) Keep(ctx context.Context, who, digest string) error {
+func (k tenantImages) Keep(ctx context.Context, who, digest string) error {
 	missing, kept := error(nil), false
 	for _, at := range k.places(who, digest) {
 		switch err := k.d.Keep(ctx, k.keeper, at); {
@@ -269,7 +269,7 @@ func (k keeping) Keep(ctx context.Context, who, digest string) error {
 }
 
 // Free implements [tenant.Images]. Shared images stay kept as long as they are shared.
-func (k keeping) Free(who, digest string, last bool) error {
+func (k tenantImages) Free(who, digest string, last bool) error {
 	err := k.d.Free(k.keeper, imagestore.Kept{Tenant: k.part(who), Digest: digest})
 	if last && !k.own && !k.isShared(digest) {
 		err = errors.Join(err, k.d.Free(k.keeper, imagestore.Kept{Digest: digest}))
@@ -278,7 +278,7 @@ func (k keeping) Free(who, digest string, last bool) error {
 }
 
 // Settle implements [tenant.Images]. Of an image that was shared before, what began with it may still be there.
-func (k keeping) Settle(list []store.ImageUse) error {
+func (k tenantImages) Settle(list []store.ImageUse) error {
 	var all []imagestore.Kept
 	for _, u := range list {
 		all = append(all, imagestore.Kept{Tenant: k.part(u.Tenant), Digest: u.Image}, imagestore.Kept{Digest: u.Image})
