@@ -107,7 +107,7 @@ func (p *part) keepers(digest string) []string {
 		if data, err := os.ReadFile(name); err != nil || json.Unmarshal(data, &k) != nil || k.Words == "" {
 			k.Words = "a server"
 		}
-		who = append(who, k.Words+" (if that is no more, remove "+name+")")
+		who = append(who, k.Words+" (if that is no more: rm "+name+")")
 	}
 	return who
 }

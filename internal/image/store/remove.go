@@ -97,7 +97,7 @@ func (p *part) drop(img Image) error {
 	}
 	defer lock.Close()
 	if who := p.keepers(img.Digest); len(who) > 0 {
-		return fmt.Errorf("image %s is needed by a paused sandbox or a snapshot of %s: remove these first (`paddock ls`, `paddock rm`): %w", called(img), strings.Join(who, " and of "), paddock.Conflict)
+		return fmt.Errorf("image %s is needed by a sandbox or a snapshot: `paddock ls` lists sandboxes, `paddock rm` removes them; it is kept by %s: %w", called(img), strings.Join(who, ", and by "), paddock.Conflict)
 	}
 	if err := p.ready(); err != nil {
 		return err
