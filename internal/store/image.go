@@ -12,7 +12,7 @@ func (s *Store) ImageUses(ctx context.Context, place string) ([]ImageUse, error)
 
 // ImageTenants returns the tenants that need an image at a place.
 func (s *Store) ImageTenants(ctx context.Context, place, image string) ([]string, error) {
-	uses, err := s.imageUses(ctx, "place = ? AND image = ?", clean(place), clean(image))
+	uses, err := s.imageUses(ctx, "place = ? AND image = ? AND image <> ''", clean(place), clean(image))
 	list := make([]string, len(uses))
 	for i, u := range uses {
 		list[i] = u.Tenant
