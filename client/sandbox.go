@@ -121,7 +121,7 @@ func text(spec paddock.Spec) error {
 	}
 	p := spec.Policy
 	all = slices.Concat(all, p.Files.DenyRead, p.Files.DenyWrite, p.Files.Protect, p.Files.Unprotect,
-		[]string{string(spec.ID), spec.Root.Path, string(spec.Root.Snapshot), spec.User, spec.Dir, spec.Hostname})
+		[]string{string(spec.ID), spec.Root.Path, string(spec.Root.Snapshot), spec.Root.Image, spec.User, spec.Dir, spec.Hostname})
 	for _, a := range p.KeyAgents {
 		all = slices.Concat(all, []string{a.Socket}, a.Keys)
 	}

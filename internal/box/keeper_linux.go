@@ -251,7 +251,15 @@ func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, 
 	for _, name := range []string{FileInit, fileGateway} {
 		k.life.plan.Programs.One(name).Close()
 	}
-	k.life.plan.Files.Close()
+	var held boxinit.Files // the image stays, as long as the sandbox does
+	for i, f := range k.life.plan.Files.All() {
+		if name := k.life.plan.Files.Names()[i]; name == FileImageLock {
+			held.Add(name, f)
+		} else {
+			f.Close()
+		}
+	}
+	k.life.plan.Files = held
 	if first, err = fileOf(conn); err != nil {
 		return nil, err
 	}

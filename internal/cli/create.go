@@ -88,7 +88,7 @@ Exit status: 0, or 125 if no sandbox was made.`,
 			if err != nil {
 				return err
 			}
-			return a.createRemote(c.Context(), f, p.spec, terms)
+			return a.createRemote(c.Context(), f, p, terms)
 		},
 	}
 	f.registerAll(c.Flags())
@@ -105,8 +105,6 @@ func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
 		return nil, err
 	}
 	switch {
-	case p.spec.Root.Kind == paddock.RootImage:
-		return nil, noImageThere()
 	case p.limits != (budget.Limits{}):
 		return nil, WithHint(fmt.Errorf("--limit is of sandboxes that one command makes for itself: %w", paddock.Unsupported),
 			"leave it out, or use paddock run; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
@@ -143,12 +141,18 @@ func ParseLabels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
-func (a *App) createRemote(ctx context.Context, f *createFlags, spec paddock.Spec, terms *client.Terms) error {
+func (a *App) createRemote(ctx context.Context, f *createFlags, p *plan, terms *client.Terms) error {
+	if err := a.ownImage(ctx, &f.RemoteFlags, p); err != nil {
+		return err
+	}
 	return a.With(ctx, &f.RemoteFlags, func(ctx context.Context, r *Remote) error {
-		if err := r.sees(spec); err != nil {
+		if err := r.sees(p.spec); err != nil {
 			return err
 		}
-		sb, err := a.make(ctx, r, spec, terms)
+		if err := r.takeImage(ctx, a, p); err != nil {
+			return err
+		}
+		sb, err := a.make(ctx, r, p.spec, terms)
 		if err != nil {
 			return err
 		}
@@ -262,7 +266,7 @@ removed then.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range []string{"tier", "root"} {
+			for _, name := range []string{"tier", "root", "image", "pull"} {
 				if c.Flags().Changed(name) {
 					return WithHint(fmt.Errorf("--%s: a fork has that of its origin: %w", name, paddock.Invalid), "leave the flag out")
 				}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/image/shelf"
 	"github.com/paddock-sandbox/paddock/internal/policy"
@@ -84,9 +85,57 @@ func (a *App) shelf() (shelf.Shelf, error) {
 	return shelf.Shelf{Part: shelf.PartOf(dir, "")}, nil
 }
 
-// noImageThere refuses an image where a server makes the sandbox.
-func noImageThere() error {
-	return WithHint(fmt.Errorf("servers make no sandboxes from images in this version: %w", paddock.Unsupported), "paddock run --image makes one for a command; snapshot:ID and directories are roots of a server's sandboxes")
+// ownImage is takeImage for a sandbox of the server that is started for the caller: it has the images of paddock image. So
+// the image is pulled here, with the caller's own credentials.
+func (a *App) ownImage(ctx context.Context, f *RemoteFlags, p *plan) error {
+	if p.spec.Root.Kind != paddock.RootImage {
+		return nil
+	}
+	if _, named, err := a.site(f); err != nil || named {
+		return err
+	}
+	ctx, stop := a.Interruptible(ctx)
+	defer stop()
+	return Because(ctx, a.takeImage(ctx, p))
+}
+
+// takeImage has the server find the image of a plan, so that all sandboxes are made by one digest.
+func (r *Remote) takeImage(ctx context.Context, a *App, p *plan) error {
+	name := p.spec.Root.Image
+	if p.spec.Root.Kind != paddock.RootImage || strings.HasPrefix(name, "sha256:") {
+		return nil
+	}
+	d, ok := r.Driver.(interface {
+		PullImage(ctx context.Context, p client.ImagePull) (client.Image, error)
+	})
+	if !ok {
+		return fmt.Errorf("server %s: it has no images: %w", r.At.Address, paddock.Unsupported)
+	}
+	stop := a.progress("getting the image " + OneLine(name))
+	img, err := d.PullImage(ctx, client.ImagePull{Reference: name, Pull: p.pull})
+	stop()
+	if err != nil {
+		return r.ImageHint(err, name)
+	}
+	p.spec.Root.Image = img.Digest
+	return nil
+}
+
+// ImageHint says what to do where a server has not got an image.
+func (r *Remote) ImageHint(err error, name string) error {
+	switch {
+	case errors.Is(err, paddock.NotFound):
+		return WithHint(err, "look at the name and the tag: %s; a private image is pulled with your login: paddock image pull --server %s --login %s", name, r.At.Address, name)
+	case errors.Is(err, paddock.Denied):
+		return WithHint(err, "its operator says which registries, addresses and signatures there may be; with your own login: paddock image pull --server %s --login %s", r.At.Address, name)
+	case errors.Is(err, paddock.Unsupported):
+		return WithHint(err, "paddock run --image makes a sandbox of one command here")
+	case errors.Is(err, paddock.Exhausted):
+		return WithHint(err, "paddock image ls --server %s lists your images there, paddock image rm --server %s REFERENCE removes one", r.At.Address, r.At.Address)
+	case errors.Is(err, paddock.Unavailable), errors.Is(err, paddock.Timeout):
+		return WithHint(err, "call it again: what was downloaded stays there, and the pull goes on")
+	}
+	return err
 }
 
 // An ImageRoot is what paddock image root answers: which image it is and where it is ready, or why it is not there.

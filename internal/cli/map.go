@@ -300,16 +300,16 @@ func (a *App) maker(ctx context.Context, f *mapFlags, p *plan) (*maker, error) {
 	if !named {
 		return m, a.takeImage(ctx, p)
 	}
-	if p.spec.Root.Kind == paddock.RootImage {
-		return nil, noImageThere()
-	}
 	if p.limits != (budget.Limits{}) {
 		return nil, WithHint(fmt.Errorf("--limit is of sandboxes that this command makes itself: %w", paddock.Unsupported), "leave it out, or the server: --server, PADDOCK_SERVER, paddock logout")
 	}
 	if m.far, err = a.connect(ctx, &f.RemoteFlags); err != nil {
 		return nil, err
 	}
-	if err := m.far.sees(p.spec); err != nil {
+	if err = m.far.sees(p.spec); err == nil {
+		err = m.far.takeImage(ctx, a, p)
+	}
+	if err != nil {
 		m.close()
 		return nil, err
 	}

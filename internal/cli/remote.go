@@ -52,6 +52,11 @@ func (f *RemoteFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Server, "server", "", "`address` of the server: unix:/path, https://host[:port] or http://host:port (default: PADDOCK_SERVER, or that of paddock login, or one of your own that is started for you)")
 }
 
+// RegisterFor is for a command that works here unless the flag names a server.
+func (f *RemoteFlags) RegisterFor(fs *pflag.FlagSet, what string) {
+	fs.StringVar(&f.Server, "server", "", "ask the server at this `address`, rather than this machine: "+what)
+}
+
 // A Remote is the driver of a connected server.
 type Remote struct {
 	paddock.Driver

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -18,10 +19,8 @@ func (c Caller) refuseSpec(spec paddock.Spec) error {
 		return nil
 	}
 	switch {
-	case spec.Root.Kind == paddock.RootImage: // nobody has decided yet that the tenant may have the image
-		return fmt.Errorf("root image: servers make no sandboxes from images in this version: %w", paddock.Unsupported)
-	case spec.Root.Kind != paddock.RootHost && spec.Root.Kind != paddock.RootSnapshot, spec.Root.Path != "":
-		return denied("a root that is a directory of the host")
+	case spec.Root.Path != "", !slices.Contains([]paddock.RootKind{paddock.RootHost, paddock.RootSnapshot, paddock.RootImage}, spec.Root.Kind):
+		return denied("a root that is a directory of the host") // whose an image or a snapshot is, the driver knows
 	case len(spec.Mounts) > 0:
 		return denied("a mount of the host")
 	case len(spec.AllowMissing) > 0:

@@ -29,6 +29,10 @@ func (s *Server) table() []route {
 		{"POST /v1/keys", s.known((*request).makeKey)},
 		{"DELETE /v1/keys/{key}", s.known((*request).revokeKey)},
 
+		{"GET /v1/images", s.known((*request).images)},
+		{"POST /v1/images", s.known((*request).pullImage)},
+		{"DELETE /v1/images", s.known((*request).removeImage)},
+
 		{"POST /v1/sandboxes", s.known((*request).create)},
 		{"GET /v1/sandboxes", s.known((*request).list)},
 		{"DELETE /v1/creations/{token}", s.known((*request).uncreate)},

@@ -44,6 +44,9 @@ type Caller struct {
 	// counted.
 	Usage func(ctx context.Context, q api.UsageQuery) ([]api.UsageLine, error)
 
+	// Images has the images that the caller's sandboxes may begin with. Nil means that there are none.
+	Images Images
+
 	// Keys manages the keys of the caller's tenant. It is nil if the caller may not manage
 	// them.
 	Keys Keys

@@ -29,6 +29,7 @@ type Sandbox struct {
 	Limits paddock.Limits // as asked
 	Labels map[string]string
 	State  State
+	Image  string // digest of the image below its files; empty is none
 
 	// Spec is the spec as asked, with its Limits. It is stored without possible credentials. No call reads it back,
 	// because it may be large: sandboxes are listed every few seconds.
@@ -52,13 +53,13 @@ func (b Sandbox) Since(st paddock.Status) paddock.Status {
 	return st
 }
 
-const sandboxColumns = "SELECT id, tenant, token, place, maker, tier, limits, labels, state, created, cpu, memory, pids, disk FROM sandboxes"
+const sandboxColumns = "SELECT id, tenant, token, place, maker, tier, limits, labels, state, image, created, cpu, memory, pids, disk FROM sandboxes"
 
 func scanSandbox(r row) (Sandbox, error) {
 	var b Sandbox
 	var limits, labels string
 	var created int64
-	if err := r.Scan(&b.ID, &b.Tenant, &b.Token, &b.Place, &b.Maker, &b.Tier, &limits, &labels, &b.State, &created, &b.CPU, &b.Memory, &b.PIDs, &b.Disk); err != nil {
+	if err := r.Scan(&b.ID, &b.Tenant, &b.Token, &b.Place, &b.Maker, &b.Tier, &limits, &labels, &b.State, &b.Image, &created, &b.CPU, &b.Memory, &b.PIDs, &b.Disk); err != nil {
 		return b, err
 	}
 	b.Created = moment(created)
@@ -97,8 +98,8 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 		if _, err := q.exec("UPDATE tenants SET rate = ? WHERE id = ?", stamp(t.Rate), b.Tenant); err != nil {
 			return err
 		}
-		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, limits, labels, state, created, cpu, memory, pids, disk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			b.ID, b.Tenant, b.Token, b.Place, b.Maker, b.Tier, spec, limits, labels, Making, stamp(b.Created), b.CPU, b.Memory, b.PIDs, b.Disk)
+		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, limits, labels, state, image, created, cpu, memory, pids, disk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			b.ID, b.Tenant, b.Token, b.Place, b.Maker, b.Tier, spec, limits, labels, Making, b.Image, stamp(b.Created), b.CPU, b.Memory, b.PIDs, b.Disk)
 		return err
 	})
 }

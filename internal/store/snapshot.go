@@ -14,6 +14,7 @@ type Snapshot struct {
 	Tenant  string
 	Sandbox paddock.ID // that it was taken of, which may be gone
 	Name    string
+	Image   string // digest of the image below its files; empty is none
 	Created time.Time
 }
 
@@ -27,18 +28,18 @@ func (s *Store) AddSnapshot(ctx context.Context, n Snapshot, admit func(*Total) 
 		if err := admit(&t); err != nil {
 			return err
 		}
-		_, err = q.exec("INSERT INTO snapshots (id, place, tenant, sandbox, name, created) VALUES (?, ?, ?, ?, ?, ?)",
-			clean(string(n.ID)), n.Place, n.Tenant, n.Sandbox, clean(n.Name), stamp(n.Created))
+		_, err = q.exec("INSERT INTO snapshots (id, place, tenant, sandbox, name, image, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			clean(string(n.ID)), n.Place, n.Tenant, n.Sandbox, clean(n.Name), n.Image, stamp(n.Created))
 		return err
 	})
 }
 
-const snapshotColumns = "SELECT id, place, tenant, sandbox, name, created FROM snapshots"
+const snapshotColumns = "SELECT id, place, tenant, sandbox, name, image, created FROM snapshots"
 
 func scanSnapshot(r row) (Snapshot, error) {
 	var n Snapshot
 	var created int64
-	err := r.Scan(&n.ID, &n.Place, &n.Tenant, &n.Sandbox, &n.Name, &created)
+	err := r.Scan(&n.ID, &n.Place, &n.Tenant, &n.Sandbox, &n.Name, &n.Image, &created)
 	n.Created = moment(created)
 	return n, err
 }

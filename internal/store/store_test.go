@@ -85,6 +85,7 @@ func TestPromises(t *testing.T) {
 		{"what is said of a port goes with its sandbox, and closing it counts", portsSaid},
 		{"a secret is one, and not another's", secretsKept},
 		{"a snapshot is of its tenant alone", ownSnapshots},
+		{"an image is needed as long as a sandbox or a snapshot of it is recorded", imagesNeeded},
 		{"no credential of a spec is kept", nothingSecret},
 		{"who asks for sandboxes does not read their specs", specUnread},
 		{"a record grows and never shrinks", recordsGrow},

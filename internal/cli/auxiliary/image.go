@@ -86,8 +86,9 @@ func dialRegistry() func(ctx context.Context, private bool, home, network, addre
 }
 
 type pullFlags struct {
-	always, json, digest bool
-	registries, keys     []string
+	always, json, digest, login bool
+	registries, keys            []string
+	remote                      cli.RemoteFlags
 }
 
 func imagePullCommand(a *cli.App) *cobra.Command {
@@ -106,6 +107,9 @@ helpers that it names. An image that is for another architecture alone is refuse
 
 With --cosign-key, one of the keys must have signed the image, as ` + "`cosign sign\n--key`" + ` does. There is no certificate and no transparency log.
 
+With --server, that server pulls it, for sandboxes of paddock create --image there. It
+asks the registry without credentials, unless --login sends it yours for that registry.
+
 Exit status: 0, or 125 if the image could not be pulled.`,
 		Example: `  paddock image pull python:3.13-slim
   paddock image pull --require-digest --registry registry.example.com registry.example.com/owner/name@sha256:DIGEST
@@ -120,6 +124,8 @@ Exit status: 0, or 125 if the image could not be pulled.`,
 	fs.StringArrayVar(&f.registries, "registry", nil, "pull from this `host` alone, with its port if it has one; may be repeated")
 	fs.StringArrayVar(&f.keys, "cosign-key", nil, "demand a signature by the public key in this `file`; may be repeated, and one of them is enough")
 	fs.BoolVar(&f.json, "json", false, "answer with a JSON object that describes the image")
+	f.remote.RegisterFor(fs, "it pulls the image")
+	fs.BoolVar(&f.login, "login", false, "send the server of --server your login for the registry, which it keeps while it pulls")
 	return c
 }
 
@@ -149,6 +155,12 @@ func cosignKey(name string) (crypto.PublicKey, error) {
 }
 
 func imagePull(ctx context.Context, a *cli.App, f pullFlags, reference string) error {
+	switch {
+	case f.remote.Server != "":
+		return pullThere(ctx, a, f, reference)
+	case f.login:
+		return cli.WithHint(fmt.Errorf("--login without a server to send it to: %w", paddock.Invalid), "leave it out: your login is used here in any way; or name one with --server")
+	}
 	policy, err := f.policy()
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 func imageListCommand(a *cli.App) *cobra.Command {
 	var asJSON bool
+	var remote cli.RemoteFlags
 	c := &cobra.Command{
 		Use:   "ls [flags]",
 		Short: "List the images that are here",
@@ -26,7 +27,10 @@ made of them for the tiers.
 
 Exit status: 0, or 125 if they cannot be read.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if remote.Server != "" {
+				return listThere(c.Context(), a, &remote, asJSON)
+			}
 			s, err := images(a)
 			if err != nil {
 				return err
@@ -57,6 +61,7 @@ Exit status: 0, or 125 if they cannot be read.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON array")
+	remote.RegisterFor(c.Flags(), "your images there, and those that its operator shares")
 	return c
 }
 
@@ -127,6 +132,7 @@ func imageHint(err error) error {
 
 func imageRemoveCommand(a *cli.App) *cobra.Command {
 	var asJSON bool
+	var remote cli.RemoteFlags
 	c := &cobra.Command{
 		Use:   "rm [flags] REFERENCE [REFERENCE...]",
 		Short: "Remove images",
@@ -138,6 +144,9 @@ Exit status: 0, or 125 if one of them was not removed.`,
 		Example: `  paddock image rm python:3.13-slim`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if remote.Server != "" {
+				return removeThere(c.Context(), a, &remote, args)
+			}
 			s, err := images(a)
 			if err != nil {
 				return err
@@ -161,6 +170,8 @@ Exit status: 0, or 125 if one of them was not removed.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON array: what was removed")
+	remote.RegisterFor(c.Flags(), "your images there")
+	c.MarkFlagsMutuallyExclusive("server", "json")
 	return c
 }
 

@@ -260,6 +260,9 @@ func (c *accounts) readShelves(ctx context.Context) (err error) {
 		return err
 	}
 	for i, s := range c.shelves {
+		if err := c.watch.images.ready(&c.shelves[i].Spec); err != nil {
+			return err
+		}
 		has, err := sudo(s.Spec.Tier)
 		if err != nil {
 			return err
@@ -281,7 +284,8 @@ func (c *accounts) openTenants(context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	c.tenants, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall, Whole: c.own})
+	images := c.watch.images.forTenants(c.store, c.host)
+	c.tenants, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall, Images: images, Whole: c.own})
 	return err
 }
 
@@ -403,7 +407,7 @@ func (c *accounts) holder(ctx context.Context, text string) (server.Caller, erro
 	if err != nil {
 		return server.Caller{}, err
 	}
-	one := server.Caller{Name: who.Tenant, Who: who.Key, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write), Usage: c.used(who.Tenant)}
+	one := server.Caller{Name: who.Tenant, Who: who.Key, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write), Usage: c.used(who.Tenant), Images: c.imagesOf(who.Tenant, who.May(key.Admin))}
 	if who.May(key.Admin) {
 		one.Keys = ownKeys{c, who}
 	}

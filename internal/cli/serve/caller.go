@@ -104,7 +104,7 @@ func (c *accounts) ownerCaller(*http.Request) (server.Caller, error) {
 	if err != nil {
 		return server.Caller{}, err
 	}
-	return server.Caller{Name: owner, Who: owner, Driver: d, Trusted: true, Usage: c.used(owner)}, nil
+	return server.Caller{Name: owner, Who: owner, Driver: d, Trusted: true, Usage: c.used(owner), Images: c.imagesOf(owner, true)}, nil
 }
 
 // withUsage opens every database of this user's that counts usage: that of the network

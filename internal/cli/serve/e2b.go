@@ -27,10 +27,7 @@ func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, addres
 	if err != nil {
 		return nil, err
 	}
-	images, err := images(a, f)
-	if err != nil {
-		return nil, err
-	}
+	images := imageStore{c.watch.images.d}
 	base, err := baseImage(ctx, images, f.base, log)
 	if err != nil {
 		return nil, err

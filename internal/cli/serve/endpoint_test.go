@@ -18,7 +18,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -43,6 +42,10 @@ func endpoints() map[string]endpoint {
 		"GET /v1/keys":          {need: "admin"},
 		"POST /v1/keys":         {need: "admin", body: `{"scopes":["read"]}`},
 		"DELETE /v1/keys/{key}": {need: "admin"},
+
+		"GET /v1/images":    {need: "read"},
+		"POST /v1/images":   {need: "write", body: `{"reference":"none.test/own:1","pull":"never"}`},
+		"DELETE /v1/images": {need: "write", query: "reference=none.test/own:1"},
 
 		"POST /v1/sandboxes":              {need: "write", body: `{"tier":"sim"}`},
 		"GET /v1/sandboxes":               {need: "read"},
@@ -113,18 +116,26 @@ type town struct {
 	web  *httptest.Server
 	keys map[string]string // their texts, by tenant and scope: "ours write"
 	ids  map[string]string // of the key with scope read, by tenant
+
+	painter  *painter
+	accounts *accounts
 }
 
-func newTown(t *testing.T) *town {
+func newTown(t *testing.T, change ...func(*serveFlags)) *town {
 	t.Helper()
 	dir := t.TempDir()
-	d, err := sim.New(sim.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := slog.New(slog.DiscardHandler)
 	f := &serveFlags{listen: "127.0.0.1:0", store: storeFlags{state: filepath.Join(dir, "state")}, account: accountFlags{host: "a"}}
-	c, err := openAccounts(t.Context(), invoke(dir, nil, nil).App, d, f, "static", &operation{log: log})
+	for _, c := range change {
+		c(f)
+	}
+	app, o := invoke(dir, nil, nil).App, &operation{log: log}
+	var err error
+	if o.images, err = openImages(t.Context(), app, f, log); err != nil {
+		t.Fatal(err)
+	}
+	d := newPainter(t, o.images)
+	c, err := openAccounts(t.Context(), app, d, f, "static", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +146,7 @@ func newTown(t *testing.T) *town {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &town{t: t, web: httptest.NewServer(s), keys: map[string]string{}, ids: map[string]string{}}
+	w := &town{t: t, web: httptest.NewServer(s), keys: map[string]string{}, ids: map[string]string{}, painter: d, accounts: c}
 	t.Cleanup(func() {
 		err := s.end(context.WithoutCancel(t.Context()))
 		w.web.Close()

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +22,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/image/e2broot"
+	"github.com/paddock-sandbox/paddock/internal/image/reference"
 	"github.com/paddock-sandbox/paddock/internal/image/registry"
 	"github.com/paddock-sandbox/paddock/internal/image/signature"
 	imagestore "github.com/paddock-sandbox/paddock/internal/image/store"
@@ -31,12 +36,14 @@ type imageFlags struct {
 	registries []string
 	digest     bool
 	keys       []string
+	shared     []string
 }
 
 func (f *imageFlags) register(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.registries, "image-registry", nil, "pull images from this `host` alone, with its port if it has one (repeatable; default: any that a tenant may reach)")
+	fs.StringArrayVar(&f.registries, "image-registry", nil, "pull images from this `host` alone, with its port if it has one; its address may be a private one (repeatable; default: any that a tenant may reach)")
 	fs.BoolVar(&f.digest, "image-digest", false, "refuse references of images without a digest")
 	fs.StringArrayVar(&f.keys, "image-cosign-key", nil, "demand of each image a signature of cosign's by the public key in this `file` (repeatable, and one of them is enough)")
+	fs.StringArrayVar(&f.shared, "image-shared", nil, "let every tenant begin sandboxes with the image of this `reference`, which is pulled, without credentials, when the server starts if it is not here (repeatable)")
 }
 
 // policy is what the flags demand.
@@ -56,50 +63,61 @@ func (f *imageFlags) policy() (imagestore.Policy, error) {
 	return p, nil
 }
 
-// images keeps those that templates of E2B's clients begin with. What is saved of
-// sandboxes is hidden from all of them, so that images are beside it.
-func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
-	dir, err := imagesPlace(a, f)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := f.images.policy()
-	if err != nil {
-		return nil, err
-	}
-	d, err := imagestore.Open(imagestore.Options{Dir: dir, Dial: dialRegistry, Policy: policy, Converters: []imagestore.Converter{e2broot.Converter()}})
-	if err != nil {
-		return nil, cli.WithHint(err, "--state names another place")
-	}
-	return imageStore{d}, nil
-}
-
 // imagesPlace returns the directory of images.
 func imagesPlace(a *cli.App, f *serveFlags) (string, error) {
-	dir, err := stateDir(a, f.store.state)
+	if f.private { // which has those of the command line, whatever the environment says
+		return a.ImagesDir()
+	}
+	return f.store.images(a)
+}
+
+// images returns the directory of a server's images.
+func (f *storeFlags) images(a *cli.App) (string, error) {
+	dir, err := stateDir(a, f.state)
 	switch {
 	case err != nil:
 		return "", err
-	case dir != "":
-		return filepath.Join(dir, imagesDir), nil
+	case dir == "":
+		return a.ImagesDir()
 	}
-	if dir, err = a.Data(); err != nil {
-		return "", err
-	}
-	return dir + "-images", nil
+	return filepath.Join(dir, imagesDir), nil
 }
 
-// imageOf returns what tells the digest of the image that is a root.
-func imageOf(a *cli.App, f *serveFlags) func(paddock.Root) string {
+// emptyImages removes the images of a tenant that was removed, so that they are not those of the next one with its ID.
+func emptyImages(ctx context.Context, a *cli.App, f *storeFlags, tenant string) error {
+	dir, err := f.images(a)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	d, err := imagestore.Open(imagestore.Options{Dir: dir})
+	if err == nil {
+		err = d.Empty(ctx, tenant)
+	}
+	if err != nil {
+		return fmt.Errorf("tenant %s is removed, but not its images: %w", tenant, err)
+	}
+	return nil
+}
+
+// imageOf returns what tells the digest of the image that is the root of a sandbox.
+func imageOf(a *cli.App, f *serveFlags) func(paddock.Sandbox, paddock.Root) string {
 	dir, err := imagesPlace(a, f)
 	if err != nil {
 		return nil // and then the server has no images
 	}
-	return func(root paddock.Root) string {
-		if root.Kind != paddock.RootDir {
-			return ""
+	return func(sb paddock.Sandbox, root paddock.Root) string {
+		switch root.Kind {
+		case paddock.RootDir:
+			return imagestore.DigestOf(dir, root.Path)
+		case paddock.RootImage: // a tag may lead to another by now
+			if s, ok := sb.(interface{ ImageDigest() string }); ok {
+				return s.ImageDigest()
+			}
 		}
-		return imagestore.DigestOf(dir, root.Path)
+		return ""
 	}
 }
 
@@ -117,14 +135,41 @@ func baseImage(ctx context.Context, images e2b.Images, name string, log *slog.Lo
 	return &img, nil
 }
 
+// dialListed is dialRegistry for a server whose operator lists registries. A listed one may be at a private address, but
+// what it leads to may not.
+func dialListed(registries []string) func(ctx context.Context, private bool, home, network, to string) (net.Conn, error) {
+	listed := map[string]bool{}
+	for _, host := range registries {
+		listed[reference.Reference{Host: host}.Server()] = true
+	}
+	return func(ctx context.Context, private bool, home, network, to string) (net.Conn, error) {
+		return dialRegistry(ctx, private || listed[home] && isHome(home, to), home, network, to)
+	}
+}
+
+// isHome tells whether an address is the registry's own.
+func isHome(home, to string) bool {
+	return to == home || to == net.JoinHostPort(home, "443") || to == net.JoinHostPort(home, "80")
+}
+
+// inside tells whether a registry is at a private address, so that it may lead to others.
+func inside(ctx context.Context, home string) bool {
+	name := home
+	if host, _, err := net.SplitHostPort(home); err == nil {
+		name = host
+	}
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", strings.Trim(name, "[]"))
+	return err == nil && len(all) > 0 && !slices.ContainsFunc(all, func(at netip.Addr) bool { return decide.CheckAddress(at.WithZone(""), nil) == nil })
+}
+
 // dialRegistry connects to a registry, and to what it leads to. A tenant names it:
 // what is this host's, or its network's, is only for those who may name that.
-func dialRegistry(ctx context.Context, private bool, _, network, to string) (net.Conn, error) {
+func dialRegistry(ctx context.Context, private bool, home, network, to string) (net.Conn, error) {
 	name, text, err := net.SplitHostPort(to)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", to, err, paddock.Invalid)
 	}
-	if private {
+	if private && (home == "" || isHome(home, to) || inside(ctx, home)) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, to)
 	}
@@ -133,7 +178,7 @@ func dialRegistry(ctx context.Context, private bool, _, network, to string) (net
 		return nil, fmt.Errorf("%s: %w: %w", to, err, paddock.Invalid)
 	}
 	if name == "localhost" { // which no server of names is asked for
-		return nil, fmt.Errorf("%s is loopback, this host: a key of the scope admin alone may name a registry there: %w", to, paddock.Denied)
+		return nil, fmt.Errorf("%s is loopback, the server's own host: a key of the scope admin alone may name a registry there, or the operator by --image-registry: %w", to, paddock.Denied)
 	}
 	host, err := decide.ParseHost(name)
 	if err != nil {

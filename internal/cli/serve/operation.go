@@ -118,6 +118,8 @@ type operation struct {
 	log   *slog.Logger
 	from  metric.Sources
 
+	images *library // nil is a server without images
+
 	limit    *server.Limit      // of the API's listener
 	files    *certificate.Files // its certificate; nil is none in files
 	reload   *reload            // nil where there is no file of --config

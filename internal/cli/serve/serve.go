@@ -176,6 +176,8 @@ func (f *serveFlags) check() error {
 			name = "database"
 		case f.trusted:
 			name = "trusted"
+		case len(f.images.shared) > 0:
+			name = "image-shared"
 		case f.plain:
 			name = "plain-http"
 		}
@@ -347,6 +349,9 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 	defer func() { err = errors.Join(err, o.close()) }()
 	ctx, stop := a.Interruptible(ctx, f.operate.hangups()...)
 	defer stop()
+	if o.images, err = openImages(ctx, a, f, o.log); err != nil {
+		return cli.Because(ctx, err)
+	}
 	var c *accounts
 	l, err := f.open(ctx, a, o, func(ctx context.Context, host string) error { return c.access.Certifiable(ctx, host) }) // asked from Serve on
 	if err != nil {
@@ -357,6 +362,9 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 	if err != nil {
 		l.Close()
 		return err
+	}
+	if o.images != nil {
+		g.Images = o.images
 	}
 	d, err := openTiers(a, g, f.tiers, o)
 	if err != nil {

@@ -42,6 +42,7 @@ func TestAServerIsNeverLeftOpenUnlessItIsAskedForByName(t *testing.T) {
 		{"a socket with lifetimes", serveFlags{listen: "unix:/x", account: accountFlags{longest: 1}}, true},
 		{"a socket with a number of sandboxes for all tenants", serveFlags{listen: "unix:/x", account: accountFlags{most: 1}}, false},
 		{"a socket with a database", serveFlags{listen: "unix:/x", store: storeFlags{database: "d"}}, false},
+		{"a socket with images for all tenants", serveFlags{listen: "unix:/x", images: imageFlags{shared: []string{"a"}}}, false},
 		{"a socket with a caller that is trusted already", serveFlags{listen: "unix:/x", trusted: true}, false},
 		{"no port", serveFlags{listen: "127.0.0.1"}, false},
 	} {

@@ -200,8 +200,8 @@ func tenantRemoveCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm ID",
 		Short: "Forget a tenant",
-		Long: `Forget a tenant, with its keys. One that still has sandboxes or snapshots is
-refused; what it used stays on record.
+		Long: `Forget a tenant, with its keys, and remove its images from this machine. One that
+still has sandboxes or snapshots is refused; what it used stays on record.
 
 Exit status: 0, or 125 if it cannot be or Paddock itself failed.`,
 		Args: cobra.ExactArgs(1),
@@ -211,7 +211,10 @@ Exit status: 0, or 125 if it cannot be or Paddock itself failed.`,
 				if errors.Is(err, paddock.Conflict) {
 					return cli.WithHint(err, "paddock rm removes its sandboxes, with one of its keys")
 				}
-				return err
+				if err != nil {
+					return err
+				}
+				return emptyImages(c.Context(), a, &where, args[0])
 			})
 		},
 	}

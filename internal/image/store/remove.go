@@ -96,6 +96,9 @@ func (p *part) drop(img Image) error {
 		return err
 	}
 	defer lock.Close()
+	if who := p.keepers(img.Digest); len(who) > 0 {
+		return fmt.Errorf("image %s is needed by a sandbox or a snapshot: `paddock ls` lists sandboxes, `paddock rm` removes them; it is kept by %s: %w", called(img), strings.Join(who, ", and by "), paddock.Conflict)
+	}
 	if err := p.ready(); err != nil {
 		return err
 	}
@@ -287,6 +290,35 @@ func (s *Store) Discard(tenant, owner, digest string) error {
 		return err
 	}
 	return errors.Join(p.drop(img), p.collect())
+}
+
+// Empty removes all images of a tenant that is gone, so that nothing needs them.
+func (s *Store) Empty(ctx context.Context, tenant string) error {
+	p := s.part(tenant)
+	if tenant == "" || !exists(string(p.Part)) {
+		return nil
+	}
+	done, err := p.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	lock, err := shelf.Claim(p.At(lockFile), os.O_RDONLY|os.O_CREATE)
+	if errors.Is(err, shelf.ErrBusy) {
+		return fmt.Errorf("an image of the tenant is being pulled: %w", paddock.Conflict)
+	}
+	if err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	defer lock.Close()
+	away := filepath.Join(s.o.Dir, "gone-"+random())
+	if err := os.Rename(string(p.Part), away); err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	if err := os.RemoveAll(away); err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	return nil
 }
 
 // DigestOf returns the digest of the image whose files, in a form that is a directory, are at a path, or an empty string

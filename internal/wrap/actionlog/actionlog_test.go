@@ -118,7 +118,7 @@ func TestTheStartOfASandboxIsRecordedAfterItsCreation(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &list{}
-	d, err := actionlog.New(unheard{inner}, actionlog.Options{Sink: l, Caller: caller, Build: func() audit.Build { return audit.Build{Version: "v1", Digest: "sha256:ab"} }, Image: func(r paddock.Root) string { return "sha256:of " + string(r.Kind) }})
+	d, err := actionlog.New(unheard{inner}, actionlog.Options{Sink: l, Caller: caller, Build: func() audit.Build { return audit.Build{Version: "v1", Digest: "sha256:ab"} }, Image: func(_ paddock.Sandbox, r paddock.Root) string { return "sha256:of " + string(r.Kind) }})
 	if err != nil {
 		t.Fatal(err)
 	}

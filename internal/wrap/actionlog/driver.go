@@ -34,8 +34,9 @@ type Options struct {
 	// Build returns the program that makes sandboxes, for the first event of each. Nil records no such event.
 	Build func() audit.Build
 
-	// Image returns "sha256:" and the digest of the image whose files are a root, or an empty string. Nil knows none.
-	Image func(root paddock.Root) string
+	// Image returns "sha256:" and the digest of the image whose files are the root of a new sandbox, or an empty string.
+	// Nil knows none.
+	Image func(sb paddock.Sandbox, root paddock.Root) string
 }
 
 // A Recorder records actions other than those of the driver, for example a server's actions
@@ -178,7 +179,7 @@ func (d *driver) started(ctx context.Context, sb paddock.Sandbox, spec paddock.S
 		e.Start.Tenant = d.o.Caller(ctx).Tenant
 	}
 	if d.o.Image != nil {
-		e.Start.Image = d.o.Image(spec.Root)
+		e.Start.Image = d.o.Image(sb, spec.Root)
 	}
 	d.keep(ctx, e)
 }

@@ -69,6 +69,7 @@ func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 			a.Left = append(a.Left, st.ID)
 		}
 	}
+	errs = append(errs, ts.settle(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
@@ -81,7 +82,7 @@ func (ts *Set) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adopti
 	case b.State == store.Making, b.State == store.Removing, b.Maker != "" && !there:
 		a.Removed = append(a.Removed, b.ID)
 		if !there { // another sandbox has its name
-			return ts.o.Store.ForgetSandbox(ctx, b.Token)
+			return ts.forget(ctx, b)
 		}
 		return ts.drop(ctx, b)
 	case there:
@@ -93,7 +94,7 @@ func (ts *Set) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adopti
 	}
 	a.Lost = append(a.Lost, b.ID)
 	if ts.o.Whole { // its user may have removed it without this driver
-		return ts.o.Store.ForgetSandbox(ctx, b.Token)
+		return ts.forget(ctx, b)
 	}
 	return ts.o.Store.MarkSandbox(ctx, b.Token, store.Lost)
 }

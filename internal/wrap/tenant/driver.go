@@ -71,6 +71,16 @@ func Of(ctx context.Context) string {
 	return id
 }
 
+// An imageKey is the key of an image's digest in a context.
+type imageKey struct{}
+
+// ImageOf returns the digest of the image that a Create of the shared driver may take, from the context of that call. It is
+// empty if the sandbox begins with none.
+func ImageOf(ctx context.Context) string {
+	digest, _ := ctx.Value(imageKey{}).(string)
+	return digest
+}
+
 // Create implements paddock.Driver.
 func (d *driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	return d.create(ctx, spec, d.ts.d.Create)
@@ -86,7 +96,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 
-	b, err := d.plan(ctx, spec)
+	b, err := d.plan(ctx, &spec)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +105,12 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 		return nil, err
 	}
 	defer leave()
-	if err := d.admit(ctx, b); err != nil {
+	if err := d.ts.needing(ctx, d.tenant, b.Image, func() error { return d.admit(ctx, b) }); err != nil {
 		return nil, err
 	}
 	b.Limits, b.Spec = spec.Limits, paddock.Spec{} // the sandbox may stay open for long, and its spec may be large
 	spec.Labels = d.ts.owned(spec.Labels, b.Token)
-	sb, err := create(ctx, spec)
+	sb, err := create(context.WithValue(ctx, imageKey{}, b.Image), spec)
 	ctx, done := after(ctx)
 	defer done()
 	if err == nil {
@@ -117,7 +127,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	if errors.Is(err, lifetime.ErrLeft) { // it still exists and counts, until its tenant or the next Adopt removes it
 		return nil, errors.Join(err, d.ts.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
 	}
-	return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))
+	return nil, errors.Join(err, d.ts.forget(ctx, b))
 }
 
 // welcome stores the result of a creation. The driver has chosen tier and limits, because a
@@ -143,8 +153,8 @@ func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbo
 	return b, st, nil
 }
 
-// plan returns the record for a spec, if the tenant may ask for it.
-func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
+// plan returns the record for a spec, if the tenant may ask for it. It resolves the spec's image.
+func (d *driver) plan(ctx context.Context, spec *paddock.Spec) (store.Sandbox, error) {
 	var none store.Sandbox
 	if spec.ID != "" && !spec.ID.Valid() {
 		return none, fmt.Errorf("sandbox %.64q: 1 to 63 lower-case letters, digits and dashes: %w", spec.ID, paddock.Invalid)
@@ -152,10 +162,9 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 	if err := ordinary(spec.Labels); err != nil {
 		return none, err
 	}
-	if spec.Root.Kind == paddock.RootSnapshot && !d.ts.o.Whole {
-		if _, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, spec.Root.Snapshot); err != nil {
-			return none, fmt.Errorf("root: %w", err)
-		}
+	image, err := d.root(ctx, spec)
+	if err != nil {
+		return none, err
 	}
 	info, err := d.ts.info(ctx, spec.Tier)
 	if err != nil {
@@ -166,7 +175,7 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 		return none, err
 	}
 	b := store.Sandbox{
-		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.ts.o.Place, Tier: spec.Tier, Spec: spec,
+		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.ts.o.Place, Tier: spec.Tier, Spec: *spec, Image: image,
 		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.ts.o.Now().Round(0), Reserved: reserved,
 	}
 	if b.ID == "" { // the driver chooses the name, because a ready sandbox has one
@@ -204,7 +213,7 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 	case d.ts.o.Whole && errors.Is(err, paddock.Exists): // a sandbox of the whole driver can end without a call of this one
 		have, failed := d.ts.o.Store.Sandbox(ctx, d.tenant, b.ID)
 		if failed == nil && d.ended(ctx, have) {
-			found, failed = true, d.ts.o.Store.ForgetSandbox(ctx, have.Token)
+			found, failed = true, d.ts.forget(ctx, have)
 		}
 		found = found || errors.Is(failed, paddock.NotFound) // forgotten meanwhile
 		if failed != nil && !errors.Is(failed, paddock.NotFound) {
@@ -268,7 +277,7 @@ func (d *driver) sweep(ctx context.Context) (found bool, err error) {
 		if !gone[i] {
 			continue
 		}
-		if err := d.ts.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
+		if err := d.ts.forget(ctx, b); err != nil {
 			return found, err
 		}
 		found = true
@@ -308,7 +317,7 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
 		// It ended by itself, at the end of its time or with its process. Another sandbox
 		// may have its name.
-		if forgotten := d.ts.o.Store.ForgetSandbox(ctx, b.Token); forgotten != nil || !d.ts.o.Whole {
+		if forgotten := d.ts.forget(ctx, b); forgotten != nil || !d.ts.o.Whole {
 			return nil, errors.Join(err, forgotten)
 		}
 		return d.openForeign(ctx, id)
@@ -386,7 +395,7 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	if name := string(id); name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("snapshot %.64q is not a valid name: %w", id, paddock.Invalid)
 	}
-	_, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, id)
+	n, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, id)
 	if errors.Is(err, paddock.NotFound) && !d.ts.o.Whole {
 		return nil
 	}
@@ -396,7 +405,7 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	if err := d.ts.d.RemoveSnapshot(ctx, id); err != nil {
 		return err
 	}
-	return d.ts.o.Store.ForgetSnapshot(ctx, d.tenant, d.ts.o.Place, id)
+	return d.ts.released(ctx, d.tenant, n.Image, func() error { return d.ts.o.Store.ForgetSnapshot(ctx, d.tenant, d.ts.o.Place, id) })
 }
 
 // Close releases this tenant's driver, not the shared one, and removes its ephemeral

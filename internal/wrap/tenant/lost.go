@@ -62,7 +62,7 @@ func (l *lost) Pause(context.Context) error { return l.gone() }
 func (l *lost) Resume(context.Context) error { return l.gone() }
 
 func (l *lost) Remove(ctx context.Context) error {
-	return l.ts.o.Store.ForgetSandbox(ctx, l.b.Token)
+	return l.ts.forget(ctx, l.b)
 }
 
 // lostFiles are the files of a lost sandbox; every call fails.

@@ -177,9 +177,11 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	}
 	ctx, done := after(ctx)
 	defer done()
-	err = st.AddSnapshot(ctx, store.Snapshot{
-		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.ts.o.Now().Round(0),
-	}, s.d.keep)
+	err = s.d.ts.needing(ctx, s.b.Tenant, s.b.Image, func() error {
+		return st.AddSnapshot(ctx, store.Snapshot{
+			ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Image: s.b.Image, Created: s.d.ts.o.Now().Round(0),
+		}, s.d.keep)
+	})
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("store the snapshot: %w", err), s.d.ts.d.RemoveSnapshot(ctx, id))
 	}
@@ -209,14 +211,14 @@ func (ts *Set) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) 
 	}
 	ctx, done := after(ctx)
 	defer done()
-	return ts.o.Store.ForgetSandbox(ctx, b.Token)
+	return ts.forget(ctx, b)
 }
 
 // drop removes the sandbox of a record.
 func (ts *Set) drop(ctx context.Context, b store.Sandbox) error {
 	sb, err := ts.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) {
-		return ts.o.Store.ForgetSandbox(ctx, b.Token)
+		return ts.forget(ctx, b)
 	}
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@ type Options struct {
 	// Meter is notified of changes of sandboxes. It may be nil.
 	Meter Meter
 
+	// Images are the images of tenants. Nil refuses all.
+	Images Images
+
 	// Whole is set if the only tenant is the user who owns the driver. It opens, lists and removes
 	// every sandbox of the driver. Only those that it made have a record, and are metered.
 	Whole bool
@@ -50,6 +53,7 @@ type Set struct {
 	drivers map[string]*driver            // guarded by mu; by tenant
 	infos   map[paddock.Tier]paddock.Info // guarded by mu; the first Info of each tier
 	locks   map[string]*lock              // guarded by mu; by token, while in use
+	needs   map[string]*need              // guarded by mu; by tenant and image, while records are stored
 }
 
 // New returns a set that owns the driver and closes it. After an error, the driver still
@@ -61,7 +65,7 @@ func New(d paddock.Driver, o Options) (*Set, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Set{d: d, o: o, drivers: make(map[string]*driver), infos: make(map[paddock.Tier]paddock.Info), locks: make(map[string]*lock)}, nil
+	return &Set{d: d, o: o, drivers: make(map[string]*driver), infos: make(map[paddock.Tier]paddock.Info), locks: make(map[string]*lock), needs: make(map[string]*need)}, nil
 }
 
 // Driver returns the driver of a tenant: the same one at each call, until it is closed. A
