@@ -108,6 +108,9 @@ type Snapshots interface {
 	// Remove deletes a snapshot. A missing one is not an error.
 	Remove(id paddock.SnapshotID) error
 
+	// Layer opens the private layer of a snapshot of files, in tar: what was inside wrote it.
+	Layer(id paddock.SnapshotID) (*os.File, error)
+
 	// Paused reports whether a directory is the saved box of a paused sandbox, and whether the
 	// box was saved completely.
 	Paused(dir string) (paused, whole bool)
