@@ -71,7 +71,7 @@ Exit status: 0, or 125 if the image was not made.`,
 	fs.StringArrayVar(&f.secrets, "secret", nil, "let steps that ask for it see a value: `id=NAME,src=FILE` or id=NAME,env=VARIABLE (repeatable)")
 	fs.StringArrayVar(&f.allow, "allow", nil, "let RUN reach a `host`, as paddock run --allow (repeatable; commas between several)")
 	fs.StringArrayVar(&f.deny, "deny", nil, "never let RUN reach a `host`, whatever allows it (as --allow)")
-	fs.StringVar(&f.tier, "tier", string(paddock.GVisor), "`tier` of the sandboxes: gvisor or microvm")
+	fs.StringVar(&f.tier, "tier", string(paddock.GVisor), "`tier` of the sandboxes, which is gvisor")
 	fs.StringVar(&f.pull, "pull", "missing", "`when` to ask the registry for images: missing (if one is not here), always, or never")
 	fs.Var(&f.memory, "memory", "limit of memory of a RUN, such as 4G")
 	fs.Var(&f.cpus, "cpus", "`number` of processors' worth of time of a RUN at most, such as 1.5")
@@ -246,12 +246,8 @@ func (f *buildFlags) check(a *cli.App) (cli.Tier, error) {
 		return cli.Tier{}, cli.WithHint(fmt.Errorf("--pull %s: there is no such time: %w", f.pull, paddock.Invalid), "times are missing, always, never")
 	}
 	name := paddock.Tier(f.tier)
-	switch name {
-	case paddock.GVisor, paddock.MicroVM:
-	case paddock.Jail, paddock.Sim:
-		return cli.Tier{}, cli.WithHint(fmt.Errorf("--tier %s: its sandboxes have no root of their own and keep no layer, so none can build: %w", f.tier, paddock.Unsupported), "leave it out, for gvisor")
-	default:
-		return cli.Tier{}, cli.WithHint(fmt.Errorf("there is no tier %q for builds: %w", f.tier, paddock.Invalid), "tiers are gvisor, microvm")
+	if name != paddock.GVisor {
+		return cli.Tier{}, cli.WithHint(fmt.Errorf("--tier %s: builds run on gvisor, where root is root and a step's changes are a layer: %w", f.tier, paddock.Unsupported), "leave --tier out")
 	}
 	i := slices.IndexFunc(a.Tiers, func(t cli.Tier) bool { return t.Name == name && t.Open != nil })
 	if i < 0 {

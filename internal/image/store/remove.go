@@ -162,6 +162,7 @@ func (p *part) collect() error {
 type Prune struct {
 	Tenant string
 	Older  time.Duration // since an image was used; 0 removes none by age
+	Builds bool          // only what builds keep is removed, and no image
 	Keep   int64         // bytes that all images may take: those that were used longest ago go first; 0 is no bound
 	Now    time.Time
 }
@@ -179,8 +180,8 @@ func (s *Store) Prune(ctx context.Context, q Prune) ([]Removed, error) {
 		return nil, err
 	}
 	total, err := p.usage()
-	if err != nil {
-		return nil, err
+	if err != nil || q.Builds {
+		return []Removed{}, err
 	}
 	removed := []Removed{}
 	for n := len(list) - 1; n >= 0 && ctx.Err() == nil; n-- { // the last used is the first of the list
