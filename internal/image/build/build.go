@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -78,9 +79,12 @@ type Result struct {
 	Saved int // that were not, because they were done before
 }
 
+// Bounds of a build.
 const (
 	maxPatterns = 2000
-	maxLayer    = 64 << 30
+	maxBytes    = 32 << 30 // of all layers that it makes
+	maxLog      = 64 << 20 // bytes that are reported of what commands write
+	maxCaches   = 20
 	stepTime    = 2 * time.Hour
 )
 
@@ -92,7 +96,10 @@ type builder struct {
 	stages  map[int]*made
 	images  map[string]*made // by the reference
 	result  Result
-	trees   []*tree // that are open
+	trees   []*tree         // that are open
+	caches  map[string]bool // by what a Dockerfile calls them
+	bytes   int64           // that layers may still take
+	log     int             // bytes that may still be reported
 }
 
 // made is what a stage has become so far, or an image that is begun with.
@@ -110,7 +117,7 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 	if len(o.Ignore) > maxPatterns {
 		return Result{}, fmt.Errorf(".dockerignore has %d patterns, the most are %d: %w", len(o.Ignore), maxPatterns, paddock.Invalid)
 	}
-	b := &builder{o: o, stages: map[int]*made{}, images: map[string]*made{}}
+	b := &builder{o: o, stages: map[int]*made{}, images: map[string]*made{}, caches: map[string]bool{}, bytes: maxBytes, log: maxLog}
 	if b.ignored, err = matcher(o.Ignore); err != nil {
 		return Result{}, fmt.Errorf(".dockerignore: %w", err)
 	}
@@ -258,6 +265,13 @@ func openTree(name string, hold *os.File) (*tree, error) {
 		err = paddock.Internal
 	}
 	return nil, errors.Join(fmt.Errorf("images: %w: %w", err, paddock.Internal), f.Close(), hold.Close())
+}
+
+// layer puts what write writes into the store.
+func (b *builder) layer(ctx context.Context, write func(io.Writer) error) (store.Blob, error) {
+	layer, err := b.in.Layer(ctx, b.bytes, write)
+	b.bytes -= layer.Size
+	return layer, err
 }
 
 // release closes a tree that is not needed any more.

@@ -21,11 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image/store"
 )
 
-// Bounds of what a command writes.
-const (
-	maxLog  = 16 << 20 // bytes that are reported of a step
-	maxTail = 4 << 10  // bytes that the error of a step has
-)
+const maxTail = 4 << 10 // bytes of what a command writes that its error has
 
 // A StepError is the error of a command that ended badly.
 type StepError struct {
@@ -191,6 +187,9 @@ func (s *stage) shown(spec *paddock.Spec, r *dockerfile.Run, secrets []secret, e
 		spec.Mounts = append(spec.Mounts, paddock.Mount{Source: name, Target: one.mount.Target})
 	}
 	for _, c := range r.Caches {
+		if s.b.caches[c.ID] = true; len(s.b.caches) > maxCaches {
+			return done, fmt.Errorf("there are more than %d caches: %w", maxCaches, paddock.Exhausted)
+		}
 		if s.b.o.Cache == nil {
 			return done, fmt.Errorf("RUN --mount=type=cache: there is no place for caches here: %w", paddock.Unsupported)
 		}
@@ -240,7 +239,7 @@ func writeInline(ctx context.Context, sb paddock.Sandbox, list []dockerfile.Inli
 
 // command runs the command to its end.
 func (s *stage) command(ctx context.Context, sb paddock.Sandbox, r *dockerfile.Run, told Step, env map[string]string) error {
-	log := &log{to: s.b.o.Report, left: maxLog}
+	log := &log{to: s.b.o.Report, left: &s.b.log}
 	user, _, _ := strings.Cut(r.User, ":") // a group alone is no identity
 	if user == "0" {
 		user = "root"
@@ -270,10 +269,10 @@ func (s *stage) command(ctx context.Context, sb paddock.Sandbox, r *dockerfile.R
 	return &StepError{Step: told, Why: why, Tail: log.tail()}
 }
 
-// A log passes on what a command writes, up to a bound, and keeps its end.
+// A log passes on what a command writes, up to the bound of the build, and keeps its end.
 type log struct {
 	to   io.Writer
-	left int
+	left *int // negative once it was said that there is more
 	end  []byte
 }
 
@@ -281,16 +280,19 @@ func (l *log) Write(p []byte) (int, error) {
 	if l.end = append(l.end, p...); len(l.end) > 2*maxTail {
 		l.end = append(l.end[:0], l.end[len(l.end)-maxTail:]...)
 	}
-	shown := p[:min(len(p), max(l.left, 0))]
+	if *l.left < 0 {
+		return len(p), nil
+	}
+	shown := p[:min(len(p), *l.left)]
+	*l.left -= len(shown)
 	if _, err := l.to.Write(shown); err != nil {
 		return 0, err
 	}
-	if l.left >= 0 && len(shown) < len(p) {
-		l.left = -1
-		_, err := fmt.Fprintf(l.to, "\n(the rest of what it writes is not shown: it is more than %d MiB)\n", maxLog>>20)
+	if len(shown) < len(p) {
+		*l.left = -1
+		_, err := fmt.Fprintf(l.to, "\n(the rest is not shown: commands wrote more than %d MiB)\n", maxLog>>20)
 		return len(p), err
 	}
-	l.left -= len(shown)
 	return len(p), nil
 }
 
@@ -321,7 +323,7 @@ func (b *builder) snapshot(ctx context.Context, sb paddock.Sandbox) (_ *upper, d
 // changed makes a layer of what is in one snapshot and was not in the other.
 func (b *builder) changed(ctx context.Context, before, after *upper, skip func(string) bool) (store.Blob, error) {
 	count := 0
-	layer, err := b.in.Layer(ctx, maxLayer, func(to io.Writer) error {
+	layer, err := b.layer(ctx, func(to io.Writer) error {
 		var err error
 		count, err = after.write(to, before, skip)
 		return err

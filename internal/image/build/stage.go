@@ -172,7 +172,7 @@ func (s *stage) layer(ctx context.Context, key string, told *Step, do func(w *wr
 		return err
 	}
 	var w *writer
-	layer, err := s.b.in.Layer(ctx, maxLayer, func(to io.Writer) error {
+	layer, err := s.b.layer(ctx, func(to io.Writer) error {
 		w = newWriter(ctx, to, t, s.b.disk())
 		if err := do(w); err != nil {
 			return err
@@ -208,7 +208,7 @@ func (b *builder) disk() int64 {
 	if b.o.Limits.Disk > 0 {
 		return b.o.Limits.Disk
 	}
-	return maxLayer
+	return maxBytes
 }
 
 // directory makes the directory of WORKDIR, which belongs to the user of the stage.

@@ -118,6 +118,13 @@ func (f *File) meta(m instructions.ArgCommand) error {
 		if ok {
 			f.global[a.Key] = value
 		}
+		n := 0
+		for name, value := range f.global {
+			n += len(name) + len(value)
+		}
+		if n > maxText {
+			return at(m.Location(), fmt.Errorf("arguments have more than %d bytes: %w", maxText, paddock.Exhausted))
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package dockerfile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -122,10 +123,32 @@ func (s *State) Step() (*Step, error) {
 	c := list[s.next]
 	s.next++
 	step := &Step{Line: line(c.Location()), Text: text(c)}
-	if err := s.apply(c, step); err != nil {
+	err := s.apply(c, step)
+	if err == nil {
+		err = s.bounded()
+	}
+	if err != nil {
 		return nil, at(c.Location(), err)
 	}
 	return step, nil
+}
+
+// bounded refuses more variables than a command may have. Each instruction could double them.
+func (s *State) bounded() error {
+	n := 0
+	for _, v := range s.Config.Env {
+		n += len(v)
+	}
+	for name, value := range s.args {
+		n += len(name) + len(value)
+	}
+	for name, value := range s.Config.Labels {
+		n += len(name) + len(value)
+	}
+	if n > maxText {
+		return fmt.Errorf("variables, arguments and labels have more than %d bytes: %w", maxText, paddock.Exhausted)
+	}
+	return nil
 }
 
 func text(c instructions.Command) string {
@@ -190,9 +213,20 @@ func (s *State) apply(c instructions.Command, step *Step) error {
 // expandAll puts the values of variables into an instruction that has them.
 func (s *State) expandAll(c instructions.Command) error {
 	env := s.variables()
-	expand := func(word string) (string, error) { return s.f.expand(word, env) }
+	total := 0
+	expand := func(word string) (string, error) {
+		text, err := s.f.expand(word, env)
+		if total += len(text); err == nil && total > maxText {
+			err = fmt.Errorf("it becomes more than %d bytes: %w", maxText, paddock.Invalid)
+		}
+		return text, err
+	}
 	if c, ok := c.(instructions.SupportsSingleWordExpansion); ok {
 		if err := c.Expand(expand); err != nil {
+			var k paddock.Kind
+			if errors.As(err, &k) {
+				return err
+			}
 			return refused(err)
 		}
 	}
