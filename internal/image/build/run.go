@@ -40,10 +40,10 @@ func (e *StepError) Unwrap() error { return paddock.Invalid }
 // nothing are no files.
 type nothing struct{}
 
-func (nothing) Lstat(string) (fs.FileInfo, error)      { return nil, fs.ErrNotExist }
-func (nothing) ReadLink(string) (string, error)        { return "", fs.ErrNotExist }
-func (nothing) ReadDir(string) ([]fs.DirEntry, error)  { return nil, fs.ErrNotExist }
-func (nothing) Open(string) (fs.File, error)           { return nil, fs.ErrNotExist }
+func (nothing) Lstat(string) (fs.FileInfo, error)     { return nil, fs.ErrNotExist }
+func (nothing) ReadLink(string) (string, error)       { return "", fs.ErrNotExist }
+func (nothing) ReadDir(string) ([]fs.DirEntry, error) { return nil, fs.ErrNotExist }
+func (nothing) Open(string) (fs.File, error)          { return nil, fs.ErrNotExist }
 
 // run carries out RUN, unless a build before has.
 func (s *stage) run(ctx context.Context, step *dockerfile.Step, told Step) error {

@@ -280,8 +280,9 @@ func (s *stage) source(ctx context.Context, c *copier) error {
 	from := c.step.From
 	if !from.IsStage && from.Image == "" {
 		c.what = "the context"
-		if c.from = contextFiles{s.b.o.Context}; s.b.o.Context == nil {
-			c.from = nothing{}
+		c.from = nothing{}
+		if s.b.o.Context != nil {
+			c.from = contextFiles{s.b.o.Context}
 		}
 		c.ignored = s.b.ignored
 		return nil

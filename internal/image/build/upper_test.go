@@ -132,13 +132,13 @@ func TestAnArchiveOfASandboxIsRefusedInWords(t *testing.T) {
 		says string
 		kind error
 	}{
-		"twice":            {[]entry{{Header: tar.Header{Name: "a"}}, {Header: tar.Header{Name: "./b/../a"}}}, "twice", paddock.Invalid},
-		"a whiteout":       {[]entry{{Header: tar.Header{Name: "a/.wh.b"}}}, "removed files", paddock.Unsupported},
+		"twice":             {[]entry{{Header: tar.Header{Name: "a"}}, {Header: tar.Header{Name: "./b/../a"}}}, "twice", paddock.Invalid},
+		"a whiteout":        {[]entry{{Header: tar.Header{Name: "a/.wh.b"}}}, "removed files", paddock.Unsupported},
 		"a link to nowhere": {[]entry{{Header: tar.Header{Typeflag: tar.TypeLink, Name: "a", Linkname: "b"}}}, "not there", paddock.Invalid},
-		"a link to a link": {[]entry{{Header: tar.Header{Name: "c"}}, {Header: tar.Header{Typeflag: tar.TypeLink, Name: "b", Linkname: "c"}}, {Header: tar.Header{Typeflag: tar.TypeLink, Name: "a", Linkname: "b"}}}, "not there", paddock.Invalid},
-		"too deep":         {[]entry{{Header: tar.Header{Name: strings.Repeat("d/", 300) + "x"}}}, "directories", paddock.Unsupported},
-		"a long name":      {[]entry{{Header: tar.Header{Name: strings.Repeat("d", 300)}}}, "255", paddock.Invalid},
-		"a device":         {[]entry{{Header: tar.Header{Typeflag: tar.TypeBlock, Name: "a", Devmajor: 1 << 13}}}, "no kernel", paddock.Invalid},
+		"a link to a link":  {[]entry{{Header: tar.Header{Name: "c"}}, {Header: tar.Header{Typeflag: tar.TypeLink, Name: "b", Linkname: "c"}}, {Header: tar.Header{Typeflag: tar.TypeLink, Name: "a", Linkname: "b"}}}, "not there", paddock.Invalid},
+		"too deep":          {[]entry{{Header: tar.Header{Name: strings.Repeat("d/", 300) + "x"}}}, "directories", paddock.Unsupported},
+		"a long name":       {[]entry{{Header: tar.Header{Name: strings.Repeat("d", 300)}}}, "255", paddock.Invalid},
+		"a device":          {[]entry{{Header: tar.Header{Typeflag: tar.TypeBlock, Name: "a", Devmajor: 1 << 13}}}, "no kernel", paddock.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := read(private(t, c.list...)); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {

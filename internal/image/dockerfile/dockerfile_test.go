@@ -2,6 +2,7 @@ package dockerfile_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime"
 	"slices"
@@ -190,6 +191,41 @@ func TestWhatCannotBeBuiltIsRefusedBeforeAnythingIs(t *testing.T) {
 	if err != nil || len(f.Stages) != 1 || len(f.Warnings) != 1 || !strings.HasPrefix(f.Warnings[0], "line 3: HEALTHCHECK") {
 		t.Errorf("%+v, %v", f, err)
 	}
+}
+
+func TestVariablesDoNotGrowWithoutBound(t *testing.T) {
+	double := "=" + strings.Repeat("$A", 8) + "\n"
+	grow := "ENV A=" + strings.Repeat("a", 1000) + "\n" + strings.Repeat("ENV A"+double, 20)
+	for name, text := range map[string]string{
+		"of one":            "FROM a\n" + grow,
+		"of many":           "FROM a\n" + strings.Repeat("ENV A="+strings.Repeat("a", 1000)+"\n", 1) + strings.Repeat("ENV A"+double, 3) + many("ENV", 20),
+		"of arguments":      "FROM a\nENV A=" + strings.Repeat("a", 200_000) + "\n" + many("ARG", 20),
+		"of labels":         "FROM a\nENV A=" + strings.Repeat("a", 200_000) + "\n" + many("LABEL", 20),
+		"in an instruction": "FROM a\nENV A=" + strings.Repeat("a", 200_000) + "\nLABEL " + strings.ReplaceAll(many("", 20), "\n", " ") + "\n",
+		"before FROM":       "ARG A=" + strings.Repeat("a", 200_000) + "\n" + many("ARG", 20) + "FROM a\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := dockerfile.Parse([]byte(text), dockerfile.Options{})
+			if err == nil {
+				s := f.Begin(0, image.Config{})
+				for step := new(dockerfile.Step); err == nil && step != nil; {
+					step, err = s.Step()
+				}
+			}
+			if !errors.Is(err, paddock.Exhausted) && !errors.Is(err, paddock.Invalid) {
+				t.Errorf("it was read: %v", err)
+			}
+		})
+	}
+}
+
+// many gives so many names the value of A.
+func many(word string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s B%d=$A\n", word, i)
+	}
+	return b.String()
 }
 
 func FuzzADockerfile(f *testing.F) {

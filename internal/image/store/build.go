@@ -186,7 +186,9 @@ func (b *Build) Cached(key string) (Blob, bool) {
 }
 
 // Keep remembers which layer a step made.
-func (b *Build) Keep(key string, layer Blob) error { return b.p.write(b.p.stepFile(key), cached{layer}) }
+func (b *Build) Keep(key string, layer Blob) error {
+	return b.p.write(b.p.stepFile(key), cached{layer})
+}
 
 // eachCached calls do for each step that is remembered.
 func (p *part) eachCached(do func(file string, c cached)) error {
