@@ -95,7 +95,7 @@ func TestALayerHasWhatAStepChanged(t *testing.T) {
 		opaqueDir, entry{Header: tar.Header{Name: "./new/x"}}, dir("./dev/"), entry{Header: tar.Header{Name: "./dev/shm"}},
 	)
 	data, names := layerOf(t, before, after, func(name string) bool { return name == "dev" })
-	want := []string{".wh.gone", "also", "etc/", "etc/made", "link", "more", "new/", "new/.wh..wh..opq", "new/x"}
+	want := []string{"also", "etc/", "etc/made", ".wh.gone", "link", "more", "new/", "new/.wh..wh..opq", "new/x"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the layer has\n%q, want\n%q", names, want)
 	}

@@ -108,7 +108,7 @@ func (w *writer) apply(f *file) {
 	if w.owner != nil {
 		f.uid, f.gid = w.owner[0], w.owner[1]
 	}
-	if w.mode != nil && f.kind != tar.TypeSymlink && f.kind != tar.TypeLink {
+	if w.mode != nil && f.kind != tar.TypeSymlink {
 		f.mode = *w.mode
 	}
 	if f.when.Before(time.Unix(0, 0)) || f.when.Year() > 2200 {
