@@ -113,6 +113,7 @@ type buildReport struct {
 	out    io.Writer // what commands write; it is a stranger's
 	answer *buildAnswer
 	many   bool // there are several stages
+	open   bool // what a command wrote does not end with a line
 }
 
 // Step implements [build.Report].
@@ -125,10 +126,25 @@ func (r *buildReport) Step(s build.Step, cached bool) {
 	if cached {
 		note = " (done before)"
 	}
+	r.line()
 	fmt.Fprintf(r.a.Stderr, "paddock: %s: %s%s\n", cli.OneLine(where), cli.OneLine(s.Text), note)
 }
 
-func (r *buildReport) Write(p []byte) (int, error) { return r.out.Write(p) }
+// Write implements [build.Report].
+func (r *buildReport) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		r.open = p[len(p)-1] != '\n'
+	}
+	return r.out.Write(p)
+}
+
+// line ends the line of a command that has not ended it.
+func (r *buildReport) line() {
+	if r.open {
+		fmt.Fprintln(r.a.Stderr)
+		r.open = false
+	}
+}
 
 func runBuild(ctx context.Context, a *cli.App, f *buildFlags, dir string) error {
 	answer := &buildAnswer{Version: 1, Reference: f.tag, Steps: []buildStep{}, Warnings: []string{}}
@@ -199,7 +215,9 @@ func buildImage(ctx context.Context, a *cli.App, f *buildFlags, dir string, answ
 	o.Base = func(ctx context.Context, reference string) (string, error) {
 		return digestFor(ctx, a, o.Store, reference, f.pull)
 	}
-	o.Report = &buildReport{a: a, out: cli.Plain(a.Stderr), answer: answer, many: len(o.File.Stages) > 1}
+	report := &buildReport{a: a, out: cli.Plain(a.Stderr), answer: answer, many: len(o.File.Stages) > 1}
+	defer report.line()
+	o.Report = report
 	work, done, err := workDir(a)
 	if err != nil {
 		return err

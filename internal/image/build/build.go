@@ -222,6 +222,12 @@ func (b *builder) from(ctx context.Context, reference string) (*made, error) {
 		return nil, fmt.Errorf("image %s: it has instructions for those that begin with it (ONBUILD), which are not carried out here: write them into the Dockerfile, and begin with what it begins with: %w", clip(reference), paddock.Unsupported)
 	}
 	m.raw, m.content, m.history = whole.Config, whole.RootFS.DiffIDs, whole.History
+	if layersOf(m.history) != len(m.layers) { // it tells of others, or of none
+		m.history = nil
+		for range m.layers {
+			m.did("FROM "+reference, false)
+		}
+	}
 	b.images[reference] = m
 	return m, nil
 }

@@ -88,7 +88,7 @@ func layersOf(history []json.RawMessage) int {
 	return n
 }
 
-// did notes an instruction in the history of the image. An image whose base tells no history has none.
+// did notes an instruction in the history of the image.
 func (m *made) did(text string, empty bool) {
 	entry := struct {
 		By    string `json:"created_by"`

@@ -56,6 +56,9 @@ func (s *stage) run(ctx context.Context, step *dockerfile.Step, told Step) error
 	case len(s.made.layers) == 0:
 		return fmt.Errorf("there are no files yet, so there is no program to run: %w", paddock.Invalid)
 	}
+	if err := rootsCaches(r); err != nil {
+		return err
+	}
 	secrets, err := s.secrets(r)
 	if err != nil {
 		return err
@@ -89,6 +92,27 @@ func (s *stage) run(ctx context.Context, step *dockerfile.Step, told Step) error
 	return s.b.in.Drop(was)
 }
 
+// rootsCaches refuses caches of others than root. They are directories of this machine, where files keep the owner that the
+// build has here.
+func rootsCaches(r *dockerfile.Run) error {
+	user := userOf(r)
+	for _, c := range r.Caches {
+		if user != "" && user != "root" || c.UID != nil && *c.UID != 0 || c.GID != nil && *c.GID != 0 {
+			return fmt.Errorf("RUN --mount=type=cache: a cache belongs to root, and only root uses it: write USER root before, and USER again after: %w", paddock.Unsupported)
+		}
+	}
+	return nil
+}
+
+// userOf is the user of a command. A group alone is no identity.
+func userOf(r *dockerfile.Run) string {
+	user, _, _ := strings.Cut(r.User, ":")
+	if user == "0" {
+		return "root"
+	}
+	return user
+}
+
 // A secret is shown to one command.
 type secret struct {
 	mount dockerfile.SecretMount
@@ -119,6 +143,9 @@ func (s *stage) sandbox(ctx context.Context, r *dockerfile.Run, told Step, secre
 	}
 	spec := paddock.Spec{
 		Tier: s.b.o.Tier, Ephemeral: true, Root: paddock.Root{Kind: paddock.RootImage, Image: digest}, User: "root", Dir: "/", Limits: s.b.o.Limits,
+	}
+	if _, err := strconv.Atoi(userOf(r)); err == nil {
+		spec.User = userOf(r) // who need not be an account of the image
 	}
 	if !r.Offline {
 		spec.Policy.Network = s.b.o.Network
@@ -240,11 +267,11 @@ func writeInline(ctx context.Context, sb paddock.Sandbox, list []dockerfile.Inli
 // command runs the command to its end.
 func (s *stage) command(ctx context.Context, sb paddock.Sandbox, r *dockerfile.Run, told Step, env map[string]string) error {
 	log := &log{to: s.b.o.Report, left: &s.b.log}
-	user, _, _ := strings.Cut(r.User, ":") // a group alone is no identity
-	if user == "0" {
-		user = "root"
+	cmd := paddock.Cmd{Args: r.Args, Env: maps.Clone(env), Dir: r.Dir, User: userOf(r), Timeout: stepTime, Output: paddock.Output{Stdout: log, Stderr: log}}
+	if _, err := strconv.Atoi(cmd.User); err == nil {
+		cmd.User = "" // the sandbox's own
 	}
-	proc, err := sb.Start(ctx, paddock.Cmd{Args: r.Args, Env: maps.Clone(env), Dir: r.Dir, User: user, Timeout: stepTime, Output: paddock.Output{Stdout: log, Stderr: log}})
+	proc, err := sb.Start(ctx, cmd)
 	if err != nil {
 		var start *paddock.StartError
 		if errors.As(err, &start) {
