@@ -23,6 +23,7 @@ import (
 
 const (
 	buildsDir  = "builds" // by the key of a step: which layer it made
+	buildLock  = "build"  // shared by builds; exclusive by who removes what dead ones left
 	buildOwner = "build"  // of images that a build begins sandboxes with
 	mostCached = 2000     // steps whose layers are kept
 )
@@ -31,6 +32,7 @@ const (
 type Build struct {
 	p     *part
 	lock  *os.File
+	alive *os.File        // the lock of builds
 	inner map[string]bool // digests of images that are the build's own
 }
 
@@ -48,11 +50,18 @@ func (s *Store) Build(ctx context.Context, tenant string) (*Build, error) {
 	if err := os.MkdirAll(p.At(buildsDir), 0o700); err != nil {
 		return nil, fmt.Errorf("images: %w: %w", full(err), paddock.Internal)
 	}
-	lock, err := shelf.Await(ctx, p.At(lockFile), os.O_RDONLY|os.O_CREATE, true)
+	if err := p.buryBuilds(); err != nil {
+		return nil, err
+	}
+	alive, err := shelf.Await(ctx, p.At(buildLock), os.O_RDONLY|os.O_CREATE, true)
 	if err != nil {
 		return nil, err
 	}
-	return &Build{p: p, lock: lock, inner: map[string]bool{}}, nil
+	lock, err := shelf.Await(ctx, p.At(lockFile), os.O_RDONLY|os.O_CREATE, true)
+	if err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	return &Build{p: p, lock: lock, alive: alive, inner: map[string]bool{}}, nil
 }
 
 // Close removes what is of no use without the build: images that were made for its steps, and layers of steps that were
@@ -62,8 +71,35 @@ func (b *Build) Close() error {
 	for digest := range b.inner {
 		errs = append(errs, b.Drop(digest))
 	}
-	errs = append(errs, b.lock.Close())
-	return errors.Join(append(errs, b.p.forget(mostCached), b.p.collect())...)
+	errs = append(errs, b.alive.Close(), b.lock.Close())
+	return errors.Join(append(errs, b.p.buryBuilds(), b.p.forget(mostCached), b.p.collect())...)
+}
+
+// buryBuilds removes images that builds had for themselves, if none is left that could need one.
+func (p *part) buryBuilds() error {
+	lock, err := shelf.Claim(p.At(buildLock), os.O_RDONLY|os.O_CREATE)
+	if errors.Is(err, shelf.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	defer lock.Close()
+	names, err := p.digests()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, digest := range names {
+		img, err := p.Read(digest)
+		if err == nil && img.Owner == buildOwner {
+			err = p.drop(img)
+		}
+		if err != nil && !errors.Is(err, paddock.NotFound) && !errors.Is(err, paddock.Conflict) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Layer puts what write writes into the store, an archive of at most so many bytes.
