@@ -64,15 +64,15 @@ func embedded() tiers.Programs {
 // A subprogram is an embedded program that implements some of paddock's commands.
 type subprogram struct {
 	program  program.Program
-	hand     bool // it receives the programs that sandboxes are made with
+	hand     []string // commands for which it receives the programs that sandboxes are made with; nil is all
 	commands []cobra.Command
 }
 
 // subprograms lists all of them.
 func subprograms() []subprogram {
 	return []subprogram{
-		{program.Embedded("server", serverProgram), true, serverCommands()},
-		{program.Embedded("auxiliary", auxiliaryProgram), false, auxiliaryCommands()},
+		{program.Embedded("server", serverProgram), nil, serverCommands()},
+		{program.Embedded("auxiliary", auxiliaryProgram), []string{"build"}, auxiliaryCommands()},
 	}
 }
 
@@ -83,7 +83,7 @@ func commands(*cli.App) []*cobra.Command {
 	for _, b := range subprograms() {
 		for i := range b.commands {
 			c := &b.commands[i]
-			c.RunE = func(*cobra.Command, []string) error { return b.exec(os.Args[1:]) }
+			c.RunE = func(c *cobra.Command, _ []string) error { return b.exec(c.Name(), os.Args[1:]) }
 			c.DisableFlagParsing = true
 			list = append(list, c)
 		}
@@ -104,17 +104,17 @@ func execSubprogram(args []string) error {
 	for _, b := range subprograms() {
 		for i := range b.commands {
 			if b.commands[i].Name() == args[at] {
-				return b.exec(args)
+				return b.exec(args[at], args)
 			}
 		}
 	}
 	return nil
 }
 
-// exec replaces this process by the subprogram, with args.
-func (b subprogram) exec(args []string) error {
+// exec replaces this process by the subprogram, with args, which have the name of one of its commands.
+func (b subprogram) exec(name string, args []string) error {
 	var others []program.Program
-	if b.hand {
+	if b.hand == nil || slices.Contains(b.hand, name) {
 		others = embedded().All()
 	}
 	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), others...)

@@ -17,6 +17,7 @@ func serverCommands() []cobra.Command {
 func auxiliaryCommands() []cobra.Command {
 	return []cobra.Command{
 		{Use: "audit", Short: "Verify, read and attest what paddock run --audit recorded"},
+		{Use: "build [flags] DIR", Short: "Build an image by a Dockerfile, in sandboxes"},
 		{Use: "image", Short: "Pull, list and remove the images that sandboxes start from"},
 		{Use: "sim", Short: "Prepare what the tier sim does not carry"},
 		{Use: "vm", Short: "Prepare what the tier microvm does not carry"},

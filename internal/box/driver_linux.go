@@ -465,6 +465,20 @@ func (d *Driver) SnapshotTier(_ context.Context, id paddock.SnapshotID) (paddock
 	return d.tier.Snapshots.Taker(id)
 }
 
+// Layer opens the private layer of a snapshot of files, an archive in tar. Of a removed file there is a character device
+// 0:0, and a directory through which nothing shows has the attribute trusted.overlay.opaque. What was inside the sandbox
+// wrote it: its bytes are hostile.
+func (d *Driver) Layer(ctx context.Context, id paddock.SnapshotID) (*os.File, error) {
+	if d.tier.Snapshots == nil {
+		return nil, fmt.Errorf("the layer of snapshot %q: the tier %s takes none: %w", string(id), d.tier.Name, paddock.Unsupported)
+	}
+	f, err := d.tier.Snapshots.Layer(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("the layer of snapshot %q: %w", string(id), err)
+	}
+	return f, nil
+}
+
 // Close implements paddock.Driver.
 func (d *Driver) Close() error {
 	left, first := d.ephemeral.Shut()

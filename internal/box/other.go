@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"runtime"
 
 	"github.com/paddock-sandbox/paddock"
@@ -73,6 +74,7 @@ func (*Driver) Create(context.Context, paddock.Spec) (paddock.Sandbox, error) { 
 func (*Driver) Open(context.Context, paddock.ID) (paddock.Sandbox, error)     { return nil, missing() }
 func (*Driver) List(context.Context) ([]paddock.Status, error)                { return nil, nil }
 func (*Driver) RemoveSnapshot(context.Context, paddock.SnapshotID) error      { return missing() }
+func (*Driver) Layer(paddock.SnapshotID) (*os.File, error)                    { return nil, missing() }
 func (*Driver) Close() error                                                  { return nil }
 
 // An Unowned is a part of a sandbox that nobody owns. See the version for Linux.

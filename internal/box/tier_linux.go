@@ -111,6 +111,9 @@ type Snapshots interface {
 	// Taker returns the tier that took a snapshot of files.
 	Taker(id paddock.SnapshotID) (paddock.Tier, error)
 
+	// Layer opens the private layer of a snapshot of files, in tar: what was inside wrote it.
+	Layer(ctx context.Context, id paddock.SnapshotID) (*os.File, error)
+
 	// Paused reports whether a directory is the saved box of a paused sandbox, and whether the
 	// box was saved completely.
 	Paused(dir string) (paused, whole bool)

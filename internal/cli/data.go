@@ -26,6 +26,9 @@ func (a *App) volumesDir() (string, error) {
 	return private.RealPath(dir) + "-volumes", nil
 }
 
+// VolumesDir is volumesDir for commands of other packages.
+func (a *App) VolumesDir() (string, error) { return a.volumesDir() }
+
 // ImagesDir returns the directory of the caller's images. It is beside the data directory, because no sandbox sees that.
 func (a *App) ImagesDir() (string, error) {
 	dir, err := a.Data()

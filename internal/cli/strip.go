@@ -118,3 +118,6 @@ func (s *stripper) keep(r rune) bool {
 	}
 	return r >= 0x20 && (r < 0x7f || r > 0x9f)
 }
+
+// Plain wraps a stream for text of strangers, of which it passes on what is no control of a terminal.
+func Plain(w io.Writer) io.Writer { return &stripper{out: w} }

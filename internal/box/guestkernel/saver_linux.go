@@ -236,6 +236,29 @@ func (s *Store) Taker(id paddock.SnapshotID) (paddock.Tier, error) {
 	return layer.Taker(s.Site.Files, id)
 }
 
+// Layer implements box.Snapshots.
+func (s *Store) Layer(ctx context.Context, id paddock.SnapshotID) (*os.File, error) {
+	if layer.Known(id) {
+		return layer.Archive(ctx, s.Site.Files, id)
+	}
+	m, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if m.about.Memory {
+		return nil, fmt.Errorf("it is of memory, and has no archive of files: %w", paddock.Unsupported)
+	}
+	files, err := m.open(s.Saver.Kernel, nil, &s.sums)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) != 1 {
+		box.CloseAll(files)
+		return nil, fmt.Errorf("it has %d parts: %w", len(files), paddock.Conflict)
+	}
+	return files[0], nil
+}
+
 // Paused implements box.Snapshots.
 func (s *Store) Paused(dir string) (paused, whole bool) {
 	if !strings.HasPrefix(filepath.Base(dir), pausedPrefix) {

@@ -206,6 +206,46 @@ func Taker(dir string, id paddock.SnapshotID) (paddock.Tier, error) {
 	return b.Meta.Tier, nil
 }
 
+// Archive opens an archive of a snapshot in dir, as [WriteArchive] writes it, with what was removed.
+func Archive(ctx context.Context, dir string, id paddock.SnapshotID) (_ *os.File, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("snapshot %q: %w", string(id), err)
+		}
+	}()
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is none of this ID: %w", paddock.NotFound)
+	}
+	s, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	x, err := s.Read(id)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	return archiveIn(dir, until(ctx, x.Entries()), Dialect{Parents: true, Removed: true})
+}
+
+// archiveIn writes an archive into an unnamed file in dir, and opens it to be read.
+func archiveIn(dir string, entries iter.Seq2[snapshot.Entry, error], d Dialect) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "begin-")
+	if err != nil {
+		return nil, box.HostFault(err)
+	}
+	defer f.Close()
+	// Nobody else needs its name. The box that begins with it may read it as its own user.
+	if err := errors.Join(os.Remove(f.Name()), f.Chmod(0o444)); err != nil {
+		return nil, box.HostFault(err)
+	}
+	if err := WriteArchive(f, entries, d); err != nil {
+		return nil, err
+	}
+	return sys.Reopen(f)
+}
+
 // Adapt returns the spec of a box that begins with the snapshot. What the spec leaves open is as it was.
 func (b *Beginning) Adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	root, err := rootOf(b.Meta.Base)
@@ -252,23 +292,12 @@ func (b *Beginning) Supply(ctx context.Context, p *box.Plan, fit snapshot.Fit, d
 	if err := fit.Check(x.Entries()); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(b.dir, "begin-")
+	f, err := archiveIn(b.dir, until(ctx, fit.Adopt(x.Entries())), d)
 	if err != nil {
-		return box.HostFault(err)
+		return err
 	}
-	// Nobody else needs its name. The box that begins with it may read it as its own user.
-	if err := errors.Join(os.Remove(f.Name()), f.Chmod(0o444)); err != nil {
-		return errors.Join(box.HostFault(err), f.Close())
-	}
-	if err := WriteArchive(f, until(ctx, fit.Adopt(x.Entries())), d); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	again, err := sys.Reopen(f)
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	p.First.Add(boxinit.FileImage, again)
-	return f.Close()
+	p.First.Add(boxinit.FileImage, f)
+	return nil
 }
 
 // own returns which paths each box has of its own, so that a snapshot tells nothing of them: what kernels mount, and of the

@@ -198,14 +198,15 @@ func removedImages(a *cli.App, list []store.Removed, asJSON bool) error {
 func imagePruneCommand(a *cli.App) *cobra.Command {
 	var older cli.TimeFlag
 	var keep cli.SizeFlag
-	var asJSON bool
+	var asJSON, builds bool
 	c := &cobra.Command{
 		Use:   "prune [flags]",
 		Short: "Remove images that are not used",
 		Long: `Remove images that no reference leads to any more, and what is left of pulls that
 were given up. With --older, also images that were not used for that time. With
 --keep-size, also those that were used longest ago, until the others take no more
-than that. An image that a sandbox runs from stays.
+than that. An image that a sandbox runs from stays. Layers that paddock build kept,
+so as not to make them again, go too; with --builds, they alone.
 
 Exit status: 0, or 125 if something could not be removed.`,
 		Example: `  paddock image prune
@@ -220,13 +221,16 @@ Exit status: 0, or 125 if something could not be removed.`,
 			if a.Wall != nil {
 				now = a.Wall()
 			}
-			list, err := s.Prune(c.Context(), store.Prune{Older: time.Duration(older), Keep: int64(keep), Now: now})
+			list, err := s.Prune(c.Context(), store.Prune{Older: time.Duration(older), Keep: int64(keep), Builds: builds, Now: now})
 			return errors.Join(removedImages(a, list, asJSON), err)
 		},
 	}
 	c.Flags().SortFlags = false
 	c.Flags().Var(&older, "older", "remove what was not used for this `time`, such as 720h")
 	c.Flags().Var(&keep, "keep-size", "keep images of this `size` together, such as 20G")
+	c.Flags().BoolVar(&builds, "builds", false, "remove only what builds keep for the next one")
+	c.MarkFlagsMutuallyExclusive("builds", "older")
+	c.MarkFlagsMutuallyExclusive("builds", "keep-size")
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON array: what was removed")
 	return c
 }

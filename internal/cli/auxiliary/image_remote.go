@@ -11,7 +11,6 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/cli"
-	"github.com/paddock-sandbox/paddock/internal/image/dockerlogin"
 	"github.com/paddock-sandbox/paddock/internal/image/reference"
 )
 
@@ -57,7 +56,7 @@ func pullThere(ctx context.Context, a *cli.App, f pullFlags, name string) error 
 		p.Pull = client.PullAlways
 	}
 	if f.login {
-		who, err := dockerlogin.Credentials(ctx, ref.Host)
+		who, err := credentials(a)(ctx, ref.Host)
 		switch {
 		case err != nil:
 			return err

@@ -3,6 +3,7 @@ package jail
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -23,6 +24,11 @@ func (s snapshots) Remove(ctx context.Context, id paddock.SnapshotID) error {
 // Taker implements box.Snapshots.
 func (s snapshots) Taker(id paddock.SnapshotID) (paddock.Tier, error) {
 	return layer.Taker(s.site.Files, id)
+}
+
+// Layer implements box.Snapshots.
+func (s snapshots) Layer(ctx context.Context, id paddock.SnapshotID) (*os.File, error) {
+	return layer.Archive(ctx, s.site.Files, id)
 }
 
 // Paused implements box.Snapshots. A paused sandbox is stopped where it is.

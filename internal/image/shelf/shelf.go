@@ -53,7 +53,7 @@ type Image struct {
 	Forms      []Form       `json:"forms"`
 	Pulled     time.Time    `json:"pulled"`
 	Used       time.Time    `json:"used"`
-	Origins    []string     `json:"origins,omitempty"` // registries that granted it; FromFile for one that was loaded
+	Origins    []string     `json:"origins,omitempty"` // registries that granted it, FromFile or FromBuild
 	Signers    []string     `json:"signers,omitempty"` // fingerprints of keys whose signatures were verified
 	Config     image.Config `json:"config"`
 	Layers     []Blob       `json:"layers"`
@@ -65,8 +65,11 @@ type Image struct {
 	Owner string `json:"owner,omitempty"`
 }
 
-// FromFile is the origin of an image that was loaded.
-const FromFile = "file"
+// Origins that are no registry.
+const (
+	FromFile  = "file"  // the image was loaded
+	FromBuild = "build" // it was built here
+)
 
 // A Form is a form in which an image is kept.
 type Form struct {

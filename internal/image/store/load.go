@@ -321,6 +321,15 @@ func (p *part) taken(ctx context.Context, d v1.Descriptor, from source) ([]byte,
 
 // loaded records an image whose blobs are here.
 func (p *part) loaded(ctx context.Context, manifest, config []byte, names []string) (string, error) {
+	refs, err := references(names)
+	if err != nil {
+		return "", err
+	}
+	return p.kept(ctx, Image{Origins: []string{FromFile}}, manifest, config, refs)
+}
+
+// kept records an image of which the origins and the owner are given, and lets references lead to it.
+func (p *part) kept(ctx context.Context, img Image, manifest, config []byte, refs []string) (string, error) {
 	var m v1.Manifest
 	var platform struct {
 		OS           string `json:"os"`
@@ -332,14 +341,9 @@ func (p *part) loaded(ctx context.Context, manifest, config []byte, names []stri
 	if platform.OS != "linux" || platform.Architecture != runtime.GOARCH {
 		return "", fmt.Errorf("the image is for %q, and this machine is linux/%s: %w", shelf.Clip(platform.OS+"/"+platform.Architecture), runtime.GOARCH, paddock.Unsupported)
 	}
-	refs, err := references(names)
-	if err != nil {
-		return "", err
-	}
-	img := Image{
-		Digest: sumOf(manifest), Pulled: time.Now().UTC().Truncate(time.Second), Origins: []string{FromFile},
-		Manifest: Blob{Digest: sumOf(manifest), Size: int64(len(manifest)), MediaType: string(m.MediaType)}, ConfigDigest: m.Config.Digest.String(),
-	}
+	img.Digest, img.Pulled, img.ConfigDigest = sumOf(manifest), time.Now().UTC().Truncate(time.Second), m.Config.Digest.String()
+	img.Manifest = Blob{Digest: img.Digest, Size: int64(len(manifest)), MediaType: string(m.MediaType)}
+	var err error
 	if img.Config, err = image.ParseConfig(config); err != nil {
 		return "", err
 	}
@@ -393,18 +397,27 @@ func references(names []string) ([]string, error) {
 
 // made makes the manifest of an image from its configuration and layers.
 func (p *part) made(ctx context.Context, config []byte, layers []v1.Descriptor, names []string) (string, error) {
+	manifest, err := manifestOf(config, layers)
+	if err != nil {
+		return "", err
+	}
+	return p.loaded(ctx, manifest, config, names)
+}
+
+// manifestOf makes the manifest of an image.
+func manifestOf(config []byte, layers []v1.Descriptor) ([]byte, error) {
 	sum, err := v1.NewHash(sumOf(config))
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", err, paddock.Internal)
+		return nil, fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
 	manifest, err := json.Marshal(v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Layers: layers,
 		Config: v1.Descriptor{MediaType: types.OCIConfigJSON, Size: int64(len(config)), Digest: sum},
 	})
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", err, paddock.Internal)
+		return nil, fmt.Errorf("%w: %w", err, paddock.Internal)
 	}
-	return p.loaded(ctx, manifest, config, names)
+	return manifest, nil
 }
 
 // plain makes an image of one layer without a configuration. The checksum is that of the layer's content.

@@ -97,6 +97,9 @@ func (s *Store) Images(tenant string) ([]Image, error) {
 		if err != nil {
 			return nil, err
 		}
+		if img.Owner == buildOwner {
+			continue // it is there while a build works on it
+		}
 		img.Named(refs)
 		list = append(list, img)
 	}

@@ -70,7 +70,7 @@ func (s *Store) Remove(_ context.Context, tenant, text string) (Removed, error) 
 
 // remove removes an image with its forms and references, but for its blobs.
 func (p *part) remove(img Image) error {
-	if img.Owner != "" || slices.ContainsFunc(img.Forms, func(f Form) bool { return f.Owned }) {
+	if img.Owner != "" && img.Owner != buildOwner || slices.ContainsFunc(img.Forms, func(f Form) bool { return f.Owned }) {
 		return fmt.Errorf("image %s belongs to templates of the server, which removes it when none is left: %w", called(img), paddock.Conflict)
 	}
 	return p.drop(img)
@@ -145,6 +145,9 @@ func (p *part) collect() error {
 			used[shelf.Bare(l.Digest)] = true
 		}
 	}
+	if err := p.eachCached(func(_ string, c cached) { used[shelf.Bare(c.Layer.Digest)] = true }); err != nil {
+		return err
+	}
 	list, err := os.ReadDir(p.At(blobsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("images: %w: %w", err, paddock.Internal)
@@ -162,24 +165,26 @@ func (p *part) collect() error {
 type Prune struct {
 	Tenant string
 	Older  time.Duration // since an image was used; 0 removes none by age
+	Builds bool          // only what builds keep is removed, and no image
 	Keep   int64         // bytes that all images may take: those that were used longest ago go first; 0 is no bound
 	Now    time.Time
 }
 
 // Prune removes images without a reference, those that are too old, and as many as are too much. It also removes what
-// is left of downloads that were given up. It returns the images that it removed.
+// is left of downloads that were given up, and layers that builds keep for the next one. It returns the images that it
+// removed.
 func (s *Store) Prune(ctx context.Context, q Prune) ([]Removed, error) {
 	p := s.part(q.Tenant)
 	list, err := s.Images(q.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.sweep(true), p.collect()); err != nil {
+	if err := errors.Join(p.sweep(true), p.forget(0), p.collect()); err != nil {
 		return nil, err
 	}
 	total, err := p.usage()
-	if err != nil {
-		return nil, err
+	if err != nil || q.Builds {
+		return []Removed{}, err
 	}
 	removed := []Removed{}
 	for n := len(list) - 1; n >= 0 && ctx.Err() == nil; n-- { // the last used is the first of the list
