@@ -64,15 +64,16 @@ func embedded() tiers.Programs {
 // A subprogram is an embedded program that implements some of paddock's commands.
 type subprogram struct {
 	program  program.Program
-	hand     bool // it receives the programs that sandboxes are made with
+	hand     func(tiers.Programs) []program.Program // the programs that it receives
 	commands []cobra.Command
 }
 
 // subprograms lists all of them.
 func subprograms() []subprogram {
 	return []subprogram{
-		{program.Embedded("server", serverProgram), true, serverCommands()},
-		{program.Embedded("auxiliary", auxiliaryProgram), false, auxiliaryCommands()},
+		{program.Embedded("server", serverProgram), tiers.Programs.All, serverCommands()},
+		// With any of them it knows the file of this program, which it starts as the caller's own server.
+		{program.Embedded("auxiliary", auxiliaryProgram), func(all tiers.Programs) []program.Program { return []program.Program{all.Guest} }, auxiliaryCommands()},
 	}
 }
 
@@ -113,9 +114,5 @@ func execSubprogram(args []string) error {
 
 // exec replaces this process by the subprogram, with args.
 func (b subprogram) exec(args []string) error {
-	var others []program.Program
-	if b.hand {
-		others = embedded().All()
-	}
-	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), others...)
+	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), b.hand(embedded())...)
 }

@@ -23,6 +23,7 @@ type service struct {
 	access *access.Control // of ports inside sandboxes; nil is none
 	e2b    *e2b.Handler    // nil speaks no other API
 	other  http.Handler    // e2b, under the API's supervision
+	mcp    *toolEndpoint   // nil offers no tools
 
 	mu       sync.Mutex
 	draining bool          // guarded by mu
@@ -80,6 +81,13 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.URL.Path {
+	case toolPath:
+		if s.mcp != nil {
+			s.count(1)
+			defer s.count(-1)
+			s.mcp.handler.ServeHTTP(w, r)
+			return
+		}
 	case "/healthz":
 		answer(w, http.StatusOK, "it lives\n")
 		return
@@ -155,6 +163,9 @@ func (s *service) cut() error {
 		cuts.Go(func() { e2bErr = s.e2b.Close() })
 	}
 	cuts.Go(func() { apiErr = s.api.Close() })
+	if s.mcp != nil {
+		cuts.Go(s.mcp.close)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
