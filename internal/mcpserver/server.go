@@ -72,7 +72,7 @@ func (s *Server) Serve(ctx context.Context, d Driver, in io.Reader, out io.Write
 	told := ctx.Err() != nil
 	cancel()
 	of.end()
-	if told.Err() != nil || errors.Is(err, io.EOF) {
+	if told || errors.Is(err, io.EOF) {
 		return nil // the client ended, or we were told to
 	}
 	return err
