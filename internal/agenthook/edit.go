@@ -188,4 +188,3 @@ func (a Agent) is(o *hujson.Object) bool {
 		return ok && l.Kind() == '"' && a.ours(l.String())
 	})
 }
-

@@ -79,6 +79,3 @@ func readHidden(stdin io.Reader) (string, error) {
 	text, err := term.ReadPassword(fd)
 	return string(text), err
 }
-
-// IsTerminal reports whether a stream is a terminal.
-func IsTerminal(stream any) bool { return isTerminal(stream) }

@@ -14,7 +14,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-func words() []string { return []string{"/opt/it's/paddock", "mcp", "--allow=group:code-hosts", `--env=A="b" \ c`} }
+func words() []string {
+	return []string{"/opt/it's/paddock", "mcp", "--allow=group:code-hosts", `--env=A="b" \ c`}
+}
 
 // samples are files that clients have, by the ends of their names.
 func samples() map[string][]string {

@@ -87,8 +87,11 @@ func seconds(n float64) (time.Duration, error) {
 	return time.Duration(n * float64(time.Second)), nil
 }
 
-// start starts a command by bash, or by sh where there is no bash.
+// start starts a command by bash, or by sh where there is no bash. It does not end with ctx, but some time later: of a start
+// that is given up nobody knows which process to kill.
 func (b *box) start(ctx context.Context, cmd paddock.Cmd, command string) (paddock.Process, error) {
+	ctx, cancel := later(ctx)
+	defer cancel()
 	b.mu.Lock()
 	known := b.shell
 	b.mu.Unlock()
@@ -107,6 +110,16 @@ func (b *box) start(ctx context.Context, cmd paddock.Cmd, command string) (paddo
 	return proc, err
 }
 
+// later gives a context that ends some time after another one.
+func later(ctx context.Context) (context.Context, func()) {
+	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.AfterFunc(killTime, cancel)
+		context.AfterFunc(long, func() { t.Stop() })
+	})
+	return long, func() { stop(); cancel() }
+}
+
 // background starts a command and does not wait for it. Its input stays open for sandbox_process.
 func (c *call) background(ctx context.Context, b *box, cmd paddock.Cmd, command string) (runOut, error) {
 	cmd.Input, cmd.Output.Detached = true, true
@@ -114,7 +127,10 @@ func (c *call) background(ctx context.Context, b *box, cmd paddock.Cmd, command 
 	if err != nil {
 		return runOut{}, err
 	}
-	proc.Release()
+	defer proc.Release()
+	if ctx.Err() != nil {
+		return runOut{}, b.canceled(ctx, proc)
+	}
 	c.text = fmt.Sprintf("process %d runs; sandbox_process reads its output, writes to its input and kills it.", proc.ID())
 	return runOut{Cause: "running", Process: int(proc.ID()), Changed: []string{}, Refused: []string{}}, nil
 }
@@ -133,12 +149,7 @@ func (c *call) foreground(ctx context.Context, b *box, cmd paddock.Cmd, command 
 	exit, err := proc.Wait(ctx)
 	stop()
 	if ctx.Err() != nil {
-		gone, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
-		defer cancel()
-		if err := proc.Signal(gone, syscall.SIGKILL); err != nil && !errors.Is(err, paddock.NotFound) && !errors.Is(err, paddock.Unavailable) {
-			return runOut{}, fmt.Errorf("the call was canceled, and its process %d could not be killed: %w", proc.ID(), err)
-		}
-		return runOut{}, fmt.Errorf("run: %w", paddock.Canceled)
+		return runOut{}, b.canceled(ctx, proc)
 	}
 	if err != nil {
 		return runOut{}, err
@@ -153,6 +164,32 @@ func (c *call) foreground(ctx context.Context, b *box, cmd paddock.Cmd, command 
 	}
 	c.tell(b, &r, exit)
 	return r, nil
+}
+
+// canceled kills the command of a call that was canceled.
+func (b *box) canceled(ctx context.Context, proc paddock.Process) error {
+	gone, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
+	defer cancel()
+	if err := b.kill(gone, proc); err != nil {
+		return fmt.Errorf("the call was canceled, and its process %d could not be killed: %w", proc.ID(), err)
+	}
+	return fmt.Errorf("run: %w", paddock.Canceled)
+}
+
+// kill kills a process, also if the connection breaks meanwhile.
+func (b *box) kill(ctx context.Context, proc paddock.Process) error {
+	for {
+		err := proc.Signal(ctx, syscall.SIGKILL)
+		if err == nil || errors.Is(err, paddock.NotFound) {
+			return nil
+		}
+		if _, gone := b.Status(ctx); errors.Is(gone, paddock.NotFound) {
+			return nil
+		}
+		if !errors.Is(err, paddock.Unavailable) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // aftermath adds what was changed and refused meanwhile.

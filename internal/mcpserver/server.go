@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -72,7 +73,7 @@ func (s *Server) Serve(ctx context.Context, d Driver, in io.Reader, out io.Write
 	told := ctx.Err() != nil
 	cancel()
 	of.end()
-	if told || errors.Is(err, io.EOF) {
+	if told || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return nil // the client ended, or we were told to
 	}
 	return err
