@@ -55,6 +55,7 @@ func (f jsonForm) remove(file, original []byte) (left []byte, found bool, err er
 	if at == nil || !ours(at) {
 		return file, false, nil
 	}
+	keepComments(root.Find(above))
 	if err := settingsfile.Drop(&root, above+"/"+server); err != nil {
 		return nil, false, err
 	}
@@ -67,6 +68,26 @@ func (f jsonForm) remove(file, original []byte) (left []byte, found bool, err er
 		return nil, true, nil
 	}
 	return root.Pack(), true, nil
+}
+
+// keepComments moves comments before our member to what follows it, because they are not about it.
+func keepComments(servers *hujson.Value) {
+	o, ok := servers.Value.(*hujson.Object)
+	if !ok {
+		return
+	}
+	for i := range o.Members {
+		name, ok := o.Members[i].Name.Value.(hujson.Literal)
+		if !ok || name.String() != server || !bytes.ContainsRune(o.Members[i].Name.BeforeExtra, '/') {
+			continue
+		}
+		next := &o.AfterExtra
+		if i+1 < len(o.Members) {
+			next = &o.Members[i+1].Name.BeforeExtra
+		}
+		*next = append(bytes.TrimRight(bytes.Clone(o.Members[i].Name.BeforeExtra), " \t\r\n"), *next...)
+		o.Members[i].Name.BeforeExtra = nil
+	}
 }
 
 // has reports whether a file has what a pointer leads to.

@@ -24,6 +24,7 @@ const tables = "mcp_servers"
 var (
 	ourTable = regexp.MustCompile(`^[ \t]*\[[ \t]*"?` + tables + `"?[ \t]*\.[ \t]*"?` + server + `"?[ \t]*[.\]]`)
 	anyTable = regexp.MustCompile(`^[ \t]*\[`)
+	inline   = regexp.MustCompile(`(?m)^[ \t]*["']?` + tables + `["']?[ \t]*=`)
 )
 
 func (tomlForm) install(file []byte, words []string) ([]byte, error) {
@@ -33,6 +34,9 @@ func (tomlForm) install(file []byte, words []string) ([]byte, error) {
 	}
 	if _, ok := servers(before)[server]; ok {
 		return nil, fmt.Errorf("%q is in the file already: %w", tables+"."+server, paddock.Exists)
+	}
+	if inline.Match(file) {
+		return nil, fmt.Errorf("%q is written in one line, to which nothing can be added: %w", tables, paddock.Unsupported)
 	}
 	line := lineEnd(file)
 	var b bytes.Buffer
@@ -71,24 +75,12 @@ func (tomlForm) remove(file, original []byte) (left []byte, found bool, err erro
 	if !startsUs(servers(before)[server]) {
 		return file, false, nil
 	}
-	var out, block []byte
-	inside := false
-	for line := range bytes.Lines(file) {
-		if anyTable.Match(line) {
-			out, block = append(out, behind(block)...), nil
-			inside = ourTable.Match(line)
-		}
-		if inside {
-			block = append(block, line...)
-		} else {
-			out = append(out, line...)
-		}
-	}
-	out = append(out, behind(block)...)
-	if !bytes.HasSuffix(file, []byte("\n\n")) && bytes.HasSuffix(out, []byte("\n\n")) { // the line before the table was ours
-		out = out[:len(out)-1]
-	}
+	out, total := without(file, 0)
 	after, err := readTOML(out)
+	for skip := 1; skip < total && (err != nil || !sameBut(before, after)); skip++ { // what looks like a table may be in a text
+		out, _ = without(file, skip)
+		after, err = readTOML(out)
+	}
 	if err != nil || !sameBut(before, after) {
 		return nil, false, fmt.Errorf("%s.%s is not written as a table of its own, and cannot be taken out by itself: %w", tables, server, paddock.Unsupported)
 	}
@@ -96,6 +88,54 @@ func (tomlForm) remove(file, original []byte) (left []byte, found bool, err erro
 		return nil, true, nil
 	}
 	return out, true, nil
+}
+
+// mostTables bounds how many lines that look like our table are tried.
+const mostTables = 20
+
+// without gives a file without our tables, but for the first that many, and how many there are.
+func without(file []byte, skip int) (out []byte, total int) {
+	var block []byte
+	inside := false
+	for line := range bytes.Lines(file) {
+		if anyTable.Match(line) {
+			ours := ourTable.Match(line)
+			if ours {
+				total++
+				ours = total > skip
+			}
+			if inside && !ours {
+				out = join(out, behind(block))
+			}
+			block, inside = nil, ours
+		}
+		if inside {
+			block = append(block, line...)
+		} else {
+			out = append(out, line...)
+		}
+	}
+	out = join(out, behind(block))
+	if !bytes.HasSuffix(file, []byte("\n\n")) { // the empty line before the table was ours
+		for _, end := range []string{"\r\n", "\n"} {
+			if bytes.HasSuffix(out, []byte("\n"+end)) {
+				out = out[:len(out)-len(end)]
+				break
+			}
+		}
+	}
+	return out, min(total, mostTables)
+}
+
+// join puts lines behind others, with one empty line between where both have one.
+func join(out, rest []byte) []byte {
+	for _, end := range []string{"\r\n", "\n"} {
+		if bytes.HasPrefix(rest, []byte(end)) && (len(out) == 0 || bytes.HasSuffix(out, []byte("\n"+end))) {
+			rest = rest[len(end):]
+			break
+		}
+	}
+	return append(out, rest...)
 }
 
 // behind gives the empty lines and comments at the end of a table, which belong to what follows. The first line is the
