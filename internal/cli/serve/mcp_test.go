@@ -65,7 +65,7 @@ func TestToolsCanDoWhatTheKeyOfTheirCallerCan(t *testing.T) {
 		"sandbox_create": {}, "sandbox_run": {"sandbox": "of-ours", "command": "true"}, "file_write": {"sandbox": "of-ours", "path": "/tmp/a", "content": "x"},
 		"sandbox_kill": {"sandbox": "of-ours"}, "sandbox_fork": {"sandbox": "of-ours"},
 	} {
-		if text, failed := w.tool(reader, name, args); !failed || !strings.Contains(text, "write") {
+		if text, failed := w.tool(reader, name, args); !failed || !strings.Contains(text, "read-only") {
 			t.Errorf("%s with a key to read: %q, %v", name, text, failed)
 		}
 	}
