@@ -12,14 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A program is this one, as an installation has it, with a home and a server of its own.
-type program struct {
+// An installed program is this one, with a home and a server of its own.
+type installed struct {
 	t               *testing.T
 	path, work, log string
 	env             []string
 }
 
-func newProgram(t *testing.T) *program {
+func newInstalled(t *testing.T) *installed {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -29,7 +29,7 @@ func newProgram(t *testing.T) *program {
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // a box is another user
 		t.Fatal(err)
 	}
-	p := &program{t: t, path: filepath.Join(dir, "paddock"), work: filepath.Join(dir, "work"), log: filepath.Join(dir, "state", "server", "log")}
+	p := &installed{t: t, path: filepath.Join(dir, "paddock"), work: filepath.Join(dir, "work"), log: filepath.Join(dir, "state", "server", "log")}
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func newProgram(t *testing.T) *program {
 }
 
 // endServer ends the server of the test's own, if one was started.
-func (p *program) endServer() {
+func (p *installed) endServer() {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
 		return
@@ -72,14 +72,14 @@ func (p *program) endServer() {
 	}
 }
 
-func (p *program) command(args ...string) *exec.Cmd {
+func (p *installed) command(args ...string) *exec.Cmd {
 	c := exec.Command(p.path, args...)
 	c.Dir, c.Env = p.work, p.env
 	return c
 }
 
 // ids lists the sandboxes that there are.
-func (p *program) ids() string {
+func (p *installed) ids() string {
 	p.t.Helper()
 	out, err := p.command("ls", "-q").CombinedOutput()
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *program) ids() string {
 }
 
 // agent starts the program and connects to it.
-func (p *program) agent(c *exec.Cmd) *mcp.ClientSession {
+func (p *installed) agent(c *exec.Cmd) *mcp.ClientSession {
 	p.t.Helper()
 	c.Stderr = os.Stderr
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(p.t.Context(), &mcp.CommandTransport{Command: c}, nil)
@@ -99,7 +99,7 @@ func (p *program) agent(c *exec.Cmd) *mcp.ClientSession {
 	return s
 }
 
-func (p *program) tool(s *mcp.ClientSession, name string, in map[string]any) string {
+func (p *installed) tool(s *mcp.ClientSession, name string, in map[string]any) string {
 	p.t.Helper()
 	res, err := s.CallTool(p.t.Context(), &mcp.CallToolParams{Name: name, Arguments: in})
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *program) tool(s *mcp.ClientSession, name string, in map[string]any) str
 }
 
 func TestAnAgentHasSandboxesOfTheProgramUntilItEnds(t *testing.T) {
-	p := newProgram(t)
+	p := newInstalled(t)
 	s := p.agent(p.command("mcp", "--tier", "jail"))
 	type in = map[string]any
 	p.tool(s, "sandbox_create", in{"name": "box", "directory": "write"})
@@ -145,7 +145,7 @@ func TestAnAgentHasSandboxesOfTheProgramUntilItEnds(t *testing.T) {
 }
 
 func TestAProgramThatIsKilledLeavesNoSandbox(t *testing.T) {
-	p := newProgram(t)
+	p := newInstalled(t)
 	c := p.command("mcp", "--tier", "jail", "--single")
 	s := p.agent(c)
 	p.tool(s, "sandbox_run", map[string]any{"command": "setsid sleep 100000 >/dev/null 2>&1 &"})
@@ -164,7 +164,7 @@ func TestAProgramThatIsKilledLeavesNoSandbox(t *testing.T) {
 }
 
 func TestATerminalAndAHomeAreNoAgents(t *testing.T) {
-	p := newProgram(t)
+	p := newInstalled(t)
 	c := p.command("mcp", "--single", "--workspace", "/")
 	c.Stdin = strings.NewReader("")
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "hint: ") {

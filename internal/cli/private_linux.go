@@ -169,6 +169,7 @@ func (h home) spawn(ctx context.Context, installed string) error {
 	}
 	defer ready.Close()
 	cmd := exec.Command(exe, "serve", "--private")
+	cmd.Args[0] = "paddock" // the path may be a descriptor's
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", theirs, log
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PADDOCK_") && !strings.HasPrefix(v, "PADDOCK_STATE=") // keys, and other servers, are none of its affair

@@ -67,18 +67,29 @@ func (f *mcpFlags) registerAll(fs *pflag.FlagSet) {
 	f.Register(fs)
 }
 
+// complete refuses one sandbox without a directory.
+func (f *mcpFlags) complete(o cli.Offered) error {
+	if !f.single || len(o.Directory) > 0 {
+		return nil
+	}
+	return cli.WithHint(fmt.Errorf("there is no directory for the one sandbox: %w", paddock.Denied), "start it in a project directory, or name one with --workspace")
+}
+
 // mcpServe answers the client on standard input and output.
 func mcpServe(ctx context.Context, a *cli.App, f *mcpFlags, changed func(string) bool) error {
 	o, err := f.Offered(a, changed)
 	if err != nil {
 		return err
 	}
+	if err := f.complete(o); err != nil {
+		return err
+	}
 	return a.With(ctx, &f.RemoteFlags, func(ctx context.Context, r *cli.Remote) error {
 		if err := o.At(r); err != nil {
 			return err
 		}
-		if f.single && len(o.Directory) == 0 {
-			return cli.WithHint(fmt.Errorf("there is no directory for the one sandbox: %w", paddock.Denied), "start it in a project directory, or name one with --workspace")
+		if err := f.complete(o); err != nil {
+			return err
 		}
 		d, ok := paddock.As[mcpserver.Driver](r.Driver)
 		if !ok {
