@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -127,11 +128,16 @@ func TestAnAgentHasSandboxesOfTheProgramUntilItEnds(t *testing.T) {
 	p.tool(s, "sandbox_create", in{"name": "gone"})
 	p.tool(s, "sandbox_kill", in{"sandbox": "gone"})
 	p.tool(s, "sandbox_create", in{"name": "kept", "keep": true})
+	mark := strconv.Itoa(2_000_000_000 + os.Getpid())
+	p.tool(s, "sandbox_run", in{"sandbox": "box", "command": "sleep " + mark, "background": true})
+	if !runs(t, mark) {
+		t.Error("the process in background does not run")
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if ids := p.ids(); ids != "kept" {
-		t.Errorf("when it had ended there was left %q", ids)
+	if ids := p.ids(); ids != "kept" || runs(t, mark) {
+		t.Errorf("when it had ended there was left %q, and a process: %v", ids, runs(t, mark))
 	}
 	out, err := p.command("undo", "--to", "1").CombinedOutput()
 	if _, gone := os.Stat(filepath.Join(p.work, "a")); err != nil || !os.IsNotExist(gone) {
@@ -144,19 +150,36 @@ func TestAnAgentHasSandboxesOfTheProgramUntilItEnds(t *testing.T) {
 	}
 }
 
+// runs reports whether a process of the host, in a sandbox or not, has this argument.
+func runs(t *testing.T, argument string) bool {
+	t.Helper()
+	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range list {
+		line, err := os.ReadFile(name)
+		if err == nil && slices.Contains(strings.Split(string(line), "\x00"), argument) {
+			return true
+		}
+	}
+	return false
+}
+
 func TestAProgramThatIsKilledLeavesNoSandbox(t *testing.T) {
 	p := newInstalled(t)
 	c := p.command("mcp", "--tier", "jail", "--single")
 	s := p.agent(c)
-	p.tool(s, "sandbox_run", map[string]any{"command": "setsid sleep 100000 >/dev/null 2>&1 &"})
-	if ids := p.ids(); ids == "" {
+	mark := strconv.Itoa(1_000_000_000 + os.Getpid())
+	p.tool(s, "sandbox_run", map[string]any{"command": "setsid sleep " + mark + " >/dev/null 2>&1 &"})
+	if !runs(t, mark) {
 		t.Error("there is no sandbox")
 	}
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.Close() // the process was killed
-	for p.ids() != "" {
+	for runs(t, mark) {
 		if t.Context().Err() != nil {
 			t.Fatal("a sandbox is left")
 		}
