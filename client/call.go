@@ -57,7 +57,10 @@ func (d *Driver) reach(base *url.URL) error {
 		return fmt.Errorf("the server's address %q must begin with https://, http:// or unix://: %w", d.o.Address, paddock.Invalid)
 	}
 	plain := &net.Dialer{Timeout: 10 * time.Second}
-	connect := func(ctx context.Context) (net.Conn, error) { return plain.DialContext(ctx, network, address) }
+	connect := d.o.Dial
+	if connect == nil {
+		connect = func(ctx context.Context) (net.Conn, error) { return plain.DialContext(ctx, network, address) }
+	}
 	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx) }
 	d.base = &url.URL{Scheme: base.Scheme, Host: base.Host}
 	d.dial = d.secured(connect)

@@ -13,6 +13,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -36,6 +37,9 @@ type Options struct {
 	// TLS configures the trusted certificates and the client certificate. Nil trusts the
 	// system's certificates.
 	TLS *tls.Config
+
+	// Dial connects to the server, in place of the host and port, or the path, of Address. Nil dials those.
+	Dial func(ctx context.Context) (net.Conn, error)
 
 	// Patience is how long a broken connection is retried. Zero is 30 seconds.
 	Patience time.Duration

@@ -1,4 +1,4 @@
-// Command paddock-auxiliary has the commands of paddock that are rarely used and need much code: audit, build, image,
+// Command paddock-auxiliary has the commands of paddock that are rarely used and need much code: audit, build, image, mcp,
 // sim and vm. paddock embeds it and executes it for these commands. For build, it hands it the programs that sandboxes are
 // made with.
 package main
@@ -26,6 +26,5 @@ func main() {
 		fmt.Fprintf(os.Stderr, "paddock: %v\n", err)
 		os.Exit(125)
 	}
-	programs := tiers.Handed(handed)
-	os.Exit(cli.Main(tiers.Registry(programs), "embedded", programs.Guest.Carrier(), auxiliary.Commands))
+	os.Exit(cli.Main(tiers.Registry(tiers.Handed(handed)), "embedded", handed.Carrier(), auxiliary.Commands))
 }

@@ -64,15 +64,15 @@ func embedded() tiers.Programs {
 // A subprogram is an embedded program that implements some of paddock's commands.
 type subprogram struct {
 	program  program.Program
-	hand     []string // commands for which it receives the programs that sandboxes are made with; nil is all
+	hand     func(command string, all tiers.Programs) []program.Program // the programs that it receives for a command
 	commands []cobra.Command
 }
 
 // subprograms lists all of them.
 func subprograms() []subprogram {
 	return []subprogram{
-		{program.Embedded("server", serverProgram), nil, serverCommands()},
-		{program.Embedded("auxiliary", auxiliaryProgram), []string{"build"}, auxiliaryCommands()},
+		{program.Embedded("server", serverProgram), func(_ string, all tiers.Programs) []program.Program { return all.All() }, serverCommands()},
+		{program.Embedded("auxiliary", auxiliaryProgram), auxiliaryPrograms, auxiliaryCommands()},
 	}
 }
 
@@ -111,11 +111,16 @@ func execSubprogram(args []string) error {
 	return nil
 }
 
+// auxiliaryPrograms are those that sandboxes are made with for build. With any of them it knows the file of this program,
+// which it starts as the caller's own server.
+func auxiliaryPrograms(command string, all tiers.Programs) []program.Program {
+	if command == "build" {
+		return all.All()
+	}
+	return []program.Program{all.Guest}
+}
+
 // exec replaces this process by the subprogram, with args, which have the name of one of its commands.
 func (b subprogram) exec(name string, args []string) error {
-	var others []program.Program
-	if b.hand == nil || slices.Contains(b.hand, name) {
-		others = embedded().All()
-	}
-	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), others...)
+	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), b.hand(name, embedded())...)
 }

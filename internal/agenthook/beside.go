@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/paddock-sandbox/paddock/internal/settingsfile"
 )
 
 // Beside gives the files, below the user's directory of settings and below a project, that can hold what takes the effect
@@ -58,7 +60,7 @@ func (a Agent) Beats(name string, file []byte) string {
 	case len(strings.TrimSpace(string(file))) == 0:
 		return ""
 	}
-	root, err := parse(file)
+	root, err := settingsfile.Parse(file)
 	if err != nil {
 		return "it cannot be read, so what hooks it has is not known"
 	}
@@ -99,7 +101,7 @@ func under(v *hujson.Value, path string) *hujson.Value {
 		if !ok {
 			return nil
 		}
-		if v = member(o, name); v == nil {
+		if v = settingsfile.Member(o, name); v == nil {
 			return nil
 		}
 	}
@@ -112,7 +114,7 @@ func (a Agent) rivals(v hujson.Value) bool {
 	if !ok {
 		return true
 	}
-	if m := member(o, "matcher"); m != nil {
+	if m := settingsfile.Member(o, "matcher"); m != nil {
 		l, _ := m.Value.(hujson.Literal)
 		if !slices.ContainsFunc(shells, func(name string) bool { return a.tool(name) != passed && matches(l.String(), name) }) {
 			return false
@@ -121,7 +123,7 @@ func (a Agent) rivals(v hujson.Value) bool {
 	if a.is(o) {
 		return false
 	}
-	inner := member(o, "hooks")
+	inner := settingsfile.Member(o, "hooks")
 	if inner == nil {
 		return true
 	}

@@ -17,6 +17,7 @@ const (
 	edit
 	read
 	wait
+	served
 )
 
 // A Turn is one answer of a scripted model.
@@ -24,6 +25,7 @@ type Turn struct {
 	verb      Verb
 	path      string
 	text, old string
+	args      map[string]any
 }
 
 // Say ends the agent's work with these words.
@@ -40,6 +42,11 @@ func Edit(path, old, text string) Turn { return Turn{verb: edit, path: path, old
 
 // Read has the agent read a file with its tool for that. The path is absolute.
 func Read(path string) Turn { return Turn{verb: read, path: path} }
+
+// Serve has the agent call a tool of the server "paddock" of the Model Context Protocol.
+func Serve(tool string, arguments map[string]any) Turn {
+	return Turn{verb: served, text: tool, args: arguments}
+}
 
 // Wait answers nothing until the agent gives up the request, as a slow model does that a user interrupts.
 func Wait() Turn { return Turn{verb: wait} }
@@ -140,6 +147,9 @@ func callFor(t Turn, o offer) *call {
 		maps.DeleteFunc(given, func(key string, _ any) bool { return o[one.name] != nil && !o[one.name][key] })
 		return &call{name: one.name, args: given}
 	}
+	if t.verb == served {
+		return servedCall(t, o)
+	}
 	p := patch(t)
 	switch {
 	case p != "" && o.has("apply_patch"):
@@ -150,6 +160,18 @@ func callFor(t Turn, o offer) *call {
 		return program(untilItEnds(t.text))
 	case o.has("exec") && t.verb == read:
 		return program(untilItEnds("cat '" + t.path + "'"))
+	}
+	return nil
+}
+
+// servedCall returns the call of a server's tool, under the name that the agent gives it.
+func servedCall(t Turn, o offer) *call {
+	name := "mcp__paddock__" + t.text
+	switch {
+	case o.has(name):
+		return &call{name: name, args: t.args}
+	case o.has("exec"):
+		return program("text(await tools." + name + "(" + encode(t.args) + "));\n")
 	}
 	return nil
 }

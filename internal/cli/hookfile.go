@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/agenthook"
+	"github.com/paddock-sandbox/paddock/internal/settingsfile"
 )
 
 // A hookFile is a file of settings of a coding agent. A sandbox may have written into the directory that it is in, so no
@@ -109,7 +109,7 @@ func (f *hookFile) read() ([]byte, fs.FileMode, error) {
 	if err != nil || !os.SameFile(info, now) {
 		return nil, 0, fmt.Errorf("%s was exchanged while it was opened: %w", f.path, paddock.Conflict)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, agenthook.MaxFile+1))
+	data, err := io.ReadAll(io.LimitReader(file, settingsfile.MaxFile+1))
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w: %w", f.path, err, paddock.Denied)
 	}
@@ -214,9 +214,15 @@ func (r *hookRecord) original() []byte {
 }
 
 // hookRecords gives the directory of records.
-func (a *App) hookRecords() (string, error) {
+func (a *App) hookRecords() (string, error) { return a.recordsOf(ofHooks) }
+
+// ofHooks is what records of hooks are of.
+const ofHooks = "hooks"
+
+// recordsOf gives the directory of records of hooks, or of something else that is installed in such files.
+func (a *App) recordsOf(what string) (string, error) {
 	dir, err := configDir(a.Lookup)
-	return filepath.Join(dir, "hooks"), err
+	return filepath.Join(dir, what), err
 }
 
 func recordName(path string) string {
@@ -225,8 +231,8 @@ func recordName(path string) string {
 }
 
 // record gives the record of a file; nil if there is none.
-func (a *App) record(path string) (*hookRecord, error) {
-	dir, err := a.hookRecords()
+func (a *App) record(what, path string) (*hookRecord, error) {
+	dir, err := a.recordsOf(what)
 	if err != nil {
 		return nil, err
 	}
@@ -240,14 +246,14 @@ func (a *App) record(path string) (*hookRecord, error) {
 	}
 	var r hookRecord
 	if err := json.Unmarshal(data, &r); err != nil || r.Version != 1 || r.Path != path {
-		return nil, WithHint(fmt.Errorf("%s is no record of this version: %w", name, paddock.Invalid), "remove it; the hooks themselves are in %s", path)
+		return nil, WithHint(fmt.Errorf("%s is no record of this version: %w", name, paddock.Invalid), "remove it; what it is about is in %s", path)
 	}
 	return &r, nil
 }
 
 // keepRecord keeps a record for its owner alone.
-func (a *App) keepRecord(r *hookRecord) error {
-	dir, err := a.hookRecords()
+func (a *App) keepRecord(what string, r *hookRecord) error {
+	dir, err := a.recordsOf(what)
 	if err != nil {
 		return err
 	}
@@ -270,8 +276,8 @@ func (a *App) keepRecord(r *hookRecord) error {
 }
 
 // forgetRecord removes a record.
-func (a *App) forgetRecord(path string) error {
-	dir, err := a.hookRecords()
+func (a *App) forgetRecord(what, path string) error {
+	dir, err := a.recordsOf(what)
 	if err != nil {
 		return err
 	}

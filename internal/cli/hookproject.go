@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agenthook"
+	"github.com/paddock-sandbox/paddock/internal/settingsfile"
 )
 
 // A hookedProject is a directory that the user named by installing hooks in it. No other one gets a box of a hook.
@@ -232,10 +233,10 @@ func readBeside(root *os.Root, name string, trusted bool) ([]byte, error) {
 		return nil, err
 	case info.IsDir():
 		return nil, fs.ErrNotExist
-	case !info.Mode().IsRegular() || info.Size() > agenthook.MaxFile:
+	case !info.Mode().IsRegular() || info.Size() > settingsfile.MaxFile:
 		return nil, fmt.Errorf("%s: %w", name, paddock.Invalid)
 	}
-	return io.ReadAll(io.LimitReader(file, agenthook.MaxFile+1))
+	return io.ReadAll(io.LimitReader(file, settingsfile.MaxFile+1))
 }
 
 // topWord is a hook's own word: it refuses what is not done in the project's own directory.

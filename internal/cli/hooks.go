@@ -251,7 +251,7 @@ func (f placeFlags) open(a *App, agent agenthook.Agent) (*hookFile, *hookRecord,
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := a.record(file.path)
+	r, err := a.record(ofHooks, file.path)
 	if err != nil {
 		return nil, nil, errors.Join(err, file.root.Close())
 	}
@@ -312,7 +312,7 @@ func (a *App) installHooks(agent agenthook.Agent, place placeFlags, box *boxFlag
 		return err
 	}
 	r.Existed, r.Original, r.Written = base != nil, base, to
-	if err := a.keepRecord(r); err != nil {
+	if err := a.keepRecord(ofHooks, r); err != nil {
 		return err
 	}
 	made, err := file.replace(now, to, mode)
@@ -321,7 +321,7 @@ func (a *App) installHooks(agent agenthook.Agent, place placeFlags, box *boxFlag
 	}
 	if len(made) > 0 {
 		r.Dirs = made
-		if err := a.keepRecord(r); err != nil {
+		if err := a.keepRecord(ofHooks, r); err != nil {
 			return err
 		}
 	}
@@ -419,7 +419,7 @@ func (a *App) removeHooks(agent agenthook.Agent, place placeFlags) (err error) {
 		return err
 	}
 	if now == nil {
-		return errors.Join(a.forgetRecord(file.path), a.Say("there is no %s\n", file.path))
+		return errors.Join(a.forgetRecord(ofHooks, file.path), a.Say("there is no %s\n", file.path))
 	}
 	left, original := r.original(), r.original()
 	if r.Written == nil || !bytes.Equal(now, r.Written) {
@@ -431,7 +431,7 @@ func (a *App) removeHooks(agent agenthook.Agent, place placeFlags) (err error) {
 			return inFile(file.path, err)
 		}
 		if !found {
-			return errors.Join(a.forgetRecord(file.path), a.Say("there are no hooks in %s\n", file.path))
+			return errors.Join(a.forgetRecord(ofHooks, file.path), a.Say("there are no hooks in %s\n", file.path))
 		}
 	}
 	if err := a.agreed(place, file.path, now, left); err != nil {
@@ -445,7 +445,7 @@ func (a *App) removeHooks(agent agenthook.Agent, place placeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.forgetRecord(file.path)
+	return a.forgetRecord(ofHooks, file.path)
 }
 
 // agreed shows a change of a file, and asks.

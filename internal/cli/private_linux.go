@@ -142,12 +142,15 @@ func (a *App) startPrivate(ctx context.Context) (string, error) {
 	if address, err := a.runningPrivate(); err == nil {
 		return address, nil // somebody else has started it meanwhile
 	}
-	return "unix:" + h.socket(), h.spawn(ctx)
+	return "unix:" + h.socket(), h.spawn(ctx, a.Installed)
 }
 
-// spawn starts the server and waits until it says that it is ready.
-func (h home) spawn(ctx context.Context) error {
-	exe, err := os.Executable()
+// spawn starts the server, of the program that was installed, and waits until it says that it is ready.
+func (h home) spawn(ctx context.Context, installed string) error {
+	exe, err := installed, error(nil)
+	if exe == "" {
+		exe, err = os.Executable()
+	}
 	if err != nil {
 		return fmt.Errorf("start a server of your own: %w", err)
 	}
@@ -166,6 +169,7 @@ func (h home) spawn(ctx context.Context) error {
 	}
 	defer ready.Close()
 	cmd := exec.Command(exe, "serve", "--private")
+	cmd.Args[0] = "paddock" // the path may be a descriptor's
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", theirs, log
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PADDOCK_") && !strings.HasPrefix(v, "PADDOCK_STATE=") // keys, and other servers, are none of its affair

@@ -100,6 +100,15 @@ func (h Handed) Get(name string) Program {
 	return Program{Name: name, absent: true}
 }
 
+// Carrier returns a path that leads to the file of the program that was installed, and that carries what was handed on. It
+// is empty if nothing was handed on.
+func (h Handed) Carrier() string {
+	for _, p := range h {
+		return p.Carrier()
+	}
+	return ""
+}
+
 // errHanded says that the variable is not what [Program.Exec] writes.
 var errHanded = errors.New(handedVariable + " is not what paddock sets for a program of its own")
 

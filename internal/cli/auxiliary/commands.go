@@ -8,5 +8,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{auditCommand(a, hardware()), buildCommand(a), imageCommand(a), simCommand(a), vmCommand(a)}
+	return []*cobra.Command{auditCommand(a, hardware()), buildCommand(a), imageCommand(a), mcpCommand(a), simCommand(a), vmCommand(a)}
 }

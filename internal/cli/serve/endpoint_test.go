@@ -146,6 +146,9 @@ func newTown(t *testing.T, change ...func(*serveFlags)) *town {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.offer("http://box.test:7463"); err != nil {
+		t.Fatal(err)
+	}
 	w := &town{t: t, web: httptest.NewServer(s), keys: map[string]string{}, ids: map[string]string{}, painter: d, accounts: c}
 	t.Cleanup(func() {
 		err := s.end(context.WithoutCancel(t.Context()))

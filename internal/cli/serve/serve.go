@@ -410,6 +410,10 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 			return errors.Join(cli.Because(ctx, err), s.cut())
 		}
 		s.speak("daytona", d)
+		if err := s.offer(l.address, f.way.base(l.address)); err != nil {
+			l.Close()
+			return errors.Join(err, s.cut())
+		}
 	}
 	return serveOn(ctx, a, l, s, o, time.Duration(f.idle))
 }

@@ -23,6 +23,7 @@ type service struct {
 	access *access.Control // of ports inside sandboxes; nil is none
 	e2b    *e2b.Handler    // nil does not speak E2B's API
 	other  []dialectOf     // APIs of others, under the API's supervision
+	mcp    *toolEndpoint   // nil offers no tools
 
 	mu       sync.Mutex
 	draining bool          // guarded by mu
@@ -103,6 +104,13 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.URL.Path {
+	case toolPath:
+		if s.mcp != nil {
+			s.count(1)
+			defer s.count(-1)
+			s.mcp.handler.ServeHTTP(w, r)
+			return
+		}
 	case "/healthz":
 		answer(w, http.StatusOK, "it lives\n")
 		return
@@ -179,6 +187,9 @@ func (s *service) cut() error {
 		cuts.Go(func() { errs[i] = d.Close() })
 	}
 	cuts.Go(func() { apiErr = s.api.Close() })
+	if s.mcp != nil {
+		cuts.Go(s.mcp.close)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
