@@ -68,6 +68,9 @@ func endpoints() map[string]endpoint {
 		"POST " + box + "/fork":      {need: "write", body: `{"spec":{}}`},
 		"POST " + box + "/escalate":  {need: "write", body: `{"tier":"jail"}`},
 
+		"GET " + box + "/questions":             {need: "read"},
+		"POST " + box + "/questions/{question}": {need: "write", body: `{"answer":"allow"}`},
+
 		"POST " + box + "/processes":              {need: "write", body: `{"args":["true"]}`},
 		"GET " + box + "/processes":               {need: "read"},
 		"GET " + box + "/processes/{pid}/output":  {need: "read", query: "detached=true"},
