@@ -34,7 +34,7 @@ func layers() []layer {
 		{"internal/image/layer", nil, "layers of strangers, into a directory that is handed to it"},
 		{"internal/image/reference", nil, "pure: the names of images"},
 		{"internal/image/shelf", []string{"internal/image", "internal/image/reference"}, "what a store has ready, for programs that start fast"},
-		{"internal/image/erofs", nil, "layers of strangers, into one file that is handed to it"},
+		{"internal/image/erofs", []string{"internal/image/layer"}, "layers of strangers, into one file that is handed to it"},
 		{"internal/image/registry", []string{"internal/image/reference"}, "the wire of registries: it keeps nothing, and is told where it may connect"},
 		{"internal/image/dockerlogin", []string{"internal/hostroot", "internal/image/registry"}, "the caller's own credentials: for the command line alone"},
 		{"internal/image/imagetest", []string{"drivertest", "internal/image", "internal/image/erofs"}, "images of tests, in the place of a store"},

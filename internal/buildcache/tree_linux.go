@@ -1,8 +1,8 @@
 package buildcache
 
 import (
+	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -106,31 +106,23 @@ func (b *bound) addClosed(fd int, mode uint32, depth int, most bound) error {
 // It is no error if the directory is missing.
 func Clear(dir string) error { return clearAll(dir) }
 
-// clearAll removes a tree, however deep, and whatever its modes.
+// clearAll removes a tree, however deep, and whatever its modes. Nothing of it gets a name outside of it: what is beside may
+// be taken for something else there.
 func clearAll(dir string) error {
 	up, err := sys.OpenAt(sys.AtCWD, filepath.Dir(dir), syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
 	defer sys.Close(up)
-	c := &clearing{top: up}
+	c := &clearing{top: -1}
 	if err := c.remove(up, filepath.Base(dir), 0); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return err
-	}
-	for len(c.moved) > 0 {
-		name := c.moved[len(c.moved)-1]
-		c.moved = c.moved[:len(c.moved)-1]
-		if err := c.remove(up, name, 0); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
 type clearing struct {
-	top   int
-	moved []string // parts that were too deep, now at the top
-	count int
+	top int // the directory that is cleared
 }
 
 func (c *clearing) remove(dir int, name string, depth int) error {
@@ -141,18 +133,15 @@ func (c *clearing) remove(dir int, name string, depth int) error {
 	if err := sys.ChmodAt(dir, name, 0o700); err != nil {
 		return err
 	}
-	if depth == deepest {
-		c.count++
-		moved := fmt.Sprintf("removed-%d-%d", os.Getpid(), c.count)
-		if err := sys.RenameAt(dir, name, c.top, moved); err != nil {
-			return err
-		}
-		c.moved = append(c.moved, moved)
-		return nil
+	if depth == deepest { // it goes when the top is read again; those who made the tree cannot have taken the name
+		return sys.RenameAt(dir, name, c.top, ".deep-"+rand.Text())
 	}
 	fd, err := sys.OpenAt(dir, name, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return err
+	}
+	if depth == 0 {
+		c.top = fd
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()

@@ -149,7 +149,7 @@ func (a *App) volumeListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls [flags]",
 		Short: "List the volumes",
-		Long: `List the volumes by name, with what is in them.
+		Long: `List the volumes by name, with what is in them. For one that cannot be read, the list says why.
 
 Exit status: 0, or 125 if they cannot be read.`,
 		Example: "  paddock volume ls",
@@ -169,6 +169,10 @@ Exit status: 0, or 125 if they cannot be read.`,
 			w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tUSED\tSIZE\tIN USE\tCREATED")
 			for _, e := range list {
+				if e.Fault != "" {
+					fmt.Fprintf(w, "%s\t-\t-\t-\tit cannot be read: %s\n", e.Name, e.Fault)
+					continue
+				}
 				inUse := "no"
 				if e.InUse {
 					inUse = "yes"

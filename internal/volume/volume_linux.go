@@ -47,6 +47,8 @@ type Entry struct {
 	Created time.Time `json:"created"`
 	InUse   bool      `json:"in_use"`
 	Deep    bool      `json:"deep,omitempty"` // too many directories in each other: Bytes and Files are of a part
+	// Fault says why it cannot be used. Only its name is known then.
+	Fault string `json:"fault,omitempty"`
 }
 
 // A Use is a volume that is held for a sandbox.
@@ -217,7 +219,7 @@ func Inspect(dir, name string) (Entry, error) {
 	return e, l.Close()
 }
 
-// List describes the volumes below dir, by name.
+// List describes the volumes below dir, by name. One that cannot be read has a Fault.
 func List(dir string) ([]Entry, error) {
 	found, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -233,7 +235,7 @@ func List(dir string) ([]Entry, error) {
 			continue // it was removed meanwhile
 		}
 		if err != nil {
-			return nil, err
+			e = Entry{Name: f.Name(), Fault: err.Error()}
 		}
 		list = append(list, e)
 	}
@@ -306,7 +308,7 @@ func lockStore(dir string) (*os.File, error) {
 // hold locks a volume that is there.
 func hold(dir, name string, how int) (*os.File, error) {
 	at := filepath.Join(dir, name, lockName)
-	f, err := os.OpenFile(at, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(at, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, missing(name)
 	}
@@ -356,11 +358,14 @@ func failed(name string, err error) error { return fmt.Errorf("volume %s: %w", n
 // readRecord reads what was written of a volume.
 func readRecord(at string) (record, error) {
 	var r record
-	f, err := os.OpenFile(filepath.Join(at, recordName), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(filepath.Join(at, recordName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return r, err
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return r, errors.Join(err, fmt.Errorf("its record is no file: %w", paddock.Internal))
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxRecord))
 	if err != nil {
 		return r, err

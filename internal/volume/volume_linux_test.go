@@ -1,10 +1,12 @@
 package volume
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,5 +144,78 @@ func TestMeasuringLeavesTheModesOfDirectories(t *testing.T) {
 	}
 	if err := Remove(dir, "a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a sandbox put into a volume could be a volume by its form.
+func TestWhatASandboxMadeIsNeverBesideTheVolumes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volumes")
+	if err := Create(dir, "a", 1<<20, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(dir, "a", "data", strings.Repeat("d/", 98))
+	for range 150 {
+		if err := errors.Join(os.MkdirAll(filepath.Join(at, "data"), 0o700), syscall.Mkfifo(filepath.Join(at, recordName), 0o600),
+			os.WriteFile(filepath.Join(at, lockName), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		at += "/d"
+	}
+	watch, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(watch)
+	if _, err := syscall.InotifyAddWatch(watch, dir, syscall.IN_CREATE|syscall.IN_MOVED_TO); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(dir, "a"); err != nil {
+		t.Fatal(err)
+	}
+	events := make([]byte, 1<<16)
+	n, err := syscall.Read(watch, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for at := 0; at < n; made++ {
+		size := int(binary.NativeEndian.Uint32(events[at+12:]))
+		name := strings.TrimRight(string(events[at+syscall.SizeofInotifyEvent:][:size]), "\x00")
+		if !strings.HasPrefix(name, ".gone-") {
+			t.Errorf("%s was there", name)
+		}
+		at += syscall.SizeofInotifyEvent + size
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || made == 0 { // the lock
+		t.Errorf("%d names were made, and %v is left: %v", made, left, err)
+	}
+}
+
+func TestAVolumeThatCannotBeReadHidesNoOther(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volumes")
+	for _, name := range []string{"a", "fifo", "garbage", "none", "z"} {
+		if err := Create(dir, name, 1<<20, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := func(name string) string { return filepath.Join(dir, name, recordName) }
+	if err := errors.Join(os.Remove(record("fifo")), syscall.Mkfifo(record("fifo"), 0o600), os.WriteFile(record("garbage"), []byte("x"), 0o600),
+		os.Remove(record("none"))); err != nil {
+		t.Fatal(err)
+	}
+	list, err := List(dir)
+	if err != nil || len(list) != 5 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, e := range list {
+		if sound := e.Name == "a" || e.Name == "z"; sound != (e.Fault == "") {
+			t.Errorf("%+v", e)
+		}
+		if err := Remove(dir, e.Name); err != nil {
+			t.Errorf("%s cannot be removed: %v", e.Name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 { // the lock
+		t.Errorf("%v is left: %v", left, err)
 	}
 }

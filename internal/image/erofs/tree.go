@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image/layer"
 )
 
 // Kinds of files, as a mode has them.
@@ -145,6 +146,9 @@ func (t *tree) add(ctx context.Context, r io.Reader) error {
 		}
 		if err != nil {
 			return fmt.Errorf("the layer is no archive: %w: %w", err, paddock.Invalid)
+		}
+		if err := layer.Own(h); err != nil {
+			return err
 		}
 		if err := t.count(len(h.Name) + len(h.Linkname)); err != nil {
 			return err

@@ -103,6 +103,9 @@ func (t *Tree) Unpack(r io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("the layer is no archive: %w: %w", err, paddock.Invalid)
 		}
+		if err := Own(h); err != nil {
+			return err
+		}
 		if t.Names--; t.Names < 0 {
 			return fmt.Errorf("it has too many files: %w", paddock.Exhausted)
 		}

@@ -117,6 +117,9 @@ func (p *part) scan(ctx context.Context, f *os.File) (map[string]bool, string, e
 		if err != nil {
 			return nil, "", archiveError(err)
 		}
+		if err := layer.Own(h); err != nil {
+			return nil, "", err
+		}
 		if n > mostNames {
 			return nil, "", fmt.Errorf("it has too many files: %w", paddock.Exhausted)
 		}
@@ -224,6 +227,9 @@ func (b *bundle) read(ctx context.Context, f *os.File, room int64) error {
 		}
 		if err != nil {
 			return archiveError(err)
+		}
+		if err := layer.Own(h); err != nil {
+			return err
 		}
 		name := path.Clean("/" + h.Name)[1:]
 		if n > maxEntries {

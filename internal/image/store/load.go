@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -103,9 +104,9 @@ func (p *part) load(ctx context.Context, q Load) ([]string, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", err, paddock.NotFound)
 	case st.Mode().IsRegular():
-		f, err := os.Open(q.Path)
+		f, err := plain(os.OpenFile(q.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", err, paddock.Denied)
+			return nil, err
 		}
 		defer f.Close()
 		return p.loadArchive(ctx, q, f, room)
@@ -167,7 +168,7 @@ type directory struct {
 }
 
 func (d *directory) document(name string) ([]byte, error) {
-	f, err := d.root.Open(name)
+	f, err := openPlain(d.root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -184,12 +185,12 @@ func document(r io.Reader) ([]byte, error) {
 }
 
 func (d *directory) take(ctx context.Context, digest string, n int64) error {
-	f, err := d.root.Open("blobs/sha256/" + shelf.Bare(digest))
+	f, err := openPlain(d.root, "blobs/sha256/"+shelf.Bare(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return missing(digest)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Denied)
+		return fmt.Errorf("its blob %s: %w", shelf.Clip(digest), err)
 	}
 	defer f.Close()
 	if d.room -= n; d.room < 0 {

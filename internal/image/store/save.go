@@ -27,7 +27,7 @@ import (
 func pack(ctx context.Context, root *os.Root, out io.Writer) error {
 	w := tar.NewWriter(out)
 	seen := map[fileID]string{}
-	err := fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(dirs{root}, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", err, paddock.Denied)
@@ -73,11 +73,14 @@ func packOne(root *os.Root, w *tar.Writer, name string, st fs.FileInfo, seen map
 	if h.Typeflag != tar.TypeReg {
 		return nil
 	}
-	f, err := root.Open(name)
+	f, err := openPlain(root, name)
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Denied)
+		return fmt.Errorf("%s: %w", shelf.Clip(name), err)
 	}
 	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(st, now) {
+		return errors.Join(err, fmt.Errorf("%s became another file meanwhile: %w", shelf.Clip(name), paddock.Conflict))
+	}
 	if _, err := io.CopyN(w, f, h.Size); errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s became shorter meanwhile: %w", name, paddock.Conflict)
 	} else if err != nil {

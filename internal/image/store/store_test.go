@@ -383,6 +383,7 @@ func TestWhatIsNoImageIsNotLoaded(t *testing.T) {
 		{"half of one", b.Bytes()[:b.Len()/2], paddock.Invalid},
 		{"another configuration", damaged, paddock.Conflict},
 		{"another architecture", other.Bytes(), paddock.Unsupported},
+		{"a name that no archive of images has", archive(t, file{"oci-layout", "{}", 0}, file{"index.json", "{}", 0}, file{strings.Repeat("n/", 2100), "", 0}), paddock.Invalid},
 		{"no manifest", archive(t, file{"manifest.json", "[]", 0}), paddock.Invalid},
 		{"a configuration that is not there", archive(t, file{"manifest.json", `[{"Config":"../../etc/passwd","Layers":[]}]`, 0}), paddock.Invalid},
 		{"an index of nothing", index(`{"manifests":[]}`), paddock.Unsupported},
