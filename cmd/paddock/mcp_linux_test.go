@@ -69,7 +69,7 @@ func (p *installed) endServer() {
 	if err != nil {
 		p.t.Error(err)
 	}
-	for syscall.Kill(pid, 0) == nil && p.t.Context().Err() == nil { //nolint:revive // it ends by itself
+	for syscall.Kill(pid, 0) == nil && p.t.Context().Err() == nil { // it ends by itself
 	}
 }
 

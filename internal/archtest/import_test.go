@@ -291,7 +291,7 @@ func foreigners() []foreign {
 		{"github.com/dsnet/compress", []string{"internal/sim/command/archive"}, "formats of archives"},
 		{"github.com/klauspost/compress", []string{"internal/driver/microvm/bootfiles", "internal/sim/command/archive", "internal/image/layer"}, "as above; and kernels, packages and layers of images, which are packed so"},
 		{"github.com/erofs/go-erofs", []string{"internal/box", "internal/image/build"}, "the accounts and certificates of an image are read before anything is mounted"},
-		{"github.com/google/go-containerregistry", []string{"bench", "internal/image/registry", "internal/image/store", "internal/image/dockerlogin"}, "the wire of registries, below the guard and the bounds of that package"},
+		{"github.com/google/go-containerregistry", []string{"bench", "internal/image/registry", "internal/image/store"}, "the wire of registries, below the guard and the bounds of that package"},
 		{"github.com/moby/buildkit", []string{"internal/image/dockerfile"}, "the text of Dockerfiles, below bounds of our own"},
 		{"github.com/moby/patternmatcher", []string{"internal/cli/auxiliary", "internal/image/build"}, "patterns of .dockerignore"},
 		{"github.com/ulikunitz/xz", []string{"internal/driver/microvm/bootfiles", "internal/sim/command/archive"}, "as above"},

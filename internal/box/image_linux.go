@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/hostroot"
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
@@ -82,6 +84,15 @@ func configure(spec *paddock.Spec, c image.Config, root bool) error {
 		}
 		env[name] = value
 	}
+	// What the network gives commands goes before the image's, and not before the caller's. Here they are still apart.
+	for _, s := range spec.Policy.Network.Secrets {
+		delete(env, s.Name)
+	}
+	if opensTLS(spec.Policy.Network) {
+		for _, name := range slices.Concat(hostroot.BundleVariables(), hostroot.AuthorityVariables()) {
+			delete(env, name)
+		}
+	}
 	maps.Copy(env, spec.Env)
 	if err := checkEnv(env); err != nil { // the spec's own was checked without the image's
 		return err
@@ -97,6 +108,12 @@ func configure(spec *paddock.Spec, c image.Config, root bool) error {
 		spec.Dir = path.Clean(c.Dir)
 	}
 	return nil
+}
+
+// opensTLS reports whether the gateway has certificates of its own, which commands have to trust.
+func opensTLS(n paddock.NetworkPolicy) bool {
+	rules, err := decide.Compile(n)
+	return n.Mode == paddock.NetworkList && err == nil && len(rules.Inspected()) > 0 // else it was refused before
 }
 
 // imageUser returns the user of a spec for that of an image: of "user:group" the user. Without one it is root. Root is

@@ -42,7 +42,7 @@ type Layout struct {
 	private   private.Files     // what else no sandbox may see
 	builds    string            // directory of caches of build tools
 	volumes   string            // directory of the caller's volumes
-	images    string            // directory of the caller's images
+	images    []string          // directory of the caller's images, and the link that leads there
 	layers    map[string]string // see Options.Layers
 	// overlay means that a root directory gets a private layer of the host's kernel. saves
 	// means that the sandbox may be saved.
@@ -134,15 +134,17 @@ func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *gatewaycli
 		return err
 	}
 	l.Config.Env = l.environment(spec)
+	others := len(l.Config.Mounts)
 	if err := l.network(spec, g); err != nil {
 		return err
 	}
-	return l.apart()
+	return l.apart(others)
 }
 
 // apart refuses a root whose links lead files of the box's own into a mount. The tree of a root may be a stranger's, and what
-// is missing on the way to a file is made where the mount's source is, which is on the host.
-func (l *Layout) apart() error {
+// is missing on the way to a file is made where the mount's source is, which is on the host. All mounts but the first ones
+// are files for the network, whose places the root's links decide, whatever their kind.
+func (l *Layout) apart(first int) error {
 	if !l.ownTree {
 		return nil
 	}
@@ -151,11 +153,13 @@ func (l *Layout) apart() error {
 			return fmt.Errorf("the home %s, which the root's /etc/passwd gives the user, would be in the mount %s: choose another target for it, or another user: %w", home, m.Target, paddock.Invalid)
 		}
 	}
-	for _, own := range l.Config.Mounts {
+	for n, own := range l.Config.Mounts {
 		switch own.Kind {
 		case boxinit.MountFile, boxinit.MountReplace, boxinit.MountAppend, boxinit.MountCopy:
 		default:
-			continue
+			if n < first {
+				continue
+			}
 		}
 		for _, m := range l.Mounts {
 			if hostroot.Within(own.Target, m.Target) && m.Target != "/" {
@@ -555,10 +559,10 @@ func (l *Layout) ownFiles() error {
 	if l.volumes != "" {
 		hidden.Paths = append(hidden.Paths, l.volumes) // a sandbox sees those alone that were given to it by name
 	}
-	if l.images != "" {
-		hidden.Paths = append(hidden.Paths, l.images) // other sandboxes begin with them
-		if i := slices.IndexFunc(l.Mounts, func(m boxinit.Mount) bool { return hostroot.Within(m.Source, l.images) }); i >= 0 {
-			return fmt.Errorf("mount %s: in %s are images, with which sandboxes begin: --image REFERENCE: %w", l.Mounts[i].Source, l.images, paddock.Denied)
+	for _, dir := range l.images {
+		hidden.Paths = append(hidden.Paths, dir) // other sandboxes begin with them
+		if i := slices.IndexFunc(l.Mounts, func(m boxinit.Mount) bool { return hostroot.Within(m.Source, dir) }); i >= 0 {
+			return fmt.Errorf("mount %s: in %s are images, with which sandboxes begin: --image REFERENCE: %w", l.Mounts[i].Source, dir, paddock.Denied)
 		}
 	}
 	for _, m := range slices.Clone(l.Config.Mounts) {
@@ -591,7 +595,7 @@ func (l *Layout) ownFiles() error {
 		if l.builds != "" && hostroot.Within(l.builds, source) {
 			_ = OwnDirectory(l.builds)
 		}
-		for _, dir := range []string{l.kept, l.volumes, l.images} {
+		for _, dir := range append(slices.Clone(l.images), l.kept, l.volumes) {
 			if dir != "" && hostroot.Within(dir, source) {
 				_ = OwnDirectory(dir)
 			}

@@ -185,7 +185,7 @@ func (t tree) close() {
 // lstat, readlink and open take a real place or the name of a link at one.
 func (t tree) lstat(at string) (fs.FileInfo, error) {
 	if t.image != nil {
-		return t.image.fs.Lstat(entryName(at))
+		return t.image.lstat(at)
 	}
 	return os.Lstat(filepath.Join(t.base, at))
 }
@@ -207,7 +207,7 @@ func (t tree) open(at string) (fs.File, error) {
 // Bounds of how a name is followed: links, and all parts of names on the way.
 const (
 	linksMax = 40
-	partsMax = 4096
+	partsMax = 1024
 )
 
 // find returns the real place of a name in the tree, where links refer to the tree's own

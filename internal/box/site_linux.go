@@ -172,12 +172,16 @@ func (s *Site) kept() string {
 	return ""
 }
 
-// images returns the directory of the caller's images, beside the data directory. Internal/cli knows this place, too.
-func (s *Site) images() string {
-	if dir := defaultData(s.env, s.state); filepath.IsAbs(dir) {
-		return private.RealPath(dir) + "-images"
+// images returns the directory of the caller's images, beside the data directory. Internal/cli knows this place, too. The
+// last element is where the directory really is. If its name is a link, that comes first, because who replaces the link
+// chooses the images.
+func (s *Site) images() []string {
+	dir := defaultData(s.env, s.state)
+	if !filepath.IsAbs(dir) {
+		return nil
 	}
-	return ""
+	named := filepath.Join(private.RealPath(filepath.Dir(dir)), filepath.Base(dir)+"-images")
+	return slices.Compact([]string{named, private.Images(dir)})
 }
 
 // volumes returns the directory of the caller's volumes, beside the data directory. Internal/cli knows this place, too.

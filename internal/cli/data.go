@@ -30,10 +30,11 @@ func (a *App) volumesDir() (string, error) {
 func (a *App) VolumesDir() (string, error) { return a.volumesDir() }
 
 // ImagesDir returns the directory of the caller's images. It is beside the data directory, because no sandbox sees that.
+// Internal/box, which hides it, knows this place, too.
 func (a *App) ImagesDir() (string, error) {
 	dir, err := a.Data()
 	if err != nil {
 		return "", err
 	}
-	return dir + "-images", nil
+	return private.Images(dir), nil
 }

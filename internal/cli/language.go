@@ -120,7 +120,7 @@ func (p *langProgram) amend(a *App, to *plan, f *runFlags) error {
 	if len(p.packages) == 0 {
 		return nil
 	}
-	return p.reach(a, to)
+	return p.reach(to)
 }
 
 // lacks returns a tool that the host's system lacks, as sandboxes see it.
@@ -152,7 +152,7 @@ func seenInside(name string) bool {
 }
 
 // reach lets the package client reach its registry until its packages are there.
-func (p *langProgram) reach(a *App, to *plan) error {
+func (p *langProgram) reach(to *plan) error {
 	n := &to.spec.Policy.Network
 	if n.Mode != paddock.NetworkNone && n.Mode != paddock.NetworkList && n.Mode != "" {
 		return nil

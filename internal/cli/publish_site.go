@@ -150,7 +150,7 @@ func (h *siteHeader) add(text string) bool {
 
 // verdict judges a whole header. A person may follow a link of another site, as back from a login; nothing else of it comes in.
 func (h *siteHeader) verdict(old bool) siteVerdict {
-	if h.foreign || h.hosts > 1 || h.hosts == 0 && !old || h.cross && !(h.navigates && h.isDocument) {
+	if h.foreign || h.hosts > 1 || h.hosts == 0 && !old || h.cross && (!h.navigates || !h.isDocument) {
 		return siteRefused
 	}
 	return sitePasses

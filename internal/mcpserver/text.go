@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func clip(text string, most int) string {
 
 // binary reports whether data is not meant to be read.
 func binary(data []byte) bool {
-	if strings.ContainsRune(string(data), 0) {
+	if bytes.IndexByte(data, 0) >= 0 {
 		return true
 	}
 	bad := 0

@@ -71,6 +71,9 @@ func RealPath(name string) string {
 	return filepath.Join(RealPath(filepath.Dir(name)), filepath.Base(name))
 }
 
+// Images returns the directory of images beside a data directory, where it really is: either may be a link.
+func Images(data string) string { return RealPath(data + "-images") }
+
 // Place returns what to hide so that nobody sees a file with a secret. If its directory is for secrets alone, it
 // is the directory, because a renewed file has the same name but is another file.
 func Place(file string) string {

@@ -16,6 +16,7 @@ func allowances() []allowance {
 		{"distrotest", "TestADistribution", "emulated machines take an hour and more; make distro and make matrix try them"},
 		{"cmd/paddock", "TestJobs/jail/postgres", "PostgreSQL does not run as root; TestJobsAsUser and TestPackagesInAnImage run it"},
 		{"cmd/paddock", "TestJobs/gvisor/postgres", "PostgreSQL does not run as root; TestJobsAsUser and TestPackagesInAnImage run it"},
+		{"internal/box", "TestTheImagesAreHiddenWhereTheyReallyAre", "root's data has a place of its own, which no variable names"},
 		{"internal/cgroup", "TestBuffersOfSocketsAreLimited/version_2_alone", "version 2 has no controllers where version 1 has them"},
 		{"internal/cli/auxiliary", "TestCosignAcceptsAnAttestationAndNoOther", "a build of cosign takes half an hour; PADDOCK_TEST_COSIGN names one"},
 		{"internal/image/store", "TestTheSignatureOfCosignIsVerified", "a build of cosign takes half an hour; PADDOCK_TEST_COSIGN names one"},

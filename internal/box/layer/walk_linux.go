@@ -40,7 +40,7 @@ var errStop = errors.New("stop")
 // entries yields the files of a box whose private file system root is.
 func (w walk) entries(ctx context.Context, root *os.File) iter.Seq2[snapshot.Entry, error] {
 	return func(yield func(snapshot.Entry, error) bool) {
-		w.ctx, w.yield, w.shared = ctx, yield, map[uint64]int64{}
+		w.ctx, w.yield, w.shared = ctx, yield, map[uint64]int64{} //nolint:fatcontext // the copy lives as long as the call
 		dirs := slices.SortedFunc(slices.Values(w.dirs), snapshot.Compare)
 		for _, dir := range dirs {
 			err := w.place(root, dir)

@@ -56,19 +56,19 @@ func images(a *cli.App) (*store.Store, error) {
 // dialRegistry connects to a registry that the caller names, wherever it is. What the registry leads to has a public
 // address, unless the registry itself is at a private one.
 func dialRegistry() func(ctx context.Context, private bool, home, network, address string) (net.Conn, error) {
-	var inside atomic.Bool
+	var at registryPlace
 	return func(ctx context.Context, _ bool, home, network, address string) (net.Conn, error) {
 		own := address == home || address == net.JoinHostPort(home, "443") || address == net.JoinHostPort(home, "80")
 		d := net.Dialer{Control: func(_, to string, _ syscall.RawConn) error {
-			at, err := netip.ParseAddrPort(to)
+			peer, err := netip.ParseAddrPort(to)
 			if err != nil {
 				return fmt.Errorf("%s: %w: %w", to, err, paddock.Invalid)
 			}
-			err = decide.CheckAddress(at.Addr().WithZone(""), nil)
+			err = decide.CheckAddress(peer.Addr().WithZone(""), nil)
 			if own {
 				return nil
 			}
-			if err != nil && !inside.Load() {
+			if err != nil && !at.inside() {
 				return fmt.Errorf("the registry leads to an address of a private network: %w", err)
 			}
 			return nil
@@ -77,13 +77,26 @@ func dialRegistry() func(ctx context.Context, private bool, home, network, addre
 		if err != nil || !own {
 			return conn, err
 		}
-		// A connection that only was tried tells nothing: a name may have an address of a private network beside its own.
-		if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && decide.CheckAddress(at.Addr().WithZone(""), nil) != nil {
-			inside.Store(true)
-		}
+		at.saw(conn.RemoteAddr().String()) // an address that only was tried tells nothing
 		return conn, nil
 	}
 }
+
+// A registryPlace is where a registry is, by the connections to its name. Who owns the name can lead one of them to a machine
+// of a private network, which need not be the registry. A registry that was at a public address may lead nowhere private.
+type registryPlace struct{ within, outside atomic.Bool }
+
+func (r *registryPlace) saw(address string) {
+	at, err := netip.ParseAddrPort(address)
+	if err == nil && decide.CheckAddress(at.Addr().WithZone(""), nil) != nil {
+		r.within.Store(true)
+	} else {
+		r.outside.Store(true)
+	}
+}
+
+// inside reports whether the registry was at private addresses alone.
+func (r *registryPlace) inside() bool { return r.within.Load() && !r.outside.Load() }
 
 type pullFlags struct {
 	always, json, digest, login bool

@@ -115,3 +115,20 @@ func TestARegistryLeadsToNoPrivateAddress(t *testing.T) {
 		c.Close()
 	}
 }
+
+// A name that leads to a private network once, and to a public address before or after, is that of a public registry.
+func TestARegistryIsInsideOnlyIfItIsNowhereElse(t *testing.T) {
+	const private, public = "10.0.0.1:443", "93.184.215.14:443"
+	for _, c := range []struct {
+		seen []string
+		want bool
+	}{{nil, false}, {[]string{private}, true}, {[]string{public}, false}, {[]string{private, public}, false}, {[]string{public, private}, false}, {[]string{private, private}, true}} {
+		var r registryPlace
+		for _, at := range c.seen {
+			r.saw(at)
+		}
+		if r.inside() != c.want {
+			t.Errorf("%v: %v", c.seen, r.inside())
+		}
+	}
+}

@@ -199,7 +199,7 @@ func (s *service) cut() error {
 	defer late.Stop()
 	select {
 	case <-done:
-		return errors.Join(append(errs, apiErr)...)
+		return errors.Join(errors.Join(errs...), apiErr)
 	case <-late.C:
 		s.log.Warn("calls are still under way, because their sandboxes do not answer", "after", cutTime)
 		return nil

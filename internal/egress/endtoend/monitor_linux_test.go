@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ func TestAMonitorJudgesTheConnectionsOfAKeptSandbox(t *testing.T) {
 				s.Ephemeral, s.Monitor = false, &paddock.Monitor{}
 			})
 			get := func(before, host string) string {
-				return b.must(t, before+`python3 `+inside+`/fetch.py "$1"`, fmt.Sprintf("http://%s:%d/", host, w.HTTP))
+				return b.must(t, before+`python3 `+inside+`/fetch.py "$1"`, "http://"+net.JoinHostPort(host, fmt.Sprint(w.HTTP))+"/")
 			}
 			if out := get("", "first.test"); !strings.HasPrefix(out, "fetched") {
 				t.Fatalf("the first host: %s\n\t%s", out, b.events)

@@ -170,7 +170,7 @@ func (c *copier) source(name string) error {
 		return fmt.Errorf("%s: it is a link that leads to nothing in %s: what is outside is never copied: %w", clip(name), c.what, paddock.NotFound)
 	case !there:
 		return fmt.Errorf("%s: it is not in %s: %w", clip(name), c.what, paddock.NotFound)
-	case left && !(n.isDir() && c.again()):
+	case left && (!n.isDir() || !c.again()):
 		return fmt.Errorf("%s: .dockerignore or --exclude leaves it out: %w", clip(name), paddock.NotFound)
 	case n.isDir():
 		to := strings.TrimPrefix(c.step.To, "/")
@@ -202,7 +202,7 @@ func (c *copier) target(base, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !strings.HasSuffix(c.step.To, "/") && !(there && n.isDir()) && !c.step.Parents {
+	if !strings.HasSuffix(c.step.To, "/") && (!there || !n.isDir()) && !c.step.Parents {
 		dir, base := path.Split(to)
 		at, err := c.w.directory(dir)
 		return path.Join(at, base), err

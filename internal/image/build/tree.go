@@ -141,9 +141,8 @@ func (t *tree) read(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("/%s of the image: %w: %w", name, err, paddock.Invalid)
 	}
-	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("/%s of the image: %w: %w", name, err, paddock.Invalid)
 	}
 	if int64(len(data)) > most {

@@ -115,7 +115,7 @@ func (d *driver) follows(st paddock.Status) bool { return st.Monitor != nil && d
 
 // find returns a sandbox whose monitor is followed. If there is none of that name, the error is NotFound.
 func (d *driver) find(id paddock.ID) (follower, error) {
-	sb, err := d.Driver.Open(d.ctx, id)
+	sb, err := d.Open(d.ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func firstLayer() (*os.File, error) {
 }
 
 // beginning makes the link, and returns the annotations of a box.
-func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
+func (s *supervisor) beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
 	annotations := map[string]string{}
 	if k.ImageFile {
 		annotations[boot.RootfsPrefix+"source"] = boxinit.ImageFile
@@ -181,21 +181,32 @@ func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]strin
 	if !k.Layered {
 		return annotations, nil
 	}
-	to := os.DevNull
-	switch {
-	case k.Memory:
-	case len(image) == 1:
-		to = fmt.Sprintf("/proc/self/fd/%d", image[0].Fd())
-	case k.ImageFile:
-		f, err := firstLayer()
-		if err != nil {
-			return nil, err
-		}
-		to = fmt.Sprintf("/proc/self/fd/%d", f.Fd()) // open as long as this process runs
+	to, err := s.beginsWith(k, image)
+	if err != nil {
+		return nil, err
 	}
 	if err := os.Symlink(to, layerLink); err != nil {
 		return nil, err
 	}
 	annotations[layerAnnotation] = layerLink
 	return annotations, nil
+}
+
+// beginsWith returns a name of the archive with which the private layer begins, and keeps that open: gVisor opens it by
+// its number when it starts.
+func (s *supervisor) beginsWith(k *boxinit.GuestKernelConfig, image []*os.File) (string, error) {
+	switch {
+	case k.Memory:
+		return os.DevNull, nil
+	case len(image) == 1:
+		s.layer = image[0]
+	case k.ImageFile:
+		var err error
+		if s.layer, err = firstLayer(); err != nil {
+			return "", err
+		}
+	default:
+		return os.DevNull, nil
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", s.layer.Fd()), nil
 }

@@ -63,6 +63,7 @@ type supervisor struct {
 	watch *boxinit.HostWatch // nil if nothing is mounted
 
 	child *os.File // program that gVisor's processes start with; nil is this program
+	layer *os.File // archive with which the private layer begins, or nil
 
 	stopped bool // saved, and must not run again
 }
@@ -83,7 +84,7 @@ func (s *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 		return err
 	}
 	spec := specification(c)
-	if spec.Annotations, err = beginning(c.GuestKernel, f.Image); err != nil {
+	if spec.Annotations, err = s.beginning(c.GuestKernel, f.Image); err != nil {
 		return err
 	}
 	bundle := filepath.Join(boxinit.State, "bundle")
