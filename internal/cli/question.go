@@ -171,7 +171,7 @@ Exit status: 0, or 125 if the question does not wait any more.`,
 					return err
 				}
 				if err := paddock.AnswerMonitor(ctx, sb, args[1], allow); err != nil {
-					return Otherwise(err, "`paddock questions` lists those that wait")
+					return WithHint(err, "`paddock questions` lists those that wait")
 				}
 				return nil
 			})
