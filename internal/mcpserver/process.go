@@ -236,7 +236,7 @@ func (b *box) piece(ctx context.Context, pid paddock.PID, from, length int64) ([
 	select {
 	case <-got.full:
 		cancel()
-		_ = <-ended // it was given up
+		<-ended //nolint:errcheck // it was given up
 	case err := <-ended:
 		if err != nil {
 			return nil, err
