@@ -23,6 +23,9 @@ type Options struct {
 	// Python is the directory of the Python interpreter, as [sim.Options] has it.
 	Python string
 
+	// Snapshots is a directory for snapshots, as [sim.Options] has it.
+	Snapshots string
+
 	// Private lists the caller's files that no sandbox may see.
 	Private private.Files
 
@@ -43,5 +46,5 @@ type Options struct {
 // New makes a driver. Away from Linux there is no wall around the process: it
 // is the plain driver, whose Info lists none.
 func New(o Options) (*sim.Driver, error) {
-	return sim.New(sim.Options{Limits: o.Limits, Python: o.Python, Private: o.Private})
+	return sim.New(sim.Options{Limits: o.Limits, Python: o.Python, Snapshots: o.Snapshots, Private: o.Private})
 }
