@@ -207,7 +207,7 @@ func fileScripts(id string) []spell {
 	case "A14", "A26":
 		return []spell{{"set-id mode", `echo x > "$W/s" && chmod 6755 "$W/s"`}, {"install", `install -m 4755 /bin/cat "$W/i"`}, {"change a set-id file", `echo x >> "$PREPARED"`}, {"change mode of one", `chmod 4777 "$W/main.py"`}}
 	case "A27":
-		return []spell{{"chmod", `chmod 0 "$W"`}, {"chmod from inside", `cd "$W" && chmod 777 .`}, {"chmod from below", `cd "$W" && mkdir top && chmod 0 top/..`}}
+		return []spell{{"chmod", `chmod 0 "$W" && chmod 755 "$W"`}, {"chmod from inside", `cd "$W" && chmod 777 .`}, {"chmod from below", `cd "$W" && mkdir top && chmod 0 top/.. && chmod 755 "$W"`}}
 	case "A15":
 		return []spell{
 			{"make a block device", `mknod "$W/b" b 8 0 && head -c 512 "$W/b"`}, {"make a memory device", `mknod /tmp/m c 1 1 && head -c 512 /tmp/m`}, {"open disks", `head -c 512 /dev/sda /dev/vda /dev/mem /dev/kmsg /dev/port`}, {"list devices", `ls -l /dev`},

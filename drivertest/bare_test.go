@@ -150,6 +150,8 @@ func (d *bare) check(spec paddock.Spec) error {
 		return fmt.Errorf("policy of files: %w", paddock.Unsupported)
 	case spec.Undo != paddock.UndoOff:
 		return fmt.Errorf("undo: %w", paddock.Unsupported)
+	case spec.Monitor != nil:
+		return fmt.Errorf("monitor: %w", paddock.Unsupported)
 	case spec.Sudo:
 		return fmt.Errorf("sudo: %w", paddock.Unsupported)
 	case len(spec.Policy.KeyAgents) > 0:

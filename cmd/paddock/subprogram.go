@@ -19,7 +19,7 @@ func auxiliaryCommands() []cobra.Command {
 		{Use: "audit", Short: "Verify, read and attest what paddock run --audit recorded"},
 		{Use: "build [flags] DIR", Short: "Build an image by a Dockerfile, in sandboxes"},
 		{Use: "image", Short: "Pull, list and remove the images that sandboxes start from"},
-		{Use: "mcp", Short: "Give an agent sandboxes as tools of the Model Context Protocol"},
+		{Use: "mcp [flags]", Short: "Give an agent sandboxes as tools of the Model Context Protocol"},
 		{Use: "sim", Short: "Prepare what the tier sim does not carry"},
 		{Use: "vm", Short: "Prepare what the tier microvm does not carry"},
 	}

@@ -197,7 +197,7 @@ func listening(table []byte, to map[int]bool) {
 
 // fromLoopback reports whether a connection from loopback comes to a listener at this address, in words of the host's order.
 func fromLoopback(addr string) bool {
-	const nothing, mapped, one = "00000000", "0000FFFF", "01000000"
+	const nothing, mapped, one = "00000000", "FFFF0000", "01000000"
 	switch len(addr) {
 	case 8:
 		return addr == nothing || strings.HasSuffix(addr, "7F")

@@ -15,16 +15,8 @@ await promise('a fork where the tier keeps no memory', async (t) => {
   t.ok(await sandbox.isRunning())
 })
 
-await promise('a pause without memory where the tier keeps no files', async (t) => {
-  await t.rejects(sandbox.pause({ keepMemory: false }), /400: the tier jail cannot take this snapshot/)
-  t.ok(await sandbox.isRunning())
+await promise('a pause without memory when the time is over', async (t) => {
   await t.rejects(Sandbox.create(process.env.TEMPLATE, { lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } }), /autoPauseMemory false/)
-})
-
-await promise('a template where the tier keeps none, when its steps are done', async (t) => {
-  const logs = []
-  await t.rejects(Template.build(Template().fromTemplate(process.env.TEMPLATE).runCmd('echo so far'), 'rig-refused', { onBuildLogs: (entry) => logs.push(entry.message) }), /the tier jail cannot take a snapshot/)
-  t.ok(logs.some((line) => line.includes('so far')), logs.join('\n'))
 })
 
 await promise('files of another user where the tier has none', async (t) => {
