@@ -232,10 +232,10 @@ func TestABrokenCheckpointIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := filepath.Join(data, string(id))
-		parts := []string{"files.tar"}
-		if memory {
-			parts = []string{"state", "index", "pages"}
+		kind, at := paddock.Conflict, filepath.Join(data, string(id))
+		parts := []string{"state", "index", "pages"}
+		if !memory {
+			kind, at, parts = paddock.Invalid, filepath.Join(data, "files", "snapshot"), []string{string(id)}
 		}
 		type damage struct {
 			what string
@@ -247,11 +247,15 @@ func TestABrokenCheckpointIsRefused(t *testing.T) {
 		for _, part := range parts {
 			file := filepath.Join(at, part)
 			list = append(list,
-				damage{part + " with a bit changed", func(t *testing.T) { change(t, file, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) }, paddock.Conflict, "damaged"},
-				damage{part + " cut short", func(t *testing.T) { change(t, file, func(b []byte) []byte { return b[:len(b)/2] }) }, paddock.Conflict, "damaged"},
-				damage{part + " emptied", func(t *testing.T) { change(t, file, func([]byte) []byte { return nil }) }, paddock.Conflict, "damaged"},
-				damage{part + " missing", func(t *testing.T) { rename(t, file) }, paddock.Conflict, "missing"},
+				damage{part + " with a bit changed", func(t *testing.T) { change(t, file, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) }, kind, "damaged"},
+				damage{part + " cut short", func(t *testing.T) { change(t, file, func(b []byte) []byte { return b[:len(b)/2] }) }, kind, "damaged"},
+				damage{part + " emptied", func(t *testing.T) { change(t, file, func([]byte) []byte { return nil }) }, kind, "damaged"},
 			)
+			if memory {
+				list = append(list, damage{part + " missing", func(t *testing.T) { rename(t, file) }, paddock.Conflict, "missing"})
+			} else {
+				list = append(list, damage{"missing", func(t *testing.T) { rename(t, file) }, paddock.NotFound, ""})
+			}
 		}
 		about := filepath.Join(at, "checkpoint.json")
 		edit := func(key string, value any) func(t *testing.T) {
@@ -270,14 +274,15 @@ func TestABrokenCheckpointIsRefused(t *testing.T) {
 				})
 			}
 		}
-		list = append(list,
-			damage{"another gVisor", edit("kernel", "gVisor 19990101"), paddock.Unsupported, "saved by gVisor 19990101"},
-			damage{"another format", edit("format", 99), paddock.Unsupported, "format 99"},
-			damage{"a description that is none", func(t *testing.T) { change(t, about, func(b []byte) []byte { return b[:len(b)/2] }) }, paddock.Conflict, "damaged"},
-			damage{"no description", func(t *testing.T) { rename(t, about) }, paddock.NotFound, ""},
-		)
+		described := []damage{
+			{"another gVisor", edit("kernel", "gVisor 19990101"), paddock.Unsupported, "saved by gVisor 19990101"},
+			{"another format", edit("format", 99), paddock.Unsupported, "format 99"},
+			{"a description that is none", func(t *testing.T) { change(t, about, func(b []byte) []byte { return b[:len(b)/2] }) }, paddock.Conflict, "damaged"},
+			{"no description", func(t *testing.T) { rename(t, about) }, paddock.NotFound, ""},
+			{"another agent", edit("agent", "00000000"), paddock.Unsupported, "another version of Paddock"},
+		}
 		if memory {
-			list = append(list, damage{"another agent", edit("agent", "00000000"), paddock.Unsupported, "another version of Paddock"})
+			list = append(list, described...)
 		}
 		for _, row := range list {
 			t.Run(row.what, func(t *testing.T) {

@@ -27,7 +27,7 @@ func TestRemovingASnapshotTakesThatAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(data)
-	if err != nil || len(entries) != kept+3 {
+	if err != nil || len(entries) != kept+2 { // with memory, and paused; those of files alone lie in one directory, which was counted or is new
 		t.Fatalf("%v, %v", entries, err)
 	}
 	for _, e := range entries {
