@@ -35,6 +35,7 @@ func watch(t *testing.T, base paddock.Spec, open Open, m paddock.Monitor) *judge
 		t.Fatal(err)
 	}
 	w := &judged{session: session{work: filepath.Join(dir, "work"), state: filepath.Join(dir, "state")}, open: open, journal: filepath.Join(dir, "journal")}
+	clearLater(t, w.journal)
 	for _, name := range []string{filepath.Dir(workflow), "src"} {
 		if err := os.MkdirAll(filepath.Join(w.work, name), 0o755); err != nil {
 			t.Fatal(err)

@@ -189,6 +189,15 @@ func begin(t *testing.T, spec paddock.Spec, open Open) *session {
 	return create(t, spec, open)
 }
 
+// clearLater removes a journal when the test ends. The keeper of a sandbox trims the journal after the sandbox is gone.
+func clearLater(t *testing.T, journal string) {
+	t.Cleanup(func() {
+		for errors.Is(os.RemoveAll(journal), syscall.ENOTEMPTY) {
+			runtime.Gosched()
+		}
+	})
+}
+
 // create makes a sandbox with a workspace.
 func create(t *testing.T, spec paddock.Spec, open Open) *session {
 	t.Helper()
@@ -197,11 +206,7 @@ func create(t *testing.T, spec paddock.Spec, open Open) *session {
 		t.Fatal(err)
 	}
 	s := &session{work: filepath.Join(dir, "work"), state: filepath.Join(dir, "state")}
-	t.Cleanup(func() {
-		for errors.Is(os.RemoveAll(filepath.Join(dir, "steps")), syscall.ENOTEMPTY) { // the keeper trims it after the sandbox is gone
-			runtime.Gosched()
-		}
-	})
+	clearLater(t, filepath.Join(dir, "steps"))
 	if err := furnish(s.work); err != nil {
 		t.Fatal(err)
 	}
