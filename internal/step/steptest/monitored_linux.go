@@ -266,7 +266,7 @@ func MonitoredAlone(t *testing.T, base paddock.Spec, open Open) {
 func MonitoredPause(t *testing.T, base paddock.Spec, open Open) {
 	t.Helper()
 	w := watch(t, base, open, paddock.Monitor{Removed: 5})
-	p, _ := w.begins(t, `rm -rf src; sleep 100000`)
+	p, _ := w.begins(t, `for f in src/*; do rm -f "$f" || break; done; sleep 100000`) // it asks once
 	q := w.question(t)
 	if q.Rule != "delete-many" || !q.Pauses || q.Done {
 		t.Errorf("the question is %+v", q)
