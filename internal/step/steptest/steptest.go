@@ -191,6 +191,7 @@ func begin(t *testing.T, spec paddock.Spec, open Open) *session {
 
 // clearLater removes a journal when the test ends. The keeper of a sandbox trims the journal after the sandbox is gone.
 func clearLater(t *testing.T, journal string) {
+	t.Helper()
 	t.Cleanup(func() {
 		for errors.Is(os.RemoveAll(journal), syscall.ENOTEMPTY) {
 			runtime.Gosched()
