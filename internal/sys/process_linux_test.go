@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestALockIsThatOfTheDirectoryWhichHasThePath(t *testing.T) {
@@ -23,13 +25,14 @@ func TestALockIsThatOfTheDirectoryWhichHasThePath(t *testing.T) {
 		f   *os.File
 		err error
 	}
+	other := path + "-other"
 	got := make(chan locked, 1)
 	go func() {
 		f, err := LockDir(t.Context(), path)
 		got <- locked{f, err}
 	}()
 	time.Sleep(20 * time.Millisecond) // it has the first one open, most likely
-	if err := errors.Join(os.Rename(path, path+"-away"), os.Mkdir(path, 0o700), first.Close()); err != nil {
+	if err := errors.Join(os.Mkdir(other, 0o700), unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE), first.Close()); err != nil {
 		t.Fatal(err)
 	}
 	second := <-got
