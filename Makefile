@@ -44,7 +44,7 @@ LINT    := $(TOOLS)/$(notdir $(GOLANGCI_LINT))
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 # What tests take from this clone, and from this machine.
-TESTENV = PADDOCK_TEST_PROGRAMS=$(TMP)/programs PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) PADDOCK_TEST_AGENTS=$$(ls -d $(TMP)/agents 2>/dev/null || true)
+TESTENV = PADDOCK_TEST_PROGRAMS=$(TMP)/programs PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) PADDOCK_TEST_AGENTS=$$(ls -d $(TMP)/agents 2>/dev/null || true) PADDOCK_TEST_BUILT=$(CURDIR)/bin
 KERNELS = PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)
 
 DISKS   = PADDOCK_TEST_DISTRO=$(TOOLS)/disks
@@ -101,7 +101,7 @@ programs: build
 
 .PHONY: test
 test: deps programs $(if $(CI),referees machine python sdk clients plotting agents) ## Run every test, of the heaviest suites a sample (make matrix has all)
-	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
+	export $(TESTENV) $(if $(CI),$(KERNELS)) CGO_ENABLED=0; \
 	$(TESTRUN) -sample -budget=$(BUDGET) -costs=$(COSTS) -- $(if $(CI),-count=1 -vet=off) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
