@@ -170,11 +170,13 @@ func (p *published) refuse() {
 }
 
 // isService reports whether programs connect to a port of this machine without a person who asks for it, and then tell
-// passwords or obey. A sandbox that listens there gets another number.
+// passwords or obey: servers of data, proxies, collectors, and the debuggers that a program calls. A sandbox that listens
+// there gets another number.
 func isService(port int) bool {
 	return slices.Contains([]int{
-		1080, 1433, 1521, 1883, 2049, 2181, 2375, 2376, 2377, 2379, 2380, 3128, 3306, 3389, 4222, 4317, 4318, 5037, 5432, 5672, 5900, 5984, 5985, 6000,
-		6379, 6443, 7687, 8086, 8200, 8500, 8883, 9042, 9092, 9200, 9222, 9229, 10250, 11211, 11434, 15672, 16443, 19530, 27017, 50051,
+		1025, 1080, 1087, 1433, 1521, 1883, 2049, 2181, 2375, 2376, 2377, 2379, 2380, 3128, 3306, 3389, 4222, 4317, 4318, 5005, 5037, 5432, 5672, 5900,
+		5984, 5985, 6000, 6379, 6443, 7687, 7890, 8086, 8118, 8125, 8200, 8500, 8883, 9003, 9042, 9050, 9092, 9150, 9200, 9222, 9229, 9411, 10250, 10808,
+		10809, 11211, 11434, 14268, 15672, 16443, 19530, 24224, 26257, 27017, 33060, 50051,
 	}, port)
 }
 

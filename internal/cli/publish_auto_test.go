@@ -94,11 +94,12 @@ func TestAPortIsPublishedWhenSomethingBeginsToListen(t *testing.T) {
 	w, said := newWatch(t, 3001)
 	w.asked[8080] = true // by name
 	for range 3 {
-		w.settle(ports(22, 1023, 3000, 3001, 5432, 8080))
+		w.settle(ports(22, 1023, 3000, 3001, 5432, 8080, 9003))
 	}
 	want := "paddock: port 3000 of the sandbox is at http://localhost:3000\n" +
 		"paddock: port 3001 of the sandbox is at http://localhost:40001\n" + // taken
-		"paddock: port 5432 of the sandbox is at http://localhost:40002\n" // not in the place of a database
+		"paddock: port 5432 of the sandbox is at http://localhost:40002\n" + // not in the place of a database
+		"paddock: port 9003 of the sandbox is at http://localhost:40003\n" // nor of a debugger, which programs obey
 	if said.String() != want {
 		t.Errorf("%s\nwant\n%s", said, want)
 	}
@@ -111,7 +112,7 @@ func TestAPortIsPublishedWhenSomethingBeginsToListen(t *testing.T) {
 	said.Reset()
 	w.settle(ports())
 	w.settle(ports())
-	if len(w.at) != 3 {
+	if len(w.at) != 4 {
 		t.Errorf("%d ports", len(w.at))
 	}
 	w.settle(ports())

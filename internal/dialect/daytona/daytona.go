@@ -65,7 +65,7 @@ type Handler struct {
 	mu     sync.Mutex
 	closed bool
 	boxes  map[paddock.ID]*box // guarded by mu
-	ptys   map[ptyKey]pty      // guarded by mu
+	ptys   map[ptyKey]*pty     // guarded by mu
 }
 
 // New loads the records of the store.
@@ -85,7 +85,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	h := &Handler{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, ptys: map[ptyKey]pty{}}
+	h := &Handler{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, ptys: map[ptyKey]*pty{}}
 	if err := h.load(ctx); err != nil {
 		return nil, err
 	}

@@ -20,10 +20,10 @@ const timedOut = websocket.StatusCode(4008)
 // interpretTable returns the routes of contexts of Python, which keep their state.
 func interpretTable() []route {
 	return []route{
-		{"GET /process/interpreter/context", (*call).contexts},
-		{"POST /process/interpreter/context", (*call).makeContext},
-		{"DELETE /process/interpreter/context/{cid}", (*call).removeContext},
-		{"GET /process/interpreter/execute", (*call).interpret},
+		{"GET /process/interpreter/context", (*call).contexts, false},
+		{"POST /process/interpreter/context", (*call).makeContext, false},
+		{"DELETE /process/interpreter/context/{cid}", (*call).removeContext, false},
+		{"GET /process/interpreter/execute", (*call).interpret, false},
 	}
 }
 

@@ -51,6 +51,36 @@ func (h *Handler) endPTYs(box paddock.ID) {
 	}
 }
 
+// ptysNow copies what is known of a sandbox's sessions.
+func (h *Handler) ptysNow(box paddock.ID) map[ptyKey]*pty {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := map[ptyKey]*pty{}
+	for k, p := range h.ptys {
+		if k.box == box {
+			now[k] = p
+		}
+	}
+	return now
+}
+
+// sweepPTYs forgets those that have ended: known were there before the list of what runs was read. So no more is kept than a
+// sandbox can have at a time.
+func (h *Handler) sweepPTYs(known map[ptyKey]*pty, runs []paddock.ProcessInfo) {
+	for k := range known {
+		if slices.ContainsFunc(runs, func(i paddock.ProcessInfo) bool { return i.Args[4] == k.id }) {
+			delete(known, k)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for k, p := range known {
+		if h.ptys[k] == p { // or it is another one by now
+			delete(h.ptys, k)
+		}
+	}
+}
+
 // A toldPTY is a session as clients see it.
 type toldPTY struct {
 	ID        string            `json:"id"`
@@ -65,7 +95,10 @@ type toldPTY struct {
 
 func (h *Handler) tellPTY(box paddock.ID, i paddock.ProcessInfo) toldPTY {
 	h.mu.Lock()
-	p := h.ptys[ptyKey{box, i.Args[4]}]
+	p, ok := h.ptys[ptyKey{box, i.Args[4]}]
+	if !ok {
+		p = &pty{}
+	}
 	h.mu.Unlock()
 	t := toldPTY{ID: i.Args[4], Active: i.Exit == nil, Cols: p.size.Cols, Rows: p.size.Rows, Cwd: i.Dir, Envs: p.envs, CreatedAt: i.Started.UTC().Format("2006-01-02T15:04:05.000Z07:00")}
 	if t.Cols == 0 {
@@ -170,10 +203,12 @@ func (c *call) begin(q newPTY, out paddock.Output) (paddock.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := c.h.ptysNow(rec.ID)
 	list, err := c.ptysOf(sb)
 	if err != nil {
 		return nil, err
 	}
+	c.h.sweepPTYs(known, list)
 	if slices.ContainsFunc(list, func(i paddock.ProcessInfo) bool { return i.Args[4] == q.ID }) {
 		return nil, refuse(http.StatusConflict, paddock.Exists, "PTY session with ID %s already exists", dialect.Printable(q.ID))
 	}
@@ -186,7 +221,7 @@ func (c *call) begin(q newPTY, out paddock.Output) (paddock.Process, error) {
 		return nil, err
 	}
 	c.h.mu.Lock()
-	c.h.ptys[ptyKey{rec.ID, q.ID}] = pty{size, q.Envs}
+	c.h.ptys[ptyKey{rec.ID, q.ID}] = &pty{size, q.Envs}
 	c.h.mu.Unlock()
 	return p, nil
 }
@@ -239,7 +274,11 @@ func (c *call) resizePTY() error {
 	}
 	c.h.mu.Lock()
 	key := ptyKey{rec.ID, i.Args[4]}
-	c.h.ptys[key] = pty{size, c.h.ptys[key].envs}
+	next := &pty{size: size}
+	if p := c.h.ptys[key]; p != nil {
+		next.envs = p.envs
+	}
+	c.h.ptys[key] = next
 	c.h.mu.Unlock()
 	return c.json(http.StatusOK, c.h.tellPTY(rec.ID, i))
 }

@@ -25,101 +25,102 @@ type call struct {
 type route struct {
 	pattern string
 	answer  func(*call) error
+	looks   bool // it only looks. A WebSocket that brings input, and what runs a program inside, do more, though they are a GET
 }
 
 // controlTable returns the routes of the control plane.
 func controlTable() []route {
 	const box = "/api/sandbox/{id}"
 	return []route{
-		{"GET /api/config", (*call).config},
-		{"POST /api/sandbox", (*call).create},
-		{"GET /api/sandbox", (*call).list},
-		{"GET /api/sandbox/paginated", (*call).list},
-		{"GET " + box, (*call).get},
-		{"DELETE " + box, (*call).remove},
-		{"POST " + box + "/start", (*call).start},
-		{"POST " + box + "/stop", (*call).stop},
-		{"POST " + box + "/pause", (*call).pause},
-		{"POST " + box + "/resume", (*call).start},
-		{"POST " + box + "/recover", (*call).start},
-		{"PUT " + box + "/labels", (*call).setLabels},
-		{"POST " + box + "/autostop/{n}", (*call).autoStop},
-		{"POST " + box + "/autopause/{n}", (*call).autoPause},
-		{"POST " + box + "/autoarchive/{n}", (*call).autoArchive},
-		{"POST " + box + "/autodelete/{n}", (*call).autoDelete},
-		{"POST " + box + "/ttl/{n}", (*call).ttl},
-		{"POST " + box + "/public/{is}", (*call).public},
-		{"POST " + box + "/last-activity", (*call).activity},
-		{"POST " + box + "/network-settings", (*call).setNetwork},
-		{"POST " + box + "/resize", (*call).resize},
-		{"GET " + box + "/toolbox-proxy-url", (*call).toolboxURL},
-		{"POST " + box + "/snapshot", (*call).makeSnapshot},
-		{"POST " + box + "/fork", (*call).fork},
-		{"GET /api/snapshots", (*call).listSnapshots},
-		{"GET /api/snapshots/{id}", (*call).getSnapshot},
-		{"DELETE /api/snapshots/{id}", (*call).removeSnapshot},
-		{"POST /api/snapshots/{id}/activate", (*call).getSnapshot},
-		{"GET /api/volumes", (*call).none},
-		{"GET /api/secret", (*call).none},
-		{"GET /api/warm-pools", (*call).none},
+		{"GET /api/config", (*call).config, true},
+		{"POST /api/sandbox", (*call).create, false},
+		{"GET /api/sandbox", (*call).list, true},
+		{"GET /api/sandbox/paginated", (*call).list, true},
+		{"GET " + box, (*call).get, true},
+		{"DELETE " + box, (*call).remove, false},
+		{"POST " + box + "/start", (*call).start, false},
+		{"POST " + box + "/stop", (*call).stop, false},
+		{"POST " + box + "/pause", (*call).pause, false},
+		{"POST " + box + "/resume", (*call).start, false},
+		{"POST " + box + "/recover", (*call).start, false},
+		{"PUT " + box + "/labels", (*call).setLabels, false},
+		{"POST " + box + "/autostop/{n}", (*call).autoStop, false},
+		{"POST " + box + "/autopause/{n}", (*call).autoPause, false},
+		{"POST " + box + "/autoarchive/{n}", (*call).autoArchive, false},
+		{"POST " + box + "/autodelete/{n}", (*call).autoDelete, false},
+		{"POST " + box + "/ttl/{n}", (*call).ttl, false},
+		{"POST " + box + "/public/{is}", (*call).public, false},
+		{"POST " + box + "/last-activity", (*call).activity, false},
+		{"POST " + box + "/network-settings", (*call).setNetwork, false},
+		{"POST " + box + "/resize", (*call).resize, false},
+		{"GET " + box + "/toolbox-proxy-url", (*call).toolboxURL, true},
+		{"POST " + box + "/snapshot", (*call).makeSnapshot, false},
+		{"POST " + box + "/fork", (*call).fork, false},
+		{"GET /api/snapshots", (*call).listSnapshots, true},
+		{"GET /api/snapshots/{id}", (*call).getSnapshot, true},
+		{"DELETE /api/snapshots/{id}", (*call).removeSnapshot, false},
+		{"POST /api/snapshots/{id}/activate", (*call).getSnapshot, false},
+		{"GET /api/volumes", (*call).none, true},
+		{"GET /api/secret", (*call).none, true},
+		{"GET /api/warm-pools", (*call).none, true},
 	}
 }
 
 // toolboxTable returns the routes of a sandbox's toolbox, below its path.
 func toolboxTable() []route {
 	return []route{
-		{"POST /process/execute", (*call).execute},
-		{"POST /process/code-run", (*call).codeRun},
-		{"GET /process/session", (*call).sessions},
-		{"POST /process/session", (*call).makeSession},
-		{"GET /process/session/{sid}", (*call).session},
-		{"DELETE /process/session/{sid}", (*call).removeSession},
-		{"POST /process/session/{sid}/exec", (*call).sessionExec},
-		{"GET /process/session/{sid}/command/{cid}", (*call).command},
-		{"GET /process/session/{sid}/command/{cid}/logs", (*call).commandLogs},
-		{"POST /process/session/{sid}/command/{cid}/input", (*call).commandInput},
-		{"GET /process/pty", (*call).listPTY},
-		{"POST /process/pty", (*call).makePTY},
-		{"GET /process/pty/create-connect", (*call).createConnectPTY},
-		{"GET /process/pty/{sid}", (*call).getPTY},
-		{"DELETE /process/pty/{sid}", (*call).removePTY},
-		{"POST /process/pty/{sid}/resize", (*call).resizePTY},
-		{"GET /process/pty/{sid}/connect", (*call).connectPTY},
-		{"GET /files", (*call).listFiles},
-		{"DELETE /files", (*call).removeFile},
-		{"GET /files/info", (*call).fileInfo},
-		{"POST /files/folder", (*call).makeFolder},
-		{"POST /files/move", (*call).moveFile},
-		{"POST /files/permissions", (*call).setPermissions},
-		{"GET /files/search", (*call).searchFiles},
-		{"GET /files/find", (*call).findInFiles},
-		{"POST /files/replace", (*call).replaceInFiles},
-		{"GET /files/download", (*call).download},
-		{"POST /files/upload", (*call).upload},
-		{"POST /files/upload-v2", (*call).upload},
-		{"POST /files/bulk-upload", (*call).bulkUpload},
-		{"POST /files/bulk-download", (*call).bulkDownload},
-		{"GET /work-dir", (*call).workDir},
-		{"GET /user-home-dir", (*call).homeDir},
-		{"GET /project-dir", (*call).workDir},
-		{"GET /version", (*call).version},
-		{"GET /system/metrics", (*call).metrics},
+		{"POST /process/execute", (*call).execute, false},
+		{"POST /process/code-run", (*call).codeRun, false},
+		{"GET /process/session", (*call).sessions, true},
+		{"POST /process/session", (*call).makeSession, false},
+		{"GET /process/session/{sid}", (*call).session, true},
+		{"DELETE /process/session/{sid}", (*call).removeSession, false},
+		{"POST /process/session/{sid}/exec", (*call).sessionExec, false},
+		{"GET /process/session/{sid}/command/{cid}", (*call).command, true},
+		{"GET /process/session/{sid}/command/{cid}/logs", (*call).commandLogs, true},
+		{"POST /process/session/{sid}/command/{cid}/input", (*call).commandInput, false},
+		{"GET /process/pty", (*call).listPTY, true},
+		{"POST /process/pty", (*call).makePTY, false},
+		{"GET /process/pty/create-connect", (*call).createConnectPTY, false},
+		{"GET /process/pty/{sid}", (*call).getPTY, true},
+		{"DELETE /process/pty/{sid}", (*call).removePTY, false},
+		{"POST /process/pty/{sid}/resize", (*call).resizePTY, false},
+		{"GET /process/pty/{sid}/connect", (*call).connectPTY, false},
+		{"GET /files", (*call).listFiles, true},
+		{"DELETE /files", (*call).removeFile, false},
+		{"GET /files/info", (*call).fileInfo, true},
+		{"POST /files/folder", (*call).makeFolder, false},
+		{"POST /files/move", (*call).moveFile, false},
+		{"POST /files/permissions", (*call).setPermissions, false},
+		{"GET /files/search", (*call).searchFiles, true},
+		{"GET /files/find", (*call).findInFiles, true},
+		{"POST /files/replace", (*call).replaceInFiles, false},
+		{"GET /files/download", (*call).download, true},
+		{"POST /files/upload", (*call).upload, false},
+		{"POST /files/upload-v2", (*call).upload, false},
+		{"POST /files/bulk-upload", (*call).bulkUpload, false},
+		{"POST /files/bulk-download", (*call).bulkDownload, false},
+		{"GET /work-dir", (*call).workDir, true},
+		{"GET /user-home-dir", (*call).homeDir, true},
+		{"GET /project-dir", (*call).workDir, true},
+		{"GET /version", (*call).version, true},
+		{"GET /system/metrics", (*call).metrics, true},
 	}
 }
 
 func (h *Handler) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range controlTable() {
-		mux.HandleFunc(r.pattern, h.known(fromAPI, r.answer))
+		mux.HandleFunc(r.pattern, h.known(fromAPI, r.looks, r.answer))
 	}
 	for _, r := range slices.Concat(toolboxTable(), gitTable(), interpretTable()) {
 		method, path, _ := strings.Cut(r.pattern, " ")
 		for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
-			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.answer))
+			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.looks, r.answer))
 		}
 	}
 	missing := func(source, text string) http.HandlerFunc {
-		return h.known(source, func(c *call) error { return cannot("%s %s: %s", c.Method, dialect.Printable(c.URL.Path), text) })
+		return h.known(source, true, func(c *call) error { return cannot("%s %s: %s", c.Method, dialect.Printable(c.URL.Path), text) })
 	}
 	mux.HandleFunc("/api/socket.io/", func(w http.ResponseWriter, r *http.Request) { // clients poll at once
 		h.fail(w, r, fromAPI, refuse(404, paddock.NotFound, "this server has no events"))
@@ -129,11 +130,11 @@ func (h *Handler) routes() *http.ServeMux {
 	return mux
 }
 
-// known makes a handler for identified callers.
-func (h *Handler) known(source string, f func(*call) error) http.HandlerFunc {
+// known makes a handler for identified callers. A key that may only look gets what looks.
+func (h *Handler) known(source string, looks bool, f func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w, h: h, ctx: r.Context()}
-		if err := c.identify(); err != nil {
+		if err := c.identify(looks); err != nil {
 			h.fail(w, r, source, err)
 			return
 		}
@@ -151,7 +152,7 @@ func (h *Handler) known(source string, f func(*call) error) http.HandlerFunc {
 }
 
 // identify checks the key.
-func (c *call) identify() error {
+func (c *call) identify(looks bool) error {
 	key, ok := strings.CutPrefix(c.Header.Get("Authorization"), "Bearer ")
 	if !ok || key == "" {
 		return refuse(401, paddock.Denied, "the API key is missing: send it as Authorization: Bearer KEY")
@@ -162,7 +163,7 @@ func (c *call) identify() error {
 		return refuse(401, paddock.Denied, "Invalid credentials")
 	case err != nil:
 		return err
-	case caller.ReadOnly && c.Method != http.MethodGet:
+	case caller.ReadOnly && (!looks || c.Method != http.MethodGet):
 		return refuse(403, paddock.Denied, "this key may only look")
 	}
 	c.caller = caller

@@ -124,6 +124,9 @@ func (b *bench) ask(key, method, path, body string, head ...string) (int, map[st
 		b.Fatal(err)
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return res.StatusCode, nil // it has no end
+	}
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		b.Fatal(err)
@@ -266,5 +269,22 @@ func TestAnUploadThatIsCutLeavesNothing(t *testing.T) {
 	b.want(200, "", "acme", "POST", "/toolbox/"+id+"/files/bulk-upload", form+"\r\n--x--\r\n", "Content-Type", "multipart/form-data; boundary=x")
 	if r := b.want(200, "", "acme", "POST", "/toolbox/"+id+"/process/execute", `{"command":"wc -c dir/a; ls -a dir"}`); !strings.Contains(fmt.Sprint(r["result"]), "100000") || strings.Contains(fmt.Sprint(r["result"]), ".paddock") {
 		t.Errorf("%v", r)
+	}
+}
+
+// Whether a request only looks is not told by its method: a WebSocket begins with GET.
+func TestAKeyThatMayOnlyLookStartsNothing(t *testing.T) {
+	b := newBench(t)
+	id := b.want(200, "", "acme", "POST", "/api/sandbox", `{"target":"sim","networkBlockAll":true}`)["id"].(string)
+	socket := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+	for _, base := range []string{"/toolbox/" + id, "/api/toolbox/" + id + "/toolbox"} {
+		for _, path := range []string{
+			"/process/pty/create-connect?id=a", "/process/pty/a/connect", "/process/interpreter/execute", "/process/interpreter/context", "/git/status?path=.", "/git/history?path=.",
+		} {
+			b.want(403, "may only look", "acme-looker", "GET", base+path, "", socket...)
+		}
+		for _, path := range []string{"/files?path=.", "/process/session", "/process/pty", "/version"} {
+			b.want(200, "", "acme-looker", "GET", base+path, "")
+		}
 	}
 }
