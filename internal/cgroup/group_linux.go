@@ -355,9 +355,9 @@ func (h *Host) Abandoned(keep func(name string) bool) (names []string, err error
 	return h.sweep(keep, func(_ tree, dir string) error {
 		data, err := os.ReadFile(path.Join(dir, "cgroup.procs"))
 		switch {
-		case err != nil:
+		case err != nil && !gone(err):
 			return err
-		case len(bytes.TrimSpace(data)) > 0:
+		case err != nil, len(bytes.TrimSpace(data)) > 0: // somebody else removes it, or it is in use
 			return syscall.EBUSY
 		}
 		return nil

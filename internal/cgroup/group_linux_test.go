@@ -445,6 +445,30 @@ func TestASweepTakesOnlyEmptyGroupsOfTheDead(t *testing.T) {
 	}
 }
 
+func TestAGroupThatGoesMeanwhileIsNotAbandoned(t *testing.T) {
+	h := host(t)
+	cmd := helper(t, "make", "sweep-gone")
+	_ = cmd.Run() // it dies
+	dead, err := h.Open("sweep-gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := false
+	names, err := h.Abandoned(func(name string) bool {
+		if name != "sweep-gone" {
+			return true
+		}
+		asked = true
+		if err := dead.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+		return false
+	})
+	if err != nil || len(names) != 0 || !asked {
+		t.Errorf("%v, %v, asked: %v", names, err, asked)
+	}
+}
+
 func TestAKilledProcessIsNotItsNumber(t *testing.T) {
 	hosts(t, func(t *testing.T, h *Host, l paddock.Limits) {
 		g := create(t, h, "number", l)
