@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -67,6 +68,41 @@ func (s *Store) setPort(ctx context.Context, token string, port int, have string
 		_, err := q.exec("INSERT INTO ports (token, port, public, epoch) VALUES (?, ?, ?, 1) "+have, clean(token), port, public)
 		return err
 	})
+}
+
+// mostEndedLinks is the maximum of signed URLs of one sandbox that are stored as ended before their time.
+const mostEndedLinks = 1000
+
+// EndLink records that a signed URL of a sandbox, named by a mark, is over before it expires. Marks of URLs that had
+// expired by now are forgotten.
+func (s *Store) EndLink(ctx context.Context, token, mark string, expires, now time.Time) error {
+	return s.write(ctx, func(q query) error {
+		var there string
+		if err := q.row("SELECT id FROM sandboxes WHERE token = ?"+q.engine.lock, clean(token)).Scan(&there); err != nil {
+			return absent(err, "sandbox", "")
+		}
+		if _, err := q.exec("DELETE FROM ended_links WHERE token = ? AND expires <= ?", clean(token), now.Unix()); err != nil {
+			return err
+		}
+		var count int
+		if err := q.row("SELECT COUNT(*) FROM ended_links WHERE token = ? AND mark <> ?", clean(token), clean(mark)).Scan(&count); err != nil {
+			return err
+		}
+		if count >= mostEndedLinks {
+			return fmt.Errorf("%d signed URLs of sandbox %s were ended before their time already; make the port private, which ends all of it: %w", count, there, paddock.Exhausted)
+		}
+		_, err := q.exec("INSERT INTO ended_links (token, mark, expires) VALUES (?, ?, ?) ON CONFLICT (token, mark) DO NOTHING", clean(token), clean(mark), expires.Unix())
+		return err
+	})
+}
+
+// LinkEnded reports whether EndLink ended a signed URL of a sandbox.
+func (s *Store) LinkEnded(ctx context.Context, token, mark string) (bool, error) {
+	var count int
+	err := s.read(ctx, func(q query) error {
+		return q.row("SELECT COUNT(*) FROM ended_links WHERE token = ? AND mark = ?", clean(token), clean(mark)).Scan(&count)
+	})
+	return count > 0, err
 }
 
 // Owned returns a sandbox of any tenant.

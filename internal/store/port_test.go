@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"bytes"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -45,6 +47,34 @@ func portsSaid(t *testing.T, e storetest.Engine) {
 	wantKind(t, err, paddock.NotFound)
 	must(t, s.ForgetSandbox(ctx, b.Token))
 	said(80, store.Port{})
+}
+
+func linksEnded(t *testing.T, e storetest.Engine) {
+	s, ctx := world(t, e), t.Context()
+	b := box("one", "acme")
+	add(t, s, b)
+	ended := func(mark string, want bool) {
+		t.Helper()
+		if got, err := s.LinkEnded(ctx, b.Token, mark); err != nil || got != want {
+			t.Errorf("%s: %v, %v", mark, got, err)
+		}
+	}
+	now := time.Unix(1_000_000, 0)
+	ended("a", false)
+	must(t, s.EndLink(ctx, b.Token, "a", now.Add(time.Hour), now))
+	must(t, s.EndLink(ctx, b.Token, "a", now.Add(time.Hour), now))
+	ended("a", true)
+	ended("b", false)
+	for i := range 999 {
+		must(t, s.EndLink(ctx, b.Token, strconv.Itoa(i), now.Add(time.Minute), now))
+	}
+	wantKind(t, s.EndLink(ctx, b.Token, "b", now.Add(time.Hour), now), paddock.Exhausted)
+	must(t, s.EndLink(ctx, b.Token, "b", now.Add(time.Hour), now.Add(time.Minute))) // the others have expired
+	ended("0", false)
+	ended("a", true)
+	wantKind(t, s.EndLink(ctx, "nothing", "a", now.Add(time.Hour), now), paddock.NotFound)
+	must(t, s.ForgetSandbox(ctx, b.Token))
+	ended("a", false)
 }
 
 func secretsKept(t *testing.T, e storetest.Engine) {

@@ -83,6 +83,7 @@ func TestPromises(t *testing.T) {
 		{"a lost sandbox counts for nothing", lostCountsNothing},
 		{"a lease is changed by who knows its version", leaseVersions},
 		{"what is said of a port goes with its sandbox, and closing it counts", portsSaid},
+		{"a signed URL that was ended stays so until it expires", linksEnded},
 		{"a secret is one, and not another's", secretsKept},
 		{"a snapshot is of its tenant alone", ownSnapshots},
 		{"an image is needed as long as a sandbox or a snapshot of it is recorded", imagesNeeded},

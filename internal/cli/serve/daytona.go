@@ -3,25 +3,52 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"time"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/daytona"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
 // openDaytona speaks Daytona's API to the sandboxes of the accounts.
-func openDaytona(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, log *slog.Logger, api *server.Server) (*daytona.Handler, error) {
+func openDaytona(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, log *slog.Logger, srv *server.Server) (*daytona.Handler, error) {
 	return daytona.New(ctx, daytona.Options{
 		Caller: c.dialectCaller, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "daytona"), Disk: int64(f.disk), Wall: a.Wall, Log: log,
 		Enter: func(ctx context.Context, tenant string) (dialect.Place, error) {
-			place, err := api.Enter(ctx, tenant)
+			place, err := srv.Enter(ctx, tenant)
 			if err != nil {
 				return nil, err
 			}
 			return place, nil
 		},
-		Buffer: api.FileBuffer, Room: api.ResultRoom,
+		Buffer: srv.FileBuffer, Room: srv.ResultRoom, Ports: daytonaPorts{c.access},
 	})
+}
+
+// daytonaPorts are the ports that access control leads to, as Daytona's clients name what they ask of it.
+type daytonaPorts struct{ *access.Control }
+
+func (p daytonaPorts) URL(ctx context.Context, tenant string, id paddock.ID, port int) (string, error) {
+	at, err := p.Port(ctx, tenant, id, port)
+	return at.URL, err
+}
+
+func (p daytonaPorts) Public(ctx context.Context, tenant string, id paddock.ID, public bool) error {
+	_, err := p.SetPublic(ctx, tenant, id, access.EveryPort, public)
+	return err
+}
+
+func (p daytonaPorts) Sign(ctx context.Context, tenant, who string, id paddock.ID, port int, life time.Duration) (string, error) {
+	text, _, err := p.Control.Sign(ctx, tenant, who, id, port, api.Link{Lifetime: life})
+	return text, err
+}
+
+func (p daytonaPorts) Serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int) {
+	p.Through(w, r, id, port)
 }

@@ -120,6 +120,9 @@ func (c *call) begun(rec record, from *snapshot) error {
 		}
 		err = c.h.keep(context.WithoutCancel(c.ctx), rec)
 	}
+	if err == nil && rec.Public {
+		err = c.share(rec, true)
+	}
 	if err != nil {
 		return errors.Join(err, sb.Remove(context.WithoutCancel(c.ctx)))
 	}
@@ -163,6 +166,9 @@ func (c *call) plan(q newSandbox) (record, error) {
 		if x.asked {
 			return record{}, cannot("%s", x.words)
 		}
+	}
+	if q.Public && c.h.o.Ports == nil {
+		return record{}, cannot("public: this server leads nobody to ports")
 	}
 	rec := record{
 		ID: newID(), Tier: tierOf(q.Target), Tenant: c.caller.Tenant, Name: q.Name, Labels: q.Labels, Env: q.Env, User: q.User, Snapshot: q.Snapshot, Public: q.Public,

@@ -36,6 +36,9 @@ type Options struct {
 	// Room returns the room for results of a tenant's cells. Nil counts them by sandbox alone.
 	Room func(tenant string) *interpreter.Room
 
+	// Ports leads to ports of sandboxes from outside. Nil means that there is no way.
+	Ports Ports
+
 	// Store keeps records of sandboxes.
 	Store dialect.Store
 

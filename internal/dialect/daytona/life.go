@@ -206,6 +206,9 @@ func (c *call) public() error {
 		return invalid("public is true or false")
 	}
 	rec, err := c.change(func(rec *record) error {
+		if err := c.share(*rec, is); err != nil {
+			return err
+		}
 		rec.Public = is
 		return nil
 	})

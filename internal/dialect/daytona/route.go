@@ -110,7 +110,7 @@ func toolboxTable() []route {
 
 func (h *Handler) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, r := range controlTable() {
+	for _, r := range slices.Concat(controlTable(), previewTable()) {
 		mux.HandleFunc(r.pattern, h.known(fromAPI, r.looks, r.answer))
 	}
 	for _, r := range slices.Concat(toolboxTable(), gitTable(), interpretTable()) {
@@ -118,6 +118,10 @@ func (h *Handler) routes() *http.ServeMux {
 		for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
 			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.looks, r.answer))
 		}
+	}
+	for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
+		mux.HandleFunc(base+"/proxy/{port}", h.proxy)
+		mux.HandleFunc(base+"/proxy/{port}/", h.proxy)
 	}
 	missing := func(source, text string) http.HandlerFunc {
 		return h.known(source, true, func(c *call) error { return cannot("%s %s: %s", c.Method, dialect.Printable(c.URL.Path), text) })

@@ -180,6 +180,7 @@ func TestTenantsAreApart(t *testing.T) {
 			{"GET", "/api/sandbox/" + name}, {"DELETE", "/api/sandbox/" + name}, {"POST", "/api/sandbox/" + name + "/stop"}, {"POST", "/api/sandbox/" + name + "/autostop/5"},
 			{"POST", "/toolbox/" + name + "/process/execute"}, {"GET", "/toolbox/" + name + "/files?path=/"}, {"GET", "/toolbox/" + name + "/process/session"},
 			{"POST", "/api/toolbox/" + name + "/toolbox/process/execute"}, {"GET", "/toolbox/" + name + "/git/status?path=x"}, {"GET", "/toolbox/" + name + "/process/interpreter/context"},
+			{"GET", "/api/sandbox/" + name + "/ports/80/preview-url"}, {"GET", "/api/sandbox/" + name + "/ports/80/signed-preview-url"}, {"POST", "/api/sandbox/" + name + "/ports/80/signed-preview-url/a/expire"},
 		} {
 			b.want(404, "not found", "other", c[0], c[1], `{"command":"id"}`)
 		}
@@ -232,7 +233,7 @@ func TestBadRequestsAreTold(t *testing.T) {
 			t.Errorf("%.80s: %d %v", body, code, v)
 		}
 	}
-	for _, body := range []string{`{"volumes":[{"volumeId":"a"}]}`, `{"secrets":["a"]}`, `{"buildInfo":{"dockerfileContent":"FROM a"}}`, `{"gpu":1}`, `{"outboundProxyUrl":"http://a"}`} {
+	for _, body := range []string{`{"volumes":[{"volumeId":"a"}]}`, `{"secrets":["a"]}`, `{"buildInfo":{"dockerfileContent":"FROM a"}}`, `{"gpu":1}`, `{"public":true}`, `{"outboundProxyUrl":"http://a"}`} {
 		if v := b.want(501, "", "acme", "POST", "/api/sandbox", body); v["code"] != "NOT_SUPPORTED" {
 			t.Errorf("%s: %v", body, v)
 		}

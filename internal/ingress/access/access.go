@@ -12,7 +12,8 @@
 //     port, the count of its closings, the key that asked for it, a path and an end. It
 //     arrives as a parameter of the URL and becomes a cookie of that host alone. It is
 //     valid as long as its key is, so the owner of a stolen key who revokes the key also
-//     revokes what the thief signed;
+//     revokes what the thief signed. Its owner can also end a single one. Clients of
+//     Daytona show it in a header or a parameter of their own;
 //   - the port being public.
 //
 // The control judges each request by the current state of the store. A sandbox of another
@@ -59,6 +60,10 @@ const (
 	SandboxHeader = "Paddock-Sandbox"
 	PortHeader    = "Paddock-Port"
 	Parameter     = "paddock-token"
+
+	// Where clients of Daytona show a signature.
+	PreviewHeader    = "X-Daytona-Preview-Token"
+	PreviewParameter = "DAYTONA_SANDBOX_AUTH_KEY"
 )
 
 // Names of the cookie, with encryption and without: a browser keeps the first to
@@ -178,17 +183,25 @@ func (c *Control) Take(w http.ResponseWriter, r *http.Request) bool {
 	case len(names) != 1 || len(ports) != 1 || !id.Valid(),
 		err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != number:
 		ingress.Refuse(w, r, fmt.Errorf("%s: ID and %s: NUMBER name a port: %w", SandboxHeader, PortHeader, paddock.Invalid))
-	case browser(r):
-		ingress.Refuse(w, r, fmt.Errorf("at the server's own host ports are for programs, not for browsers: %w", paddock.Denied))
 	default:
-		c.serve(w, r, id, port, false)
+		c.Through(w, r, id, port)
 	}
 	return true
 }
 
-// browser tells whether a browser says that it is one.
+// Through answers a request for a port that came to the server's own host, in whichever way it named the port.
+func (c *Control) Through(w http.ResponseWriter, r *http.Request, id paddock.ID, port int) {
+	if browser(r) {
+		ingress.Refuse(w, r, fmt.Errorf("at the server's own host ports are for programs, not for browsers; a server with --domain has a host for each port: %w", paddock.Denied))
+		return
+	}
+	c.serve(w, r, id, port, false)
+}
+
+// browser tells whether a browser says that it is one. Node's fetch says a mode as well, which browsers never do alone
+// (https://www.w3.org/TR/fetch-metadata/#fetch-integration).
 func browser(r *http.Request) bool {
-	return r.Header.Get("Sec-Fetch-Mode") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Sec-Fetch-Dest") != ""
 }
 
 // serve judges a request, and carries it.

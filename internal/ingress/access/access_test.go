@@ -588,7 +588,7 @@ func TestAHeaderNamesAPortForPrograms(t *testing.T) {
 	}
 	y.wants(t, 401, "GET", "anything", "/", name...)
 	y.wants(t, 404, "GET", "anything", "/", "Authorization", "Bearer other", "Paddock-Sandbox", "box", "Paddock-Port", "8080")
-	y.wants(t, 403, "GET", "anything", "/", append([]string{"Sec-Fetch-Mode", "cors"}, key...)...)
+	y.wants(t, 403, "GET", "anything", "/", append([]string{"Sec-Fetch-Site", "same-origin"}, key...)...)
 	for _, bad := range [][]string{
 		{"Paddock-Sandbox", "box"}, {"Paddock-Sandbox", "box", "Paddock-Port", "0"}, {"Paddock-Sandbox", "box", "Paddock-Port", "08"},
 		{"Paddock-Sandbox", "BOX", "Paddock-Port", "80"}, {"Paddock-Sandbox", "box", "Paddock-Sandbox", "theirs", "Paddock-Port", "80"}, {"Paddock-Sandbox", ""},

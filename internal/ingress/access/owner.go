@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/hmac"
 	"fmt"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 	usualLife   = time.Hour
 	longestLife = 7 * 24 * time.Hour
 )
+
+// EveryPort stands for all ports of a sandbox, for [Control.SetPublic].
+const EveryPort = 0
 
 // mine finds a tenant's own sandbox; any other is not there.
 func (c *Control) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
@@ -61,40 +65,74 @@ func (c *Control) SetPublic(ctx context.Context, tenant string, id paddock.ID, p
 
 // Link signs a URL with the right of a key, whose ID is given: it ends with the key.
 func (c *Control) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error) {
-	switch {
-	case ask.Lifetime == 0:
-		ask.Lifetime = usualLife
-	case ask.Lifetime < time.Second || ask.Lifetime > longestLife:
-		return api.Linked{}, fmt.Errorf("a signed URL holds for a second or more, and at most for %v: %w", longestLife, paddock.Invalid)
-	}
-	if !goodKey(key) {
-		return api.Linked{}, fmt.Errorf("a URL is signed for who shows a key: %w", paddock.Denied)
-	}
-	if ask.Path != "" && !goodPrefix(ask.Path) {
-		return api.Linked{}, fmt.Errorf("path %.100q: it begins with a slash, has no empty names, steps or escapes, and at most %d bytes: %w", ask.Path, longestPath, paddock.Invalid)
-	}
 	base, err := c.base(id, port)
 	if err != nil {
 		return api.Linked{}, err
 	}
-	b, err := c.mine(ctx, tenant, id)
+	text, expires, err := c.Sign(ctx, tenant, key, id, port, ask)
 	if err != nil {
 		return api.Linked{}, err
 	}
-	if err := c.o.Store.NamePort(ctx, b.Token, port); err != nil {
-		return api.Linked{}, err
-	}
-	said, err := c.o.Store.Port(ctx, b.Token, port)
-	if err != nil {
-		return api.Linked{}, err
-	}
-	p := pass{expires: c.o.Now().Add(ask.Lifetime).Truncate(time.Second).Add(time.Second), key: key, path: ask.Path}
 	to := ask.Path
 	if to == "" {
 		to = "/"
 	}
-	text := seal(c.o.Key, claim{id: id, token: b.Token, epoch: said.Epoch, port: port}, p)
-	return api.Linked{URL: base + to + "?" + Parameter + "=" + text, Expires: p.expires.UTC()}, nil
+	return api.Linked{URL: base + to + "?" + Parameter + "=" + text, Expires: expires}, nil
+}
+
+// Sign is Link without a URL: it returns the signed text, which also counts in a header, and at the server's own host.
+func (c *Control) Sign(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (text string, expires time.Time, err error) {
+	switch {
+	case ask.Lifetime == 0:
+		ask.Lifetime = usualLife
+	case ask.Lifetime < time.Second || ask.Lifetime > longestLife:
+		return "", time.Time{}, fmt.Errorf("a signed URL holds for a second or more, and at most for %v: %w", longestLife, paddock.Invalid)
+	}
+	if !goodKey(key) {
+		return "", time.Time{}, fmt.Errorf("a URL is signed for who shows a key: %w", paddock.Denied)
+	}
+	if ask.Path != "" && !goodPrefix(ask.Path) {
+		return "", time.Time{}, fmt.Errorf("path %.100q: it begins with a slash, has no empty names, steps or escapes, and at most %d bytes: %w", ask.Path, longestPath, paddock.Invalid)
+	}
+	b, err := c.mine(ctx, tenant, id)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if err := c.o.Store.NamePort(ctx, b.Token, port); err != nil {
+		return "", time.Time{}, err
+	}
+	said, err := c.o.Store.Port(ctx, b.Token, port)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	p := pass{expires: c.o.Now().Add(ask.Lifetime).Truncate(time.Second).Add(time.Second), key: key, path: ask.Path}
+	return seal(c.o.Key, claim{id: id, token: b.Token, epoch: said.Epoch, port: port}, p), p.expires.UTC(), nil
+}
+
+// End ends a signed text of a port before its time, and what is under way to that port. One that has expired has ended.
+func (c *Control) End(ctx context.Context, tenant string, id paddock.ID, port int, text string) error {
+	b, err := c.mine(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	said, err := c.o.Store.Port(ctx, b.Token, port)
+	if err != nil {
+		return err
+	}
+	now := c.o.Now()
+	at := claim{id: id, token: b.Token, epoch: said.Epoch, port: port}
+	p, mac, ok := parse(text)
+	if !ok || !hmac.Equal(mac, sum(c.o.Key, at, p)) {
+		return fmt.Errorf("that is no signature for port %d of sandbox %s: %w", port, id, paddock.NotFound)
+	}
+	if !now.Before(p.expires) {
+		return nil
+	}
+	if err := c.o.Store.EndLink(ctx, b.Token, mark(text), p.expires, now); err != nil {
+		return err
+	}
+	c.proxy.Cut(id, port)
+	return nil
 }
 
 // base is where a browser finds a port.

@@ -36,7 +36,7 @@ func (v *visitor) judge() error {
 	if err != nil {
 		return err
 	}
-	parameter, asked, err := v.parameter()
+	text, asked, header, err := v.shown()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (v *visitor) judge() error {
 		v.who = "public"
 		return nil
 	case asked && found:
-		return v.signed(parameter, said, true)
+		return v.signed(text, said, !header)
 	case asked:
 		return fmt.Errorf("the signature of the URL is not good for this port: %w", paddock.Denied)
 	case mine:
@@ -80,7 +80,26 @@ func (v *visitor) find() (store.Sandbox, store.Port, error) {
 		return store.Sandbox{}, store.Port{}, fmt.Errorf("sandbox %s: %w", v.id, paddock.NotFound)
 	}
 	said, err := v.control.o.Store.Port(ctx, box.Token, v.port)
+	if err == nil && !said.Public {
+		var all store.Port
+		all, err = v.control.o.Store.Port(ctx, box.Token, EveryPort)
+		said.Public = all.Public
+	}
 	return box, said, err
+}
+
+// shown takes the signed text out of the request, wherever it is. One in a header does not become a cookie.
+func (v *visitor) shown() (text string, asked, header bool, err error) {
+	values := v.r.Header[PreviewHeader]
+	delete(v.r.Header, PreviewHeader)
+	text, asked, err = v.parameter()
+	switch {
+	case err != nil || len(values) == 0:
+		return text, asked, false, err
+	case asked || len(values) > 1:
+		return "", false, false, fmt.Errorf("more than one signature is shown: %w", paddock.Invalid)
+	}
+	return values[0], true, true, nil
 }
 
 // key gives whose key is shown. A text in Authorization that is no key of the
@@ -146,21 +165,21 @@ func (v *visitor) hide(name string) error {
 // parameter takes the signed text out of the query, and leaves the rest as it was
 // written.
 func (v *visitor) parameter() (text string, asked bool, err error) {
-	if !strings.Contains(v.r.URL.RawQuery, "paddock") && !strings.Contains(v.r.URL.RawQuery, "%") {
+	if q := v.r.URL.RawQuery; !strings.Contains(q, "paddock") && !strings.Contains(q, PreviewParameter) && !strings.Contains(q, "%") {
 		return "", false, nil
 	}
 	var kept []string
 	for part := range strings.SplitSeq(v.r.URL.RawQuery, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		if name, bad := url.QueryUnescape(name); bad != nil || name != Parameter {
+		if name, bad := url.QueryUnescape(name); bad != nil || name != Parameter && name != PreviewParameter {
 			kept = append(kept, part)
 			continue
 		}
 		if asked {
-			return "", false, fmt.Errorf("the parameter %s is there twice: %w", Parameter, paddock.Invalid)
+			return "", false, fmt.Errorf("the parameter %s is there twice: %w", name, paddock.Invalid)
 		}
 		if text, err = url.QueryUnescape(value); err != nil {
-			return "", false, fmt.Errorf("the parameter %s: %w: %w", Parameter, err, paddock.Invalid)
+			return "", false, fmt.Errorf("the parameter %s: %w: %w", name, err, paddock.Invalid)
 		}
 		asked = true
 	}
@@ -239,6 +258,13 @@ func (v *visitor) signed(text string, said store.Port, parameter bool) error {
 		return err
 	case !live:
 		return fmt.Errorf("the signed URL ended with the key that it was made with: %w", paddock.Denied)
+	}
+	ended, err := v.control.o.Store.LinkEnded(v.r.Context(), v.box.Token, mark(text))
+	switch {
+	case err != nil:
+		return err
+	case ended:
+		return fmt.Errorf("the signed URL was ended by its owner: %w", paddock.Denied)
 	}
 	v.who = "signed URL"
 	if parameter {

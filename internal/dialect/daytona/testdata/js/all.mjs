@@ -55,6 +55,16 @@ try {
   const commit = await box.git.commit('repo', 'first', 'Ann', 'ann@example.com');
   kept('git', commit.sha.length === 40 && (await box.git.status('repo')).currentBranch === 'main');
 
+  await box.process.createSession('web');
+  await box.process.executeSessionCommand('web', { command: 'cd many && exec python3 -m http.server 3001', runAsync: true });
+  while ((await box.process.executeCommand(`python3 -c 'import socket; socket.create_connection(("127.0.0.1", 3001))'`)).exitCode !== 0);
+  const link = await box.getPreviewLink(3001);
+  same('a preview', await (await fetch(link.url + '/1', { headers: { 'x-daytona-preview-token': link.token } })).text(), '1');
+  const signed = await box.getSignedPreviewUrl(3001, 120);
+  kept('a signed one', signed.url.includes(signed.token));
+  await box.expireSignedPreviewUrl(3001, signed.token);
+  await box.process.deleteSession('web');
+
   await box.stop();
   same('stopped', (await client.get(box.id)).state, 'stopped');
   await box.start();

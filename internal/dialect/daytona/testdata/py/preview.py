@@ -1,0 +1,70 @@
+"""Ports from outside: with a token, with a signed URL, with the key, and for everybody."""
+
+import os
+import time
+import urllib.error
+import urllib.request
+
+from common import kept, same, sandbox
+
+from daytona import Daytona, DaytonaConfig, DaytonaError
+
+SERVER = "mkdir -p /tmp/web/sub; echo inside > /tmp/web/sub/page; cd /tmp/web; exec python3 -m http.server 3000"
+
+
+def get(url, **headers):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers={k.replace("_", "-"): v for k, v in headers.items()}), timeout=60) as res:
+            return res.status, res.read().decode()
+    except urllib.error.HTTPError as err:
+        return err.code, err.read().decode()
+
+
+def listens(box):
+    box.process.create_session("web")
+    from daytona import SessionExecuteRequest
+
+    box.process.execute_session_command("web", SessionExecuteRequest(command=SERVER, run_async=True))
+    for _ in range(600):
+        if box.process.exec("python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 3000))'").exit_code == 0:
+            return
+        time.sleep(0.1)
+    print("BROKEN: nothing listens", flush=True)
+
+
+with sandbox() as box:
+    listens(box)
+    link = box.get_preview_link(3000)
+    page = link.url + "/sub/page"
+    same("the token lets in", get(page, x_daytona_preview_token=link.token), (200, "inside\n"))
+    same("the key does", get(page, Authorization="Bearer " + os.environ["DAYTONA_API_KEY"]), (200, "inside\n"))
+    same("nobody else", get(page)[0], 401)
+    same("no other token", get(page, x_daytona_preview_token=link.token[:-2])[0], 403)
+    same("no browser at the server's own host", get(page, x_daytona_preview_token=link.token, Sec_Fetch_Mode="navigate", Sec_Fetch_Site="none")[0], 403)
+    same("a token is for one port", get(box.get_preview_link(3001).url, x_daytona_preview_token=link.token)[0], 403)
+    kept("a port where nothing listens is told", get(box.get_preview_link(3001).url, x_daytona_preview_token=box.get_preview_link(3001).token)[0] in (502, 503, 504))
+
+    def signed(seconds):
+        return box.create_signed_preview_url(3000, expires_in_seconds=seconds)
+
+    at = signed(60)
+    here, query = at.url.split("?")
+    there = here + "sub/page?" + query
+    same("a signed URL lets in", get(there), (200, "inside\n"))
+    other = signed(600)
+    box.expire_signed_preview_url(3000, at.token)
+    same("it can be ended", get(there)[0], 403)
+    same("alone", get(there.replace(at.token, other.token)), (200, "inside\n"))
+    short = signed(1)
+    time.sleep(3)
+    same("it ends by itself", get(there.replace(at.token, short.token))[0], 403)
+    for what, f in {"too long": lambda: signed(86401), "no port": lambda: box.get_preview_link(0), "no such token": lambda: box.expire_signed_preview_url(3000, "none")}.items():
+        try:
+            f()
+            print("BROKEN: %s is taken" % what, flush=True)
+        except DaytonaError:
+            kept("%s is refused" % what)
+
+with sandbox(public=True) as box:
+    listens(box)
+    same("a public one is for everybody", get(box.get_preview_link(3000).url + "/sub/page"), (200, "inside\n"))
