@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
 )
 
 // An App is one invocation of the program. It holds everything that the commands need from the
@@ -47,6 +48,10 @@ type App struct {
 
 	// Wall is the wall clock, for times that outlive this process. Nil is the machine's clock.
 	Wall func() time.Time
+
+	// Unowned lists what is left of sandboxes that nobody owns, apart from what belongs to these state directories. Nil
+	// looks on this machine.
+	Unowned func(states ...string) ([]box.Unowned, error)
 
 	// Notify sends the given signals of this process to c until stop is called.
 	Notify func(sigs ...os.Signal) (c <-chan os.Signal, stop func())

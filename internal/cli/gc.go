@@ -84,5 +84,9 @@ func (a *App) unowned() ([]box.Unowned, error) {
 			environ = append(environ, name+"="+value)
 		}
 	}
-	return box.FindUnowned(box.StatesOf(environ)...)
+	find := a.Unowned
+	if find == nil {
+		find = box.FindUnowned
+	}
+	return find(box.StatesOf(environ)...)
 }

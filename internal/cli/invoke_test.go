@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
 )
 
@@ -30,6 +31,8 @@ func invoke(dir string, env map[string]string, tiers []Tier, args ...string) *In
 		Data:   func() (string, error) { return filepath.Join(dir, ".data"), nil },
 		Tty:    func() (*os.File, error) { return nil, os.ErrNotExist },
 		Notify: func(...os.Signal) (<-chan os.Signal, func()) { return v.Signals, func() {} },
+		// Tests of other packages leave such things for a moment.
+		Unowned: func(...string) ([]box.Unowned, error) { return nil, nil },
 	}
 	return v
 }
