@@ -85,6 +85,14 @@ func (c *call) create() error {
 
 // begun makes a planned sandbox, of the server's system or from a snapshot, and answers with it.
 func (c *call) begun(rec record, from *snapshot) error {
+	_, release, err := c.h.reserve(named{"Sandbox", rec.Tenant, rec.Name})
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.free(rec.Name); err != nil { // another one may have got it before it was reserved
+		return err
+	}
 	p, err := rec.Network.policy()
 	if err != nil {
 		return err
@@ -218,8 +226,13 @@ func (c *call) named(rec *record) error {
 	if len(rec.Name) > maxName || strings.ContainsFunc(rec.Name, func(r rune) bool { return r < ' ' || r == '/' || r == 0x7f }) {
 		return invalid("the name has more than %d characters, or one that a name cannot have", maxName)
 	}
-	if _, _, err := c.find(rec.Name); err == nil {
-		return refuse(http.StatusConflict, paddock.Exists, "Sandbox with name %s already exists", dialect.Printable(rec.Name))
+	return c.free(rec.Name)
+}
+
+// free refuses a name that a sandbox of the caller's has.
+func (c *call) free(name string) error {
+	if _, _, err := c.find(name); err == nil {
+		return refuse(http.StatusConflict, paddock.Exists, "Sandbox with name %s already exists", dialect.Printable(name))
 	}
 	return nil
 }

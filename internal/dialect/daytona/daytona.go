@@ -69,7 +69,11 @@ type Handler struct {
 	closed bool
 	boxes  map[paddock.ID]*box // guarded by mu
 	ptys   map[ptyKey]*pty     // guarded by mu
+	names  map[named]bool      // being given to something new; guarded by mu
 }
+
+// A named is a name of a tenant's sandbox or snapshot.
+type named struct{ kind, tenant, name string }
 
 // New loads the records of the store.
 func New(ctx context.Context, o Options) (*Handler, error) {
@@ -88,7 +92,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	h := &Handler{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, ptys: map[ptyKey]*pty{}}
+	h := &Handler{o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, ptys: map[ptyKey]*pty{}, names: map[named]bool{}}
 	if err := h.load(ctx); err != nil {
 		return nil, err
 	}
@@ -121,6 +125,27 @@ func (h *Handler) spawn(f func()) bool {
 	}
 	h.wg.Go(f)
 	return true
+}
+
+// reserve keeps a name for something new until release is called, so that two parallel requests do not give it to two. It
+// tells how many names of its kind the tenant has reserved, this one included.
+func (h *Handler) reserve(n named) (count int, release func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.names[n] {
+		return 0, nil, refuse(http.StatusConflict, paddock.Exists, "%s with name %s is being made already", n.kind, dialect.Printable(n.name))
+	}
+	h.names[n] = true
+	for other := range h.names {
+		if other.kind == n.kind && other.tenant == n.tenant {
+			count++
+		}
+	}
+	return count, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.names, n)
+	}, nil
 }
 
 // now returns the time by the wall clock.

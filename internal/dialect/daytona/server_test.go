@@ -58,6 +58,7 @@ type bench struct {
 	d     *lifetime.Driver
 	notes *notes
 	h     *daytona.Handler
+	check func(paddock.Spec) error // of each new sandbox; nil takes all
 	s     *httptest.Server
 }
 
@@ -89,7 +90,7 @@ func (b *bench) open() {
 			if strings.HasPrefix(key, "bad") {
 				return dialect.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
 			}
-			return dialect.Caller{Tenant: strings.TrimSuffix(key, "-looker"), Who: key, Driver: b.d, ReadOnly: strings.HasSuffix(key, "-looker")}, nil
+			return dialect.Caller{Tenant: strings.TrimSuffix(key, "-looker"), Who: key, Driver: b.d, Check: b.check, ReadOnly: strings.HasSuffix(key, "-looker")}, nil
 		},
 		Store: b.notes,
 	})
@@ -195,6 +196,42 @@ func TestTenantsAreApart(t *testing.T) {
 	b.want(403, "may only look", "acme-looker", "DELETE", "/api/sandbox/"+id, "")
 	b.want(403, "may only look", "acme-looker", "POST", "/toolbox/"+id+"/process/execute", `{"command":"id"}`)
 	b.want(200, "", "acme-looker", "GET", "/api/sandbox/"+id, "")
+}
+
+// Parallel requests give a name to one sandbox.
+func TestANameIsOfOneSandboxAlone(t *testing.T) {
+	b := newBench(t)
+	const body = `{"name":"one","target":"sim","networkBlockAll":true}`
+	begun, goOn, first := make(chan bool, 2), make(chan bool), make(chan int)
+	b.check = func(paddock.Spec) error {
+		begun <- true
+		<-goOn
+		return nil
+	}
+	go func() {
+		code, _ := b.ask("acme", "POST", "/api/sandbox", body)
+		first <- code
+	}()
+	<-begun
+	second := make(chan int, 1)
+	go func() {
+		code, _ := b.ask("acme", "POST", "/api/sandbox", body)
+		second <- code
+	}()
+	select {
+	case code := <-second:
+		if code != 409 {
+			t.Errorf("status %d", code)
+		}
+	case <-begun:
+		t.Error("both are made")
+	}
+	close(goOn)
+	if code := <-first; code != 200 {
+		t.Errorf("status %d", code)
+	}
+	b.want(200, "", "acme", "DELETE", "/api/sandbox/one", "")
+	b.want(200, "", "acme", "POST", "/api/sandbox", body)
 }
 
 // The records are there after a restart, and those of sandboxes that are gone are forgotten.

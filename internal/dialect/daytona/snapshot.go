@@ -162,6 +162,11 @@ func (c *call) makeSnapshot() error {
 	if q.Name == "" || len(q.Name) > maxName || usual(q.Name) {
 		return invalid("name: a snapshot has a name of up to %d characters, and not one of Daytona's own", maxName)
 	}
+	count, release, err := c.h.reserve(named{"Snapshot", c.caller.Tenant, q.Name})
+	if err != nil {
+		return err
+	}
+	defer release()
 	list, err := c.snapshotsOf()
 	if err != nil {
 		return err
@@ -169,7 +174,7 @@ func (c *call) makeSnapshot() error {
 	if slices.ContainsFunc(list, func(s snapshot) bool { return s.Name == q.Name }) {
 		return refuse(http.StatusConflict, paddock.Exists, "Snapshot with name %s already exists", dialect.Printable(q.Name))
 	}
-	if len(list) >= maxSnapshots {
+	if len(list)+count > maxSnapshots {
 		return refuse(http.StatusConflict, paddock.Exhausted, "there are %d snapshots: remove one", len(list))
 	}
 	_, rec, err := c.box()
