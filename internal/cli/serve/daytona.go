@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -27,8 +28,21 @@ func openDaytona(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, lo
 			}
 			return place, nil
 		},
-		Buffer: srv.FileBuffer, Room: srv.ResultRoom, Ports: daytonaPorts{c.access},
+		Buffer: srv.FileBuffer, Room: srv.ResultRoom, Ports: daytonaPorts{c.access}, Signer: c.signer,
 	})
+}
+
+// signer says whose a key is that signed a URL, by its ID, if it may still write.
+func (c *accounts) signer(ctx context.Context, tenant, who string) (dialect.Caller, error) {
+	live, err := c.live(ctx, tenant, who)
+	if err == nil && !live {
+		err = fmt.Errorf("the key that signed has ended: %w", paddock.Denied)
+	}
+	if err != nil {
+		return dialect.Caller{}, err
+	}
+	k, err := c.lessor(ctx, tenant)
+	return dialect.Caller{Tenant: tenant, Who: who, Driver: k}, err
 }
 
 // daytonaPorts are the ports that access control leads to, as Daytona's clients name what they ask of it.

@@ -23,6 +23,10 @@ type Options struct {
 	// Caller identifies the owner of a key. For an unknown key it returns [paddock.Denied].
 	Caller func(ctx context.Context, key string) (dialect.Caller, error)
 
+	// Signer returns the owner of a key that signed a URL, by the key's ID. If that key may not write any more, it
+	// returns [paddock.Denied]. Nil means that no URLs of files are signed.
+	Signer func(ctx context.Context, tenant, who string) (dialect.Caller, error)
+
 	// Mark returns a context that tells drivers who calls. Nil marks nothing.
 	Mark func(ctx context.Context, r *http.Request, tenant, who string) context.Context
 

@@ -32,6 +32,7 @@ type record struct {
 	Snapshot string            `json:"snapshot,omitempty"` // as it was asked for
 	Public   bool              `json:"public,omitempty"`
 	Network  network           `json:"network,omitzero"`
+	Signers  []signer          `json:"signers,omitempty"`
 
 	Stopped bool `json:"stopped,omitempty"` // by request; a sandbox that is paused by request has Paused
 	Paused  bool `json:"paused,omitempty"`

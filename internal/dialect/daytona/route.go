@@ -110,13 +110,14 @@ func toolboxTable() []route {
 
 func (h *Handler) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for _, r := range slices.Concat(controlTable(), previewTable()) {
-		mux.HandleFunc(r.pattern, h.known(fromAPI, r.looks, r.answer))
+	for _, r := range slices.Concat(controlTable(), previewTable(), signTable()) {
+		mux.HandleFunc(r.pattern, h.known(fromAPI, r.looks, false, r.answer))
 	}
 	for _, r := range slices.Concat(toolboxTable(), gitTable(), interpretTable()) {
 		method, path, _ := strings.Cut(r.pattern, " ")
+		signed := r.pattern == "GET /files/download" || r.pattern == "POST /files/upload-v2"
 		for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
-			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.looks, r.answer))
+			mux.HandleFunc(method+" "+base+path, h.known(fromDaemon, r.looks, signed, r.answer))
 		}
 	}
 	for _, base := range []string{"/toolbox/{id}", "/api/toolbox/{id}/toolbox"} {
@@ -124,7 +125,7 @@ func (h *Handler) routes() *http.ServeMux {
 		mux.HandleFunc(base+"/proxy/{port}/", h.proxy)
 	}
 	missing := func(source, text string) http.HandlerFunc {
-		return h.known(source, true, func(c *call) error { return cannot("%s %s: %s", c.Method, dialect.Printable(c.URL.Path), text) })
+		return h.known(source, true, false, func(c *call) error { return cannot("%s %s: %s", c.Method, dialect.Printable(c.URL.Path), text) })
 	}
 	mux.HandleFunc("/api/socket.io/", func(w http.ResponseWriter, r *http.Request) { // clients poll at once
 		h.fail(w, r, fromAPI, refuse(404, paddock.NotFound, "this server has no events"))
@@ -134,11 +135,12 @@ func (h *Handler) routes() *http.ServeMux {
 	return mux
 }
 
-// known makes a handler for identified callers. A key that may only look gets what looks.
-func (h *Handler) known(source string, looks bool, f func(*call) error) http.HandlerFunc {
+// known makes a handler for identified callers. A key that may only look gets what looks. Where a signature counts, it
+// does in the place of a key.
+func (h *Handler) known(source string, looks, signed bool, f func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w, h: h, ctx: r.Context()}
-		if err := c.identify(looks); err != nil {
+		if err := c.identify(looks, signed); err != nil {
 			h.fail(w, r, source, err)
 			return
 		}
@@ -155,8 +157,11 @@ func (h *Handler) known(source string, looks bool, f func(*call) error) http.Han
 	}
 }
 
-// identify checks the key.
-func (c *call) identify(looks bool) error {
+// identify checks the key, or the signature.
+func (c *call) identify(looks, signed bool) error {
+	if signed && len(c.Header["Authorization"]) == 0 && c.URL.Query().Has("signature") {
+		return c.bySignature()
+	}
 	key, ok := strings.CutPrefix(c.Header.Get("Authorization"), "Bearer ")
 	if !ok || key == "" {
 		return refuse(401, paddock.Denied, "the API key is missing: send it as Authorization: Bearer KEY")

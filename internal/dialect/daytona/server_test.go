@@ -2,11 +2,15 @@ package daytona_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +63,7 @@ type bench struct {
 	notes *notes
 	h     *daytona.Handler
 	check func(paddock.Spec) error // of each new sandbox; nil takes all
+	ended bool                     // the keys that sign
 	s     *httptest.Server
 }
 
@@ -90,9 +95,16 @@ func (b *bench) open() {
 			if strings.HasPrefix(key, "bad") {
 				return dialect.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
 			}
-			return dialect.Caller{Tenant: strings.TrimSuffix(key, "-looker"), Who: key, Driver: b.d, Check: b.check, ReadOnly: strings.HasSuffix(key, "-looker")}, nil
+			tenant, _, _ := strings.Cut(key, "-")
+			return dialect.Caller{Tenant: tenant, Who: key, Driver: b.d, Check: b.check, ReadOnly: strings.HasSuffix(key, "-looker")}, nil
 		},
 		Store: b.notes,
+		Signer: func(_ context.Context, tenant, who string) (dialect.Caller, error) {
+			if b.ended {
+				return dialect.Caller{}, fmt.Errorf("its key has ended: %w", paddock.Denied)
+			}
+			return dialect.Caller{Tenant: tenant, Who: who, Driver: b.d}, nil
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -105,6 +117,28 @@ func (b *bench) close() {
 		b.Error(err)
 	}
 	b.s.Close()
+}
+
+// text makes a request, and returns its status and its body.
+func (b *bench) text(key, method, path string) (int, string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), method, b.s.URL+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return res.StatusCode, string(data)
 }
 
 // ask makes a request, and returns its status and its object, if it has one.
@@ -196,6 +230,63 @@ func TestTenantsAreApart(t *testing.T) {
 	b.want(403, "may only look", "acme-looker", "DELETE", "/api/sandbox/"+id, "")
 	b.want(403, "may only look", "acme-looker", "POST", "/toolbox/"+id+"/process/execute", `{"command":"id"}`)
 	b.want(200, "", "acme-looker", "GET", "/api/sandbox/"+id, "")
+}
+
+// A signature is for one file, method and time, and ends with the key of its maker.
+func TestASignedURLOfAFileIsForNothingElse(t *testing.T) {
+	b := newBench(t)
+	id := b.want(200, "", "acme", "POST", "/api/sandbox", `{"target":"sim","networkBlockAll":true}`)["id"].(string)
+	theirs := b.want(200, "", "other", "POST", "/api/sandbox", `{"target":"sim","networkBlockAll":true}`)["id"].(string)
+	key := func(who string) string {
+		t.Helper()
+		code, text := b.text(who, "GET", "/api/sandbox/"+id+"/signing-key")
+		if code != 200 {
+			t.Fatalf("status %d, %s", code, text)
+		}
+		return strings.Trim(strings.TrimSpace(text), `"`)
+	}
+	b.want(403, "may only look", "acme-looker", "GET", "/api/sandbox/"+id+"/signing-key", "")
+	b.want(404, "not found", "other", "GET", "/api/sandbox/"+id+"/signing-key", "")
+	b.want(404, "not found", "other", "POST", "/api/sandbox/"+id+"/signing-key/rotate", "")
+	k := key("acme")
+	if again := key("acme"); again != k || len(k) < 22 {
+		t.Errorf("%q, and then %q", k, again)
+	}
+	sign := func(key, method, path, expires string) string {
+		sum := hmac.New(sha256.New, []byte(key))
+		_, _ = sum.Write([]byte("v1:files:" + method + ":" + path + ":" + expires))
+		return "path=" + path + "&expires=" + expires + "&signature=v1_" + base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+	}
+	down, up := "/toolbox/"+id+"/files/download?", "/toolbox/"+id+"/files/upload-v2?"
+	b.want(200, "", "", "POST", up+sign(k, "POST", "a", "0"), "content")
+	if code, text := b.text("", "GET", down+sign(k, "GET", "a", "0")); code != 200 || text != "content" {
+		t.Errorf("%d %q", code, text)
+	}
+	good := sign(k, "GET", "a", "0")
+	for _, bad := range []string{
+		down + sign(k, "GET", "a", "1"), down + sign(k, "GET", "a", "-1"), down + sign(k, "GET", "a", "00"), down + sign(k, "POST", "a", "0"), down + sign("", "GET", "a", "0"), down + sign(k+"x", "GET", "a", "0"),
+		down + strings.Replace(good, "path=a", "path=b", 1), down + good + "&path=b", down + "path=b&" + good, down + good + "&expires=0", down + good[:len(good)-1], down + "path=a&expires=0&signature=",
+		"/toolbox/" + theirs + "/files/download?" + good, "/toolbox/none/files/download?" + good,
+	} {
+		b.want(401, "signature", "", "GET", bad, "")
+	}
+	b.want(401, "signature", "", "POST", up+good, "x")
+	b.want(401, "missing", "", "GET", "/toolbox/"+id+"/files/info?"+good, "")
+	b.want(401, "missing", "", "DELETE", "/toolbox/"+id+"/files?"+good, "")
+	b.ended = true
+	b.want(401, "signature", "", "GET", down+good, "")
+	b.ended = false
+	b.close()
+	b.open()
+	b.want(200, "", "", "POST", up+sign(k, "POST", "a", "0"), "content") // the next server knows the key
+	for i := range 15 {
+		key("acme-" + strconv.Itoa(i))
+	}
+	b.want(409, "rotate", "acme-15", "GET", "/api/sandbox/"+id+"/signing-key", "")
+	b.ended = true
+	key("acme-15") // in the place of those that have ended
+	b.ended = false
+	b.want(401, "signature", "", "GET", down+good, "")
 }
 
 // Parallel requests give a name to one sandbox.

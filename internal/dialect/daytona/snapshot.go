@@ -241,7 +241,7 @@ func (c *call) fork() error {
 	rec := from
 	rec.ID, rec.Name, rec.Stopped, rec.Paused, rec.Created = newID(), q.Name, false, false, c.h.now()
 	rec.Updated = rec.Created
-	rec.Public = false // nobody asked for it
+	rec.Public, rec.Signers = false, nil // nobody asked for it
 	if err := c.named(&rec); err != nil {
 		return err
 	}

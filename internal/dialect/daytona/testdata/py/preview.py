@@ -1,4 +1,4 @@
-"""Ports from outside: with a token, with a signed URL, with the key, and for everybody."""
+"""Ports and files from outside: with a token, with a signed URL, with the key, and for everybody."""
 
 import os
 import time
@@ -68,3 +68,29 @@ with sandbox() as box:
 with sandbox(public=True) as box:
     listens(box)
     same("a public one is for everybody", get(box.get_preview_link(3000).url + "/sub/page"), (200, "inside\n"))
+
+with sandbox() as box:
+    box.fs.upload_file(b"content", "a b/\u00fc")
+    down = box.download_url("a b/\u00fc")
+    same("a signed download", get(down), (200, "content"))
+    same("it is for one file", get(down.replace("a+b", "a+c"))[0], 401)
+    same("and no longer than it says", get(down.replace("expires=", "expires=9"))[0], 401)
+    short = box.download_url("a b/\u00fc", ttl_seconds=1)
+    ever = box.download_url("a b/\u00fc", ttl_seconds=0)
+    time.sleep(2)
+    same("it ends", get(short)[0], 401)
+    same("or never", get(ever), (200, "content"))
+
+    def post(url, data):
+        form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n' + data + b"\r\n--x--\r\n"
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, data=form, headers={"Content-Type": "multipart/form-data; boundary=x"}), timeout=60) as res:
+                return res.status
+        except urllib.error.HTTPError as err:
+            return err.code
+
+    same("a signed upload", (post(box.upload_url("new"), b"uploaded"), box.fs.download_file("new")), (200, b"uploaded"))
+    same("a download's signature writes nothing", post(down.replace("/download?", "/upload-v2?"), b"x"), 401)
+    box.rotate_signing_key()
+    same("another key ends them", get(ever)[0], 401)
+    same("and signs new ones", get(box.download_url("new")), (200, "uploaded"))
