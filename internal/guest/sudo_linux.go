@@ -35,6 +35,8 @@ func sudoPlaces(files uint64) int {
 // refused, and more nobody gets. What is started ends with who asked for it, and
 // so with all that ends that.
 func (s *Server) Sudo(l *net.UnixListener) {
+	// A request can arrive before a connection was accepted and asked for it, and its credentials would be missing.
+	_ = sudo.WantCredentials(l) // each connection is asked for it too
 	s.wg.Go(func() {
 		<-s.stop
 		l.Close()
@@ -205,13 +207,7 @@ func (s *Server) account(name string) (User, error) {
 // and who asks, as the kernel knows them.
 func receiveSudo(conn *net.UnixConn) (head [sudo.Head]byte, files []*os.File, cred *syscall.Ucred, err error) {
 	wrong := fmt.Errorf("a request comes with its streams and who asks: %w", paddock.Invalid)
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return head, nil, nil, err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1) })
-	if err = errors.Join(err, failed); err != nil {
+	if err := sudo.WantCredentials(conn); err != nil {
 		return head, nil, nil, err
 	}
 	const streams = 3

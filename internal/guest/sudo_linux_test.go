@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -180,6 +181,33 @@ func encoded(t *testing.T, r sudo.Request) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// A request may arrive while its connection is accepted.
+func TestNoRequestComesWithoutWhoAsks(t *testing.T) {
+	at := sudoServer(t)
+	empty, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Close()
+	fd := int(empty.Fd())
+	data := encoded(t, sudo.Request{User: []byte("nobody-here"), Args: [][]byte{[]byte("true")}})
+	for range 5000 {
+		conn, err := net.DialUnix("unix", nil, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = conn.WriteMsgUnix(data[:sudo.Head], syscall.UnixRights(fd, fd, fd), nil)
+		if err == nil {
+			_, err = conn.Write(data[sudo.Head:])
+		}
+		answer, _ := io.ReadAll(conn)
+		conn.Close()
+		if err != nil || !strings.Contains(string(answer), "commands run as me here") {
+			t.Fatalf("%v, %q", err, answer)
+		}
+	}
 }
 
 func TestWhoLeavesTakesWhatSudoRunsAlong(t *testing.T) {

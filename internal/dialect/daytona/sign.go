@@ -39,7 +39,7 @@ func signTable() []route {
 
 // signingKey handles GET …/signing-key. The first time it makes one.
 func (c *call) signingKey() error {
-	_, rec, err := c.signs()
+	rec, err := c.signs()
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,8 @@ func (c *call) signingKey() error {
 		if len(all) >= maxSigners {
 			return refuse(http.StatusConflict, paddock.Exhausted, "%d API keys sign URLs of this sandbox already: rotate its signing key, which ends all of them", len(all))
 		}
-		rec.Signers = append(all, key)
+		all = append(all, key)
+		rec.Signers = all
 		return nil
 	})
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *call) signingKey() error {
 
 // rotateSigningKey handles POST …/signing-key/rotate. It ends every signed URL of the sandbox's files.
 func (c *call) rotateSigningKey() error {
-	if _, _, err := c.signs(); err != nil {
+	if _, err := c.signs(); err != nil {
 		return err
 	}
 	key := newSigner(c.caller.Who)
@@ -87,12 +88,12 @@ func (c *call) rotateSigningKey() error {
 	return c.json(http.StatusOK, key.Key)
 }
 
-func (c *call) signs() (*box, record, error) {
-	b, rec, err := c.box()
+func (c *call) signs() (record, error) {
+	_, rec, err := c.box()
 	if err == nil && (c.h.o.Signer == nil || c.caller.Who == "") {
 		err = cannot("signed URLs of files: this server has no keys that could end them")
 	}
-	return b, rec, err
+	return rec, err
 }
 
 // fileSignature signs a request for a file, as Daytona's clients of July 2026 do.
@@ -124,20 +125,20 @@ func (c *call) bySignature() error {
 	if !ok {
 		return bad
 	}
-	for _, s := range rec.Signers {
-		if !hmac.Equal([]byte(fileSignature(s.Key, c.Method, q.Get("path"), text)), []byte(q.Get("signature"))) {
-			continue
-		}
-		caller, err := c.h.o.Signer(c.ctx, rec.Tenant, s.Who)
-		if errors.Is(err, paddock.Denied) {
-			return bad
-		}
-		if err != nil {
-			return err
-		}
-		c.caller = caller
-		c.ctx = c.h.o.Mark(c.ctx, c.Request, caller.Tenant, caller.Who)
-		return nil
+	i := slices.IndexFunc(rec.Signers, func(s signer) bool {
+		return hmac.Equal([]byte(fileSignature(s.Key, c.Method, q.Get("path"), text)), []byte(q.Get("signature")))
+	})
+	if i < 0 {
+		return bad
 	}
-	return bad
+	caller, err := c.h.o.Signer(c.ctx, rec.Tenant, rec.Signers[i].Who)
+	if errors.Is(err, paddock.Denied) {
+		return bad
+	}
+	if err != nil {
+		return err
+	}
+	c.caller = caller
+	c.ctx = c.h.o.Mark(c.ctx, c.Request, caller.Tenant, caller.Who)
+	return nil
 }

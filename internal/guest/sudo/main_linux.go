@@ -73,8 +73,22 @@ func (o *options) do() (Answer, error) {
 	if err != nil {
 		return Answer{}, errors.New("this sandbox was not made with sudo, or has too much of it under way")
 	}
+	if err := WantCredentials(conn); err != nil { // the sentry's accepted sockets do not inherit it
+		return Answer{}, err
+	}
 	c := call{conn: conn, request: o.request(os.Environ(), dir), files: []*os.File{os.Stdin, os.Stdout, os.Stderr}}
 	return c.run()
+}
+
+// WantCredentials has the kernel add who sends to what passes a socket: one that sends, receives or, on Linux, listens.
+func WantCredentials(c syscall.Conn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1) })
+	return errors.Join(err, failed)
 }
 
 // A call is one of the agent.

@@ -61,7 +61,7 @@ const (
 	PortHeader    = "Paddock-Port"
 	Parameter     = "paddock-token"
 
-	// Where clients of Daytona show a signature.
+	// PreviewHeader and PreviewParameter are where clients of Daytona show a signature.
 	PreviewHeader    = "X-Daytona-Preview-Token"
 	PreviewParameter = "DAYTONA_SANDBOX_AUTH_KEY"
 )
