@@ -54,6 +54,8 @@ func loops() map[string]interpreter.Cell {
 		"python asleep":     {Language: interpreter.Python, Code: "import time\nprint('go')\ntime.sleep(1000)"},
 		"python busy":       {Language: interpreter.Python, Code: "print('go')\nwhile True: pass"},
 		"python awaiting":   {Language: interpreter.Python, Code: "import asyncio\nprint('go')\nawait asyncio.sleep(1000)"},
+		"python in a task":  {Language: interpreter.Python, Code: "import asyncio\nawait asyncio.sleep(0)\nprint('go')\nwhile True: pass"},
+		"python uncanceled": {Language: interpreter.Python, Code: "import asyncio\nprint('go')\nwhile True:\n  try: await asyncio.sleep(1000)\n  except asyncio.CancelledError: pass"},
 		"python's child":    {Language: interpreter.Python, Code: "import subprocess\nsubprocess.run('echo go; sleep 1000', shell=True)"},
 		"javascript busy":   {Language: interpreter.JavaScript, Code: "console.log('go'); for (;;) {}"},
 		"javascript later":  {Language: interpreter.JavaScript, Code: "console.log('go'); await null; for (;;) {}"},

@@ -515,11 +515,14 @@ def run(code):
     try:
         return loop.run_until_complete(task)
     except KeyboardInterrupt:
-        task.cancel()
-        try:
-            loop.run_until_complete(task)
-        except BaseException:
-            pass  # its own end; the interrupt is what is told
+        # A loop that waits for a task which the interrupt itself has ended never stops. One that the interrupt
+        # hit between two steps may have lost the next step, and a task may refuse to end.
+        if not task.done():
+            task.cancel()
+            try:
+                loop.run_until_complete(asyncio.wait([task], timeout=5))
+            except BaseException:
+                pass  # its own end; the interrupt is what is told
         raise
 
 
