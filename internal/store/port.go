@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 
 // A Port is the sharing state of one port of a sandbox. The zero Port is private.
 type Port struct {
-	Public bool  // anyone may reach it
+	Public bool  // anyone may reach it, because it is public or EveryPort is
 	Epoch  int64 // incremented when the port is made private, which invalidates access given out before
 	Named  bool  // whether the owner has set or shared the port
 }
@@ -22,16 +20,18 @@ type Port struct {
 // mostPorts is the maximum of stored ports of one sandbox.
 const mostPorts = 1000
 
+// EveryPort stands for all ports of a sandbox: while it is public, each of them is.
+const EveryPort = 0
+
 // Port returns the state of a port of the sandbox with a token.
 func (s *Store) Port(ctx context.Context, token string, port int) (Port, error) {
-	p := Port{Named: true}
+	var p Port
 	err := s.read(ctx, func(q query) error {
-		var public int64
-		err := q.row("SELECT public, epoch FROM ports WHERE token = ? AND port = ?", clean(token), port).Scan(&public, &p.Epoch)
-		p.Public = public == 1
-		if errors.Is(err, sql.ErrNoRows) {
-			p, err = Port{}, nil
-		}
+		var public, named int64
+		row := q.row("SELECT COALESCE(MAX(public), 0), COALESCE(MAX(CASE WHEN port = ? THEN epoch ELSE 0 END), 0), COALESCE(MAX(CASE WHEN port = ? THEN 1 ELSE 0 END), 0) FROM ports WHERE token = ? AND (port = ? OR port = ?)",
+			port, port, clean(token), port, EveryPort)
+		err := row.Scan(&public, &p.Epoch, &named)
+		p.Public, p.Named = public == 1, named == 1
 		return err
 	})
 	return p, err

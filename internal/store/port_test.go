@@ -33,7 +33,12 @@ func portsSaid(t *testing.T, e storetest.Engine) {
 	said(80, store.Port{Epoch: 3, Named: true})
 	must(t, s.SetPort(ctx, b.Token, 81, false))
 	said(81, store.Port{Epoch: 1, Named: true})
-	for port := 1000; port < 1998; port++ {
+	must(t, s.SetPort(ctx, b.Token, store.EveryPort, true))
+	said(80, store.Port{Public: true, Epoch: 3, Named: true})
+	said(82, store.Port{Public: true})
+	must(t, s.SetPort(ctx, b.Token, store.EveryPort, false))
+	said(80, store.Port{Epoch: 3, Named: true})
+	for port := 1000; port < 1997; port++ {
 		must(t, s.NamePort(ctx, b.Token, port))
 	}
 	wantKind(t, s.NamePort(ctx, b.Token, 5000), paddock.Exhausted)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect"
 	"github.com/paddock-sandbox/paddock/internal/dialect/daytona"
-	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -45,24 +45,40 @@ func (c *accounts) signer(ctx context.Context, tenant, who string) (dialect.Call
 	return dialect.Caller{Tenant: tenant, Who: who, Driver: k}, err
 }
 
-// daytonaPorts are the ports that access control leads to, as Daytona's clients name what they ask of it.
-type daytonaPorts struct{ *access.Control }
+// signedPorts are ports with the words of access control for what is signed.
+type signedPorts interface {
+	server.Ports
+	Sign(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (text string, expires time.Time, err error)
+	End(ctx context.Context, tenant string, id paddock.ID, port int, text string) error
+	Through(w http.ResponseWriter, r *http.Request, id paddock.ID, port int)
+}
+
+// daytonaPorts are ports as Daytona's clients name what they ask of them. What opens one is recorded as in the server's
+// own API.
+type daytonaPorts struct{ ports signedPorts }
 
 func (p daytonaPorts) URL(ctx context.Context, tenant string, id paddock.ID, port int) (string, error) {
-	at, err := p.Port(ctx, tenant, id, port)
+	at, err := p.ports.Port(ctx, tenant, id, port)
 	return at.URL, err
 }
 
 func (p daytonaPorts) Public(ctx context.Context, tenant string, id paddock.ID, public bool) error {
-	_, err := p.SetPublic(ctx, tenant, id, access.EveryPort, public)
+	_, err := recordedPorts{p.ports}.SetPublic(ctx, tenant, id, store.EveryPort, public)
 	return err
 }
 
-func (p daytonaPorts) Sign(ctx context.Context, tenant, who string, id paddock.ID, port int, life time.Duration) (string, error) {
-	text, _, err := p.Control.Sign(ctx, tenant, who, id, port, api.Link{Lifetime: life})
+func (p daytonaPorts) Sign(ctx context.Context, tenant, who string, id paddock.ID, port int, life time.Duration) (text string, err error) {
+	err = recordPort(ctx, id, "port.url", strconv.Itoa(port), true, func() (err error) {
+		text, _, err = p.ports.Sign(ctx, tenant, who, id, port, api.Link{Lifetime: life})
+		return err
+	})
 	return text, err
 }
 
+func (p daytonaPorts) End(ctx context.Context, tenant string, id paddock.ID, port int, text string) error {
+	return recordPort(ctx, id, "port.url-end", strconv.Itoa(port), false, func() error { return p.ports.End(ctx, tenant, id, port, text) })
+}
+
 func (p daytonaPorts) Serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int) {
-	p.Through(w, r, id, port)
+	p.ports.Through(w, r, id, port)
 }

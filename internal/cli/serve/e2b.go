@@ -101,7 +101,8 @@ func (c *accounts) dialectCaller(ctx context.Context, text string) (dialect.Call
 // mark has admission and the record see who calls.
 func (c *accounts) mark(ctx context.Context, r *http.Request, tenant, who string) context.Context {
 	in, _ := server.RequestOf(r.Context()) // it has an ID where it came by way of the server
-	return server.MarkRequest(ctx, server.Request{ID: in.ID, From: r.RemoteAddr, Caller: server.Caller{Name: tenant, Who: who}})
+	d, _ := c.driver(tenant)               // it records; who calls was found with it
+	return server.MarkRequest(ctx, server.Request{ID: in.ID, From: r.RemoteAddr, Caller: server.Caller{Name: tenant, Who: who, Driver: d}})
 }
 
 // e2bAgent answers at the port of E2B's agent.

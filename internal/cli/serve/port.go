@@ -21,36 +21,38 @@ func recorder(ctx context.Context) actionlog.Recorder {
 	return r
 }
 
+// recordPort does what opens a port of a sandbox to others only if it can be recorded, and what closes one in any case.
+func recordPort(ctx context.Context, id paddock.ID, action, target string, opens bool, call func() error) error {
+	r := recorder(ctx)
+	switch {
+	case r == nil:
+		return call()
+	case opens:
+		return r.Do(ctx, id, action, target, call)
+	}
+	err := call()
+	r.Record(ctx, id, action, target, err)
+	return err
+}
+
 // SetPublic implements server.Ports.
 func (p recordedPorts) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (answer api.Port, err error) {
-	r := recorder(ctx)
-	call := func() error {
+	action := "port.private"
+	if public {
+		action = "port.public"
+	}
+	err = recordPort(ctx, id, action, strconv.Itoa(port), public, func() (err error) {
 		answer, err = p.Ports.SetPublic(ctx, tenant, id, port, public)
 		return err
-	}
-	switch target := strconv.Itoa(port); {
-	case r == nil:
-		err = call()
-	case public:
-		err = r.Do(ctx, id, "port.public", target, call)
-	default:
-		err = call()
-		r.Record(ctx, id, "port.private", target, err)
-	}
+	})
 	return answer, err
 }
 
 // Link implements server.Ports.
 func (p recordedPorts) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (answer api.Linked, err error) {
-	r := recorder(ctx)
-	call := func() error {
+	err = recordPort(ctx, id, "port.url", strconv.Itoa(port)+ask.Path, true, func() (err error) {
 		answer, err = p.Ports.Link(ctx, tenant, key, id, port, ask)
 		return err
-	}
-	if r == nil {
-		err = call()
-	} else {
-		err = r.Do(ctx, id, "port.url", strconv.Itoa(port)+ask.Path, call)
-	}
+	})
 	return answer, err
 }

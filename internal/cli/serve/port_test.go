@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
@@ -29,6 +31,54 @@ func (p *openPorts) SetPublic(_ context.Context, _ string, _ paddock.ID, port in
 func (p *openPorts) Link(context.Context, string, string, paddock.ID, int, api.Link) (api.Linked, error) {
 	p.calls++
 	return api.Linked{URL: "x"}, nil
+}
+
+func (p *openPorts) Sign(context.Context, string, string, paddock.ID, int, api.Link) (string, time.Time, error) {
+	p.calls++
+	return "signed", time.Time{}, nil
+}
+
+func (p *openPorts) End(context.Context, string, paddock.ID, int, string) error {
+	p.calls++
+	return nil
+}
+
+func (p *openPorts) Through(http.ResponseWriter, *http.Request, paddock.ID, int) {}
+
+// What Daytona's clients open is recorded as well.
+func TestWhatDaytonasClientsOpenIsRecordedOrNotDone(t *testing.T) {
+	var lines recorded
+	failed := make(chan struct{})
+	d, err := actionlog.New(&house{}, actionlog.Options{Sink: &lines, Failed: failed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &openPorts{}
+	c := &accounts{drivers: map[string]paddock.Driver{"acme": d}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ctx := daytonaPorts{in}, c.mark(t.Context(), r, "acme", "k1")
+	if text, err := p.Sign(ctx, "acme", "k1", "box", 81, time.Minute); err != nil || text != "signed" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := p.Public(ctx, "acme", "box", true); err != nil {
+		t.Error(err)
+	}
+	close(failed)
+	if _, err := p.Sign(ctx, "acme", "k1", "box", 81, time.Minute); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("a token is signed without a record: %v", err)
+	}
+	if err := p.Public(ctx, "acme", "box", true); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("all ports are opened without a record: %v", err)
+	}
+	if err := errors.Join(p.End(ctx, "acme", "box", 81, "signed"), p.Public(ctx, "acme", "box", false)); err != nil || in.calls != 4 {
+		t.Errorf("what closes is not done: %v, %d calls", err, in.calls)
+	}
+	if want := []string{"box port.url 81 ok", "box port.public 0 ok", "box port.url-end 81 ok", "box port.private 0 ok"}; !slices.Equal(lines, want) {
+		t.Errorf("recorded %q, not %q", lines, want)
+	}
 }
 
 // recorded are the actions that were recorded.

@@ -18,9 +18,6 @@ const (
 	longestLife = 7 * 24 * time.Hour
 )
 
-// EveryPort stands for all ports of a sandbox, for [Control.SetPublic].
-const EveryPort = 0
-
 // mine finds a tenant's own sandbox; any other is not there.
 func (c *Control) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
 	b, err := c.o.Store.Sandbox(ctx, tenant, id)
@@ -47,8 +44,8 @@ func (c *Control) Port(ctx context.Context, tenant string, id paddock.ID, port i
 	return answer, nil
 }
 
-// SetPublic lets anyone reach a port, or nobody but who has a key: then what was signed for it
-// before ends, and so does what is under way.
+// SetPublic lets anyone reach a port, or nobody but who has a key: then what was signed for it before ends, and so does
+// what is under way. With [store.EveryPort] it is about all ports at once, and what was signed for one of them stays.
 func (c *Control) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (api.Port, error) {
 	b, err := c.mine(ctx, tenant, id)
 	if err != nil {

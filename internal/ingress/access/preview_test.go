@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
+	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
 func (y *yard) sign(t *testing.T, port int) string {
@@ -89,13 +90,16 @@ func TestASignatureEndsAlone(t *testing.T) {
 
 func TestEveryPortCanBePublic(t *testing.T) {
 	y := newYard(t, domain)
-	if _, err := y.access.SetPublic(t.Context(), "acme", "box", EveryPort, true); err != nil {
+	if _, err := y.access.SetPublic(t.Context(), "acme", "box", store.EveryPort, true); err != nil {
 		t.Fatal(err)
 	}
 	y.wants(t, 200, "GET", host, "/")
 	y.wants(t, 200, "GET", "9-box.example.com", "/")
+	if p, err := y.access.Port(t.Context(), "acme", "box", 9); err != nil || !p.Public {
+		t.Errorf("its owner is told %+v, %v", p, err)
+	}
 	y.wants(t, 401, "GET", "8080-theirs.example.com", "/")
-	if _, err := y.access.SetPublic(t.Context(), "acme", "box", EveryPort, false); err != nil {
+	if _, err := y.access.SetPublic(t.Context(), "acme", "box", store.EveryPort, false); err != nil {
 		t.Fatal(err)
 	}
 	y.wants(t, 401, "GET", host, "/")

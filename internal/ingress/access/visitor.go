@@ -80,11 +80,6 @@ func (v *visitor) find() (store.Sandbox, store.Port, error) {
 		return store.Sandbox{}, store.Port{}, fmt.Errorf("sandbox %s: %w", v.id, paddock.NotFound)
 	}
 	said, err := v.control.o.Store.Port(ctx, box.Token, v.port)
-	if err == nil && !said.Public {
-		var all store.Port
-		all, err = v.control.o.Store.Port(ctx, box.Token, EveryPort)
-		said.Public = all.Public
-	}
 	return box, said, err
 }
 
