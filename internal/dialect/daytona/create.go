@@ -129,7 +129,9 @@ func (c *call) begun(rec record, from *snapshot) error {
 		err = c.h.keep(context.WithoutCancel(c.ctx), rec)
 	}
 	if err == nil && rec.Public {
-		err = c.share(rec, true)
+		if err = c.share(rec, true); err != nil {
+			err = errors.Join(err, c.h.o.Store.Forget(context.WithoutCancel(c.ctx), kindSandbox, rec.Tenant, string(rec.ID)))
+		}
 	}
 	if err != nil {
 		return errors.Join(err, sb.Remove(context.WithoutCancel(c.ctx)))

@@ -81,17 +81,18 @@ func (c *call) share(rec record, public bool) error {
 	return nil
 }
 
-// address returns where a port is reached: at a host of its own, or at this server's, where programs reach it and
-// browsers do not.
-func (c *call) address(rec record, port int) (string, error) {
-	at, err := c.h.o.Ports.URL(c.ctx, rec.Tenant, rec.ID, port)
-	if err != nil || at != "" {
-		return at, err
+// signed returns where a port is reached, and a text that lets in whoever shows it. The address is a host of its own, or
+// one of this server's, where programs reach the port and browsers do not.
+func (c *call) signed(rec record, port int, life time.Duration) (at, token string, err error) {
+	if at, err = c.h.o.Ports.URL(c.ctx, rec.Tenant, rec.ID, port); err != nil {
+		return "", "", err
 	}
-	return c.toolboxBase() + proxyPath(rec.ID, strconv.Itoa(port)) + "/", nil
+	if at == "" {
+		at = c.toolboxBase() + "/" + string(rec.ID) + "/proxy/" + strconv.Itoa(port) + "/"
+	}
+	token, err = c.h.o.Ports.Sign(c.ctx, rec.Tenant, c.caller.Who, rec.ID, port, life)
+	return at, token, err
 }
-
-func proxyPath(id paddock.ID, port string) string { return "/" + string(id) + "/proxy/" + port }
 
 // preview handles GET …/preview-url. The token is for a header.
 func (c *call) preview() error {
@@ -99,11 +100,7 @@ func (c *call) preview() error {
 	if err != nil {
 		return err
 	}
-	token, err := c.h.o.Ports.Sign(c.ctx, rec.Tenant, c.caller.Who, rec.ID, port, previewLife)
-	if err != nil {
-		return err
-	}
-	at, err := c.address(rec, port)
+	at, token, err := c.signed(rec, port, previewLife)
 	if err != nil {
 		return err
 	}
@@ -123,11 +120,7 @@ func (c *call) signedPreview() error {
 			return invalid("expiresInSeconds: %s is not a number of seconds from 1 to %d", text, longestSignedLife/time.Second)
 		}
 	}
-	token, err := c.h.o.Ports.Sign(c.ctx, rec.Tenant, c.caller.Who, rec.ID, port, life)
-	if err != nil {
-		return err
-	}
-	at, err := c.address(rec, port)
+	at, token, err := c.signed(rec, port, life)
 	if err != nil {
 		return err
 	}
@@ -152,13 +145,14 @@ func (h *Handler) proxy(w http.ResponseWriter, r *http.Request) {
 	id, text := paddock.ID(r.PathValue("id")), r.PathValue("port")
 	port, ok := portNumber(text)
 	if h.o.Ports == nil || !ok || !id.Valid() {
-		h.fail(w, r, fromDaemon, invalid("%s: /toolbox/ID/proxy/PORT names a port of a sandbox by its ID, and a number from 1 to 65535", r.URL.Path))
+		h.fail(w, r, fromDaemon, invalid("/toolbox/ID/proxy/PORT names a port of a sandbox by its ID, and a number from 1 to 65535"))
 		return
 	}
-	_, path, found := strings.Cut(r.URL.EscapedPath(), proxyPath(id, text))
+	// The rest keeps its spelling, which the program inside may read in its own way.
+	_, path, found := strings.Cut(r.URL.EscapedPath(), "/proxy/"+text)
 	inside, err := url.PathUnescape(path)
 	if !found || err != nil {
-		h.fail(w, r, fromDaemon, invalid("%s: the ID and the port are written without escapes", r.URL.Path))
+		h.fail(w, r, fromDaemon, invalid("the port is written without escapes"))
 		return
 	}
 	to := r.Clone(r.Context())

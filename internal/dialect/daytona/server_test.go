@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect"
@@ -21,6 +22,23 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lifetime"
 )
+
+// ports tell what is asked of them.
+type ports struct{}
+
+func (ports) URL(context.Context, string, paddock.ID, int) (string, error) { return "", nil }
+
+func (ports) Public(context.Context, string, paddock.ID, bool) error { return nil }
+
+func (ports) Sign(context.Context, string, string, paddock.ID, int, time.Duration) (string, error) {
+	return "signed", nil
+}
+
+func (ports) End(context.Context, string, paddock.ID, int, string) error { return nil }
+
+func (ports) Serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int) {
+	fmt.Fprint(w, id, " ", port, " ", r.URL.RequestURI())
+}
 
 // notes are a store in memory.
 type notes struct {
@@ -99,6 +117,7 @@ func (b *bench) open() {
 			return dialect.Caller{Tenant: tenant, Who: key, Driver: b.d, Check: b.check, ReadOnly: strings.HasSuffix(key, "-looker")}, nil
 		},
 		Store: b.notes,
+		Ports: ports{},
 		Signer: func(_ context.Context, tenant, who string) (dialect.Caller, error) {
 			if b.ended {
 				return dialect.Caller{}, fmt.Errorf("its key has ended: %w", paddock.Denied)
@@ -232,6 +251,22 @@ func TestTenantsAreApart(t *testing.T) {
 	b.want(200, "", "acme-looker", "GET", "/api/sandbox/"+id, "")
 }
 
+// The path below a port is the rest of the request's, as it was written.
+func TestThePathBelowAPortIsKept(t *testing.T) {
+	b := newBench(t)
+	for at, want := range map[string]string{
+		"/toolbox/box/proxy/80": "box 80 /", "/toolbox/box/proxy/80/": "box 80 /", "/toolbox/box/proxy/80/a%2Fb/c?d=e": "box 80 /a%2Fb/c?d=e",
+		"/toolbox/box/proxy/80/proxy/80/x": "box 80 /proxy/80/x", "/api/toolbox/box/toolbox/proxy/8080/x%20y": "box 8080 /x%20y",
+	} {
+		if code, text := b.text("", "GET", at); code != 200 || text != want {
+			t.Errorf("%s: %d %q, not %q", at, code, text, want)
+		}
+	}
+	for _, at := range []string{"/toolbox/box/proxy/0/", "/toolbox/box/proxy/080/", "/toolbox/box/proxy/65536/", "/toolbox/box/proxy/x/", "/toolbox/B%20X/proxy/80/", "/toolbox/box/proxy/%380/"} {
+		b.want(400, "", "", "GET", at, "")
+	}
+}
+
 // A signature is for one file, method and time, and ends with the key of its maker.
 func TestASignedURLOfAFileIsForNothingElse(t *testing.T) {
 	b := newBench(t)
@@ -361,7 +396,7 @@ func TestBadRequestsAreTold(t *testing.T) {
 			t.Errorf("%.80s: %d %v", body, code, v)
 		}
 	}
-	for _, body := range []string{`{"volumes":[{"volumeId":"a"}]}`, `{"secrets":["a"]}`, `{"buildInfo":{"dockerfileContent":"FROM a"}}`, `{"gpu":1}`, `{"public":true}`, `{"outboundProxyUrl":"http://a"}`} {
+	for _, body := range []string{`{"volumes":[{"volumeId":"a"}]}`, `{"secrets":["a"]}`, `{"buildInfo":{"dockerfileContent":"FROM a"}}`, `{"gpu":1}`, `{"outboundProxyUrl":"http://a"}`} {
 		if v := b.want(501, "", "acme", "POST", "/api/sandbox", body); v["code"] != "NOT_SUPPORTED" {
 			t.Errorf("%s: %v", body, v)
 		}

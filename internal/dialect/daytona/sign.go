@@ -25,9 +25,7 @@ type signer struct {
 	Key string `json:"key"`
 }
 
-func newSigner(who string) signer {
-	return signer{who, base64.RawURLEncoding.EncodeToString([]byte(rand.Text()))}
-}
+func newSigner(who string) signer { return signer{who, rand.Text()} }
 
 // signTable returns the routes of keys that sign. Who has one can write files, so none of them only looks.
 func signTable() []route {
