@@ -2,7 +2,10 @@ package daytona
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,8 +26,19 @@ const (
 	codeGitRemote    = "GIT_REMOTE_REJECTED"
 )
 
-// maxHistory bounds the commits that an answer has.
-const maxHistory = 1000
+// Bounds of an answer. A guest's git may write anything: a short entry takes many times its bytes here.
+const (
+	maxHistory = 1000    // commits
+	maxListed  = 100_000 // files, branches or remotes
+)
+
+// few refuses an output of git with more entries than an answer has.
+func few(out, end string) error {
+	if n := strings.Count(out, end); n > maxListed {
+		return refuse(http.StatusRequestEntityTooLarge, paddock.Exhausted, "git tells %d entries, and an answer has up to %d: ask git itself, by exec", n, maxListed)
+	}
+	return nil
+}
 
 // gitTable returns the routes of git, below a sandbox's path. The sandbox's own git does the work, as the sandbox's user.
 func gitTable() []route {
@@ -54,11 +68,22 @@ func gitTable() []route {
 
 // A gitRun is one command of git.
 type gitRun struct {
-	path     string // of the repository; empty is the sandbox's directory
-	args     []string
-	username string // with password, for a remote that asks
-	password string
-	env      map[string]string
+	path  string // of the repository; empty is the sandbox's directory
+	args  []string
+	login login // for a remote that asks
+	env   map[string]string
+}
+
+// A login is a name and a password for the host of one remote, and for none that it leads to.
+type login struct{ username, password, url string }
+
+// options return git's options by which a helper answers for that host. Where it is not known there are none.
+func (l login) options() []string {
+	u, err := url.Parse(l.url)
+	if l.password == "" || err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil
+	}
+	return []string{"-c", "credential.helper=", "-c", "credential." + u.Scheme + "://" + u.Host + ".helper=" + helper}
 }
 
 // helper answers git's question for a login from two variables of its own process.
@@ -70,17 +95,19 @@ func (c *call) git(g gitRun) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(g.path) > maxPath || strings.ContainsRune(strings.Join(g.args, ""), 0) {
-		return "", invalid("a path has up to %d bytes, and an argument no zero byte", maxPath)
+	texts := append([]string{g.path, g.login.username, g.login.password}, g.args...)
+	texts = slices.AppendSeq(texts, maps.Values(g.env))
+	if len(g.path) > maxPath || strings.ContainsRune(strings.Join(texts, ""), 0) {
+		return "", invalid("a path has up to %d bytes, and no text for git a zero byte", maxPath)
 	}
 	args := []string{"git", "-c", "advice.detachedHead=false"}
 	env := map[string]string{"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 	for name, value := range g.env {
 		env[name] = value
 	}
-	if g.password != "" {
-		args = append(args, "-c", "credential.helper=", "-c", "credential.helper="+helper)
-		env["PADDOCK_GIT_USERNAME"], env["PADDOCK_GIT_PASSWORD"] = g.username, g.password
+	if options := g.login.options(); options != nil {
+		args = append(args, options...)
+		env["PADDOCK_GIT_USERNAME"], env["PADDOCK_GIT_PASSWORD"] = g.login.username, g.login.password
 	}
 	out, errs := &capture{place: c.place}, &capture{place: c.place}
 	cmd := paddock.Cmd{Args: append(args, g.args...), Env: rec.env(env), Dir: rec.absolute(g.path), Output: paddock.Output{Stdout: out, Stderr: errs}}
@@ -206,7 +233,7 @@ func (c *call) gitClone() error {
 	if q.Depth > 0 {
 		args = append(args, "--depth", strconv.Itoa(q.Depth))
 	}
-	g := gitRun{args: append(args, "--", q.URL, q.Path), username: q.Username, password: q.Password}
+	g := gitRun{args: append(args, "--", q.URL, q.Path), login: login{q.Username, q.Password, q.URL}}
 	if _, err := c.git(g); err != nil {
 		return err
 	}
@@ -330,6 +357,9 @@ func (c *call) gitStatus() error {
 	if err != nil {
 		return err
 	}
+	if err := few(out, "\x00"); err != nil {
+		return err
+	}
 	s := parseStatus(out)
 	if s.Detached {
 		if head, err := c.git(gitRun{path: c.URL.Query().Get("path"), args: []string{"rev-parse", "--short", "HEAD"}}); err == nil {
@@ -398,7 +428,7 @@ func (c *call) gitHistory() error {
 	}
 	list := []gitCommitInfo{}
 	for one := range strings.SplitSeq(out, "\x00") {
-		if f := strings.SplitN(one, "\x1f", 5); len(f) == 5 {
+		if f := strings.SplitN(one, "\x1f", 5); len(f) == 5 && len(list) < maxHistory {
 			list = append(list, gitCommitInfo{f[0], f[1], f[2], f[4], f[3]})
 		}
 	}
@@ -411,11 +441,18 @@ func (c *call) gitBranches() error {
 	if err != nil {
 		return err
 	}
+	if err := few(out, "\n"); err != nil {
+		return err
+	}
 	current, err := c.git(gitRun{path: at, args: []string{"branch", "--show-current"}})
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, map[string]any{"branches": append([]string{}, strings.Fields(out)...), "current": strings.TrimSpace(current)})
+	branches := []string{}
+	for name := range strings.Lines(out) {
+		branches = append(branches, strings.TrimSuffix(name, "\n"))
+	}
+	return c.json(http.StatusOK, map[string]any{"branches": branches, "current": strings.TrimSpace(current)})
 }
 
 // A gitBranch is the body of requests about a branch.
@@ -482,6 +519,23 @@ func (c *call) transfer() (gitTransfer, error) {
 	return q, refs("remote", q.Remote, "branch", q.Branch)
 }
 
+// transferred pushes or pulls, with the login for the host of the remote as it is when git is asked.
+func (c *call) transferred(q gitTransfer, args []string) error {
+	g := gitRun{path: q.Path, args: args}
+	if q.Password != "" {
+		ask := []string{"ls-remote", "--get-url"}
+		if q.Remote != "" {
+			ask = append(ask, q.Remote)
+		}
+		at, err := c.git(gitRun{path: q.Path, args: ask})
+		if err != nil {
+			return err
+		}
+		g.login = login{q.Username, q.Password, strings.TrimSpace(at)}
+	}
+	return c.done(g, http.StatusOK)
+}
+
 func (c *call) gitPush() error {
 	q, err := c.transfer()
 	if err != nil {
@@ -497,7 +551,7 @@ func (c *call) gitPush() error {
 	if q.Branch == "" {
 		q.Branch = "HEAD"
 	}
-	return c.done(gitRun{path: q.Path, args: append(args, q.Remote, q.Branch), username: q.Username, password: q.Password}, http.StatusOK)
+	return c.transferred(q, append(args, q.Remote, q.Branch))
 }
 
 func (c *call) gitPull() error {
@@ -514,7 +568,7 @@ func (c *call) gitPull() error {
 			args = append(args, name)
 		}
 	}
-	return c.done(gitRun{path: q.Path, args: args, username: q.Username, password: q.Password}, http.StatusOK)
+	return c.transferred(q, args)
 }
 
 func (c *call) gitReset() error {
@@ -578,6 +632,9 @@ func (c *call) gitRemotes() error {
 	if err != nil {
 		return err
 	}
+	if err := few(out, "\n"); err != nil {
+		return err
+	}
 	type remote struct {
 		Name string `json:"name"`
 		URL  string `json:"url"`
@@ -585,8 +642,8 @@ func (c *call) gitRemotes() error {
 	list := []remote{}
 	for line := range strings.Lines(out) {
 		name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		if url, ok := strings.CutSuffix(rest, " (fetch)"); ok {
-			list = append(list, remote{name, url})
+		if at, ok := strings.CutSuffix(rest, " (fetch)"); ok {
+			list = append(list, remote{name, at})
 		}
 	}
 	return c.json(http.StatusOK, map[string]any{"remotes": list})

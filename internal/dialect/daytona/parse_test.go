@@ -26,6 +26,29 @@ func TestStatusIsRead(t *testing.T) {
 	}
 }
 
+// A git inside that writes entries without end makes no long list here.
+func TestALongListOfGitsIsRefused(t *testing.T) {
+	if err := few(strings.Repeat("?\x00", maxListed), "\x00"); err != nil {
+		t.Error(err)
+	}
+	if err := few(strings.Repeat("?\x00", maxListed+1), "\x00"); paddock.KindOf(err) != paddock.Exhausted {
+		t.Errorf("%v", err)
+	}
+}
+
+// A login is for one host, by one protocol.
+func TestALoginIsForTheHostOfItsRemote(t *testing.T) {
+	for at, want := range map[string]string{
+		"https://h.example:8443/a?b#c": "credential.https://h.example:8443.helper=" + helper, "http://u:p@[::1]/": "credential.http://[::1].helper=" + helper,
+		"": "", "ssh://h.example/x": "", "git@h.example:x": "", "file:///x": "", "ext::sh": "", "https:///x": "", "https://h\nx/": "",
+	} {
+		got := login{"u", "p", at}.options()
+		if len(got) > 0 != (want != "") || want != "" && (got[1] != "credential.helper=" || got[3] != want) {
+			t.Errorf("%q: %q", at, got)
+		}
+	}
+}
+
 func FuzzStatus(f *testing.F) {
 	f.Add("1 .M N... 1 2 3 a b x\x002 R. a\x00\x00# branch.ab x\x00? \x00u\x00")
 	f.Fuzz(func(t *testing.T, text string) {

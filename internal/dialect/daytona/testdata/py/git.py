@@ -1,5 +1,6 @@
 from common import kept, raises, same, sandbox
 
+from daytona import SessionExecuteRequest
 from daytona.common import errors as e
 
 with sandbox() as box:
@@ -46,3 +47,41 @@ with sandbox() as box:
     g.clone(url=url, path="old", commit_id=p.exec("git -C seed rev-list --max-parents=0 HEAD").result.strip())
     kept("a commit is checked out", g.status("old").detached)
     raises("a name is no option", e.DaytonaBadRequestError, lambda: g.create_branch("work", "--all"))
+
+# A login goes to the host of the remote alone, and to none that it leads to.
+HOSTS = """
+import http.server, threading
+class Asks(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        open("/tmp/seen", "a").write("%s %s\\n" % (self.server.server_port, "login" if self.headers.get("Authorization") else "none"))
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", "Basic realm=x")
+        self.end_headers()
+    def log_message(self, *_): pass
+class Leads(Asks):
+    def do_GET(self):
+        self.send_response(302)
+        self.send_header("Location", "http://127.0.0.1:8002" + self.path)
+        self.end_headers()
+for port, kind in (8001, Leads), (8002, Asks):
+    threading.Thread(target=http.server.HTTPServer(("127.0.0.1", port), kind).serve_forever).start()
+open("/tmp/ready", "w")
+"""
+with sandbox() as box:
+    box.fs.upload_file(HOSTS.encode(), "/tmp/hosts.py")
+    box.process.create_session("hosts")
+    box.process.execute_session_command("hosts", SessionExecuteRequest(command="python3 /tmp/hosts.py", run_async=True))
+    while box.process.exec("test -e /tmp/ready").exit_code:
+        pass
+
+    def clone(port):
+        box.process.exec("rm -f /tmp/seen")
+        raises("port %d refuses it" % port, e.DaytonaGitAuthFailedError, lambda: box.git.clone(url="http://127.0.0.1:%d/x.git" % port, path="x%d" % port, username="me", password="mine"))
+        return sorted(set(box.process.exec("cat /tmp/seen").result.split("\n")) - {""})
+
+    same("the host of the remote is asked with the login", clone(8002), ["8002 login", "8002 none"])
+    same("another one that it leads to is not", clone(8001), ["8002 none"])
+    box.git.init("pulls")
+    box.process.exec("git -C pulls remote add origin http://127.0.0.1:8001/x.git; rm -f /tmp/seen")
+    raises("nor with a pull", e.DaytonaGitAuthFailedError, lambda: box.git.pull("pulls", username="me", password="mine", remote="origin", branch="main"))
+    same("there", sorted(set(box.process.exec("cat /tmp/seen").result.split("\n")) - {""}), ["8002 none"])
