@@ -1,6 +1,7 @@
 """Ports and files from outside: with a token, with a signed URL, with the key, and for everybody."""
 
 import os
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -64,6 +65,44 @@ with sandbox() as box:
             print("BROKEN: %s is taken" % what, flush=True)
         except DaytonaError:
             kept("%s is refused" % what)
+
+ECHO = """
+import base64, hashlib, socket
+s = socket.create_server(("127.0.0.1", 3002))
+while True:
+    c, _ = s.accept()
+    head = b""
+    while b"\\r\\n\\r\\n" not in head:
+        more = c.recv(4096)
+        if not more: break
+        head += more
+    key = [l.split(b": ")[1] for l in head.split(b"\\r\\n") if l.lower().startswith(b"sec-websocket-key")]
+    if not key: continue
+    accept = base64.b64encode(hashlib.sha1(key[0] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    c.sendall(b"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: " + accept + b"\\r\\n\\r\\n")
+    c.sendall(c.recv(4096).upper())
+    c.close()
+"""
+with sandbox() as box:
+    from daytona import SessionExecuteRequest
+
+    box.fs.upload_file(ECHO.encode(), "/tmp/echo.py")
+    box.process.create_session("echo")
+    box.process.execute_session_command("echo", SessionExecuteRequest(command="python3 /tmp/echo.py", run_async=True))
+    while box.process.exec("python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 3002))'").exit_code:
+        pass
+    at = box.get_preview_link(3002)
+    host, path = at.url.removeprefix("http://").split("/", 1)
+    with socket.create_connection(tuple(host.split(":"))) as c:
+        c.settimeout(60)
+        c.sendall(("GET /%s/ HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nx-daytona-preview-token: %s\r\n\r\n" % (path, host, at.token)).encode())
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += c.recv(4096)
+        c.sendall(b"both ways")
+        while more := c.recv(4096):
+            got += more
+    same("a WebSocket", (got.split(b" ")[1], got.split(b"\r\n\r\n")[1]), (b"101", b"BOTH WAYS"))
 
 with sandbox(public=True) as box:
     listens(box)
