@@ -280,7 +280,7 @@ func networkCommon(t *testing.T, s *suite) {
 // networkNeighbours sends to more addresses than the kernel keeps neighbours, which are one number for
 // the whole machine.
 func networkNeighbours(t *testing.T, s *suite) {
-	const many, others = 20_000, 128
+	const many, others = 3000, 128
 	before, ok := neighbours(t)
 	if !ok {
 		t.Skip("this kernel has no IPv6")

@@ -142,10 +142,6 @@ func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 	args.FDBasedLinks[0].Name = "paddock0"
 	way := args.FDBasedLinks[0]
 	way.Name, way.InterfaceIndex = boxinit.LinkName, 3
-	// Without a queue, a datagram that the gateway is too slow for is sent again and again, without its bytes: gVisor's
-	// sendmsg takes it for a stream that has to wait (SendMsg in sentry/socket/netstack). What a queue has no room for
-	// is refused (ENOBUFS).
-	way.QDisc = config.QDiscFIFO
 	v4, v6 := net.ParseIP(boxinit.Address4).To4(), net.ParseIP(boxinit.Address6)
 	way.Addresses = []boot.IPWithPrefix{{Address: v4, PrefixLen: 32}, {Address: v6, PrefixLen: 128}}
 	way.Routes = []boot.Route{
