@@ -175,7 +175,8 @@ func stamps(number string) error {
 	return err
 }
 
-// spread sends datagrams to many addresses of IPv6: of all kinds, and on the link where there is one.
+// spread sends datagrams to many addresses of IPv6: of all kinds, and on the link where there is one. It waits for no
+// room, because gVisor may then send one for ever (docs/LIMITS.md).
 func spread(number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -198,7 +199,7 @@ func spread(number string) error {
 		}
 		for i := range n {
 			binary.BigEndian.PutUint32(to.Addr[12:], uint32(i+1))
-			if err = syscall.Sendto(fd, []byte("x"), 0, &to); err == nil {
+			if err = syscall.Sendto(fd, []byte("x"), syscall.MSG_DONTWAIT, &to); err == nil {
 				sent++
 			}
 		}
